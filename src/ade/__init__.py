@@ -1,0 +1,3 @@
+"""A Durable Executor."""
+
+__version__ = "0.1.0"

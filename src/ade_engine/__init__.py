@@ -1,0 +1,1 @@
+"""What runs inside the walls; imports nothing of ``ade``."""
