@@ -1,5 +1,39 @@
-"""The command line."""
+"""The command line: one module per command, each importing what is heavy inside its function."""
+
+from typing import Annotated
+
+import typer
+
+from ade import __version__
+from ade.cli import settings
+
+app = typer.Typer(
+    name="ade",
+    help="A Durable Executor: every accepted job reaches exactly one end.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # its listing of locals would print secrets
+)
+app.command("settings")(settings.print_settings)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ade {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:
     """Run the command line."""
+    app()

@@ -1,0 +1,270 @@
+"""Declare every knob once: name, unit, default, bound and what it does.
+
+A value comes from the environment, else from ``.env`` in the working directory, else from the
+default; an empty variable counts as not set. ``ade settings`` prints each value and its origin.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
+
+from ade.knobs import (
+    DatabaseUrl,
+    Folder,
+    FolderOrNone,
+    Host,
+    Hosts,
+    Knob,
+    LogFormat,
+    LogLevel,
+    Sandbox,
+    Secret,
+    SettingsError,
+    env_file_source,
+    environment_source,
+    knob,
+    knobs_of,
+    read_knob,
+    unknown_variables,
+)
+
+__all__ = ["Settings", "SettingsError", "load_settings", "settings_knobs"]
+
+DAY_SECONDS = 86_400
+
+
+def _default_database_url(above: dict[str, Any]) -> str:
+    return f"sqlite:///{above['storage_data_dir'] / 'ade.db'}"
+
+
+def _default_envs_dir(above: dict[str, Any]) -> Path:
+    return above["storage_data_dir"] / "venvs"
+
+
+class Settings(BaseModel):
+    """Every knob of ADE; construct it directly in tests, by ``load_settings`` in programs."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True
+    )
+
+    # The server
+    host: Host = knob("127.0.0.1", "Address that `ade serve` listens on.")
+    port: int = knob(8000, "Port that `ade serve` listens on; 0 takes a free one.", "", (0, 65535))
+    bootstrap_api_key: Secret = knob(
+        None, "First admin key; without it one is made on first start and shown once."
+    )
+    safe_mode: bool = knob(False, "Stay up, but accept no jobs and run no user code.")
+    log_format: LogFormat = knob("auto", "Log lines for people or for machines; auto asks stderr.")
+    log_level: LogLevel = knob("info", "Least severity that is logged.")
+
+    # Where things are kept
+    storage_data_dir: Folder = knob(Path("data"), "Root of everything that ADE writes.")
+    activation_envs_dir: Folder = knob(
+        "<data>/venvs", "Root of the prepared environments.", derive=_default_envs_dir
+    )
+    database_url: DatabaseUrl = knob(
+        "sqlite:///<data>/ade.db",
+        "Database of all jobs; PostgreSQL for more than one process.",
+        derive=_default_database_url,
+        repr=False,  # it may hold a password
+    )
+    retain_days: int = knob(
+        30, "Keep ended jobs this long; 0 keeps them for ever.", "days", (0, 36_500)
+    )
+
+    # Admission and order
+    max_concurrency: int = knob(
+        2,
+        "Jobs that one server or worker process runs at once.",
+        "jobs",
+        (1, 1024),
+        aliases=("ADE_QUEUE_MAX_CONCURRENCY",),
+    )
+    queue_size: int = knob(
+        10,
+        "Jobs that may wait; 0 is unbounded. A full queue answers 429.",
+        "jobs",
+        (0, 10_000_000),
+        aliases=("ADE_QUEUE_MAX_SIZE",),
+    )
+    priority_ageing_seconds: float = knob(
+        300, "A job that waited this long counts one priority higher.", "seconds", (1, DAY_SECONDS)
+    )
+    idempotency_ttl_hours: int = knob(
+        24, "Time for which an Idempotency-Key gives the same response.", "hours", (1, 720)
+    )
+    batch_max: int = knob(1000, "Jobs in one batch submission.", "jobs", (1, 10_000))
+    page_size_max: int = knob(200, "Items on one page of a list.", "items", (1, 1000))
+    payload_max_kb: int = knob(1024, "Size of one job's payload.", "KiB", (1, 102_400))
+    upload_max_mb: int = knob(256, "Size of one uploaded file.", "MiB", (1, 102_400))
+
+    # What one job may use, unless it asks for something else
+    job_timeout_seconds: float = knob(
+        300,
+        "Wall clock of one attempt.",
+        "seconds",
+        (0.1, 30 * DAY_SECONDS),
+        aliases=("ADE_RUN_TIMEOUT_SECONDS",),
+    )
+    build_timeout_seconds: float = knob(
+        600,
+        "Wall clock of one build.",
+        "seconds",
+        (0.1, DAY_SECONDS),
+        variable="ADE_BUILD_TIMEOUT",
+        aliases=("ADE_BUILD_TIMEOUT_SECONDS",),
+    )
+    worker_cpu_seconds: int = knob(60, "CPU time of one attempt.", "seconds", (1, 30 * DAY_SECONDS))
+    worker_mem_mb: int = knob(512, "Memory of one attempt.", "MiB", (16, 1_048_576))
+    worker_fsize_mb: int = knob(100, "Size of one file that a job writes.", "MiB", (1, 1_048_576))
+    max_output_kb: int = knob(256, "Output of one job that is kept.", "KiB", (1, 1_048_576))
+    max_artifacts: int = knob(50, "Artifacts of one job.", "artifacts", (0, 100_000))
+    result_max_kb: int = knob(1024, "Size of one job's result.", "KiB", (1, 102_400))
+    events_per_job_max: int = knob(10_000, "Events kept per job.", "events", (100, 1_000_000))
+    runtime_network_access: bool = knob(False, "Network for jobs that do not say.")
+    wheelhouse: FolderOrNone = knob(None, "Folder of wheels, to install without a registry.")
+    sandbox: Sandbox = knob(
+        "landlock", "Least isolation that is accepted; below it jobs are refused."
+    )
+
+    # What a job may ask for at most
+    limit_timeout_seconds_max: float = knob(
+        3600, "Longest wall clock a job may ask for.", "seconds", (0.1, 30 * DAY_SECONDS)
+    )
+    limit_cpu_seconds_max: int = knob(
+        3600, "Most CPU time a job may ask for.", "seconds", (1, 30 * DAY_SECONDS)
+    )
+    limit_memory_mb_max: int = knob(4096, "Most memory a job may ask for.", "MiB", (16, 1_048_576))
+    limit_output_kb_max: int = knob(
+        10_240, "Most output a job may ask to keep.", "KiB", (1, 1_048_576)
+    )
+    limit_artifacts_max: int = knob(
+        1000, "Most artifacts a job may ask for.", "artifacts", (0, 100_000)
+    )
+
+    # Leases and the worker's loop
+    lease_seconds: float = knob(
+        15, "A worker that is silent this long loses its jobs.", "seconds", (0.1, 3600)
+    )
+    lease_margin_seconds: float = knob(
+        3, "A worker trusts its lease this much less than granted.", "seconds", (0.01, 3600)
+    )
+    renew_seconds: float = knob(3, "Time between two renewals.", "seconds", (0.01, 3600))
+    poll_seconds: float = knob(
+        1, "Look for work this often when nothing wakes.", "seconds", (0.01, 60)
+    )
+    sweep_seconds: float = knob(2, "Look for lost leases this often.", "seconds", (0.01, 3600))
+    drain_grace_seconds: float = knob(
+        30, "Time for running jobs to end after SIGTERM.", "seconds", (0, DAY_SECONDS)
+    )
+    retry_max_attempts: int = knob(
+        3, "Attempts of one job, the first included.", "attempts", (1, 100)
+    )
+
+    # Agents on other hosts
+    vm_shared_data: Folder = knob(
+        Path("/opt/opeva_shared_data"),
+        "Storage that server and agents share.",
+        aliases=("VM_SHARED_DATA",),
+    )
+    available_hosts: Hosts = knob(
+        (), "Agents that may take work; empty allows every known one.", aliases=("AVAILABLE_HOSTS",)
+    )
+    queue_claim_ttl: float = knob(
+        60,
+        "A claim without a status is taken back.",
+        "seconds",
+        (1, DAY_SECONDS),
+        aliases=("QUEUE_CLAIM_TTL",),
+    )
+    host_heartbeat_ttl: float = knob(
+        60,
+        "An agent silent this long is offline.",
+        "seconds",
+        (1, DAY_SECONDS),
+        aliases=("HOST_HEARTBEAT_TTL",),
+    )
+    worker_stale_grace_seconds: float = knob(
+        30,
+        "Further patience before an offline agent's jobs fail.",
+        "seconds",
+        (0, DAY_SECONDS),
+        aliases=("WORKER_STALE_GRACE_SECONDS",),
+    )
+    job_status_ttl: float = knob(
+        300,
+        "An agent's job without a status this long is stale.",
+        "seconds",
+        (1, DAY_SECONDS),
+        aliases=("JOB_STATUS_TTL",),
+    )
+
+    _origins: dict[str, str] = PrivateAttr(default_factory=dict)
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        trusted_seconds = self.lease_seconds - self.lease_margin_seconds
+        if trusted_seconds <= 0:
+            raise SettingsError(
+                f"ADE_LEASE_MARGIN_SECONDS={self.lease_margin_seconds:g} is not allowed: "
+                f"give less than ADE_LEASE_SECONDS={self.lease_seconds:g}"
+            )
+        if self.renew_seconds >= trusted_seconds:
+            raise SettingsError(
+                f"ADE_RENEW_SECONDS={self.renew_seconds:g} is not allowed: give less than "
+                f"ADE_LEASE_SECONDS - ADE_LEASE_MARGIN_SECONDS = {trusted_seconds:g}"
+            )
+        return self
+
+    @property
+    def jobs_dir(self) -> Path:
+        """Folder with one folder per job."""
+        return self.storage_data_dir / "jobs"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the start should say aloud, such as variables that nobody reads."""
+        return self._warnings
+
+    def origin(self, name: str) -> str:
+        """Say where a setting's value came from."""
+        if name not in type(self).model_fields:
+            raise KeyError(name)
+        return self._origins.get(name) or (
+            "argument" if name in self.model_fields_set else "default"
+        )
+
+
+def settings_knobs() -> tuple[Knob, ...]:
+    """List every knob in the order of the reference page."""
+    return knobs_of(Settings)
+
+
+def load_settings(environ: Mapping[str, str] | None = None, dotenv: Path | None = None) -> Settings:
+    """Read the settings, or raise a SettingsError of one line that names the variable."""
+    sources = (
+        environment_source(os.environ if environ is None else environ),
+        env_file_source(Path(".env") if dotenv is None else dotenv),
+    )
+    knobs = settings_knobs()
+    found = {knob.name: read for knob in knobs if (read := read_knob(knob, sources))}
+    try:
+        settings = Settings(**{name: value for name, (value, _) in found.items()})
+    except ValidationError as refused:
+        raise SettingsError(_cause(refused)) from None
+    settings._origins.update({name: origin for name, (_, origin) in found.items()})
+    settings._warnings = tuple(unknown_variables(knobs, sources))
+    return settings
+
+
+def _cause(refused: ValidationError) -> str:
+    """Give the message of the check that the settings failed together."""
+    first = refused.errors()[0]
+    return str(first.get("ctx", {}).get("error", first["msg"]))
