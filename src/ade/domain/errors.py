@@ -1,0 +1,149 @@
+"""Every way in which ADE says no.
+
+    AdeError
+    ├── InvalidRequest          422 validation_error
+    │   ├── LimitExceedsQuota       limit_exceeds_quota
+    │   ├── IdempotencyKeyReused    idempotency_key_reused
+    │   └── UnsupportedSchemaVersion unsupported_schema_version
+    ├── SafeMode                400 safe_mode
+    ├── Unauthenticated         401 unauthenticated
+    ├── Forbidden               403 forbidden
+    ├── NotFound                404 not_found
+    ├── Conflict                409 conflict
+    │   ├── InvalidTransition       invalid_transition
+    │   ├── LeaseLost               lease_lost
+    │   ├── NotFinished             not_finished
+    │   └── IdempotencyInFlight     idempotency_in_flight
+    ├── PayloadTooLarge         413 payload_too_large
+    ├── QueueFull               429 run_queue_full
+    ├── Unavailable             503 unavailable
+    └── StorageFull             507 storage_full
+
+Each class is one problem type of the HTTP API; its docstring is the title that the user reads.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+
+class AdeError(Exception):
+    """Something went wrong."""
+
+    code: ClassVar[str] = "internal_error"
+    status: ClassVar[int] = 500
+
+    def __init__(self, detail: str, *, errors: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = tuple(errors)
+
+    @classmethod
+    def title(cls) -> str:
+        """Return what the user reads first."""
+        return (cls.__doc__ or cls.__name__).strip().rstrip(".")
+
+
+class InvalidRequest(AdeError):
+    """The request is not valid."""
+
+    code, status = "validation_error", 422
+
+
+class LimitExceedsQuota(InvalidRequest):
+    """A limit asks for more than the quota allows."""
+
+    code = "limit_exceeds_quota"
+
+
+class IdempotencyKeyReused(InvalidRequest):
+    """The Idempotency-Key was used before with another body."""
+
+    code = "idempotency_key_reused"
+
+
+class UnsupportedSchemaVersion(InvalidRequest):
+    """The schema version is not supported."""
+
+    code = "unsupported_schema_version"
+
+
+class SafeMode(AdeError):
+    """Safe mode is on."""
+
+    code, status = "safe_mode", 400
+
+
+class Unauthenticated(AdeError):
+    """A valid API key is needed."""
+
+    code, status = "unauthenticated", 401
+
+
+class Forbidden(AdeError):
+    """The key's role does not allow this."""
+
+    code, status = "forbidden", 403
+
+
+class NotFound(AdeError):
+    """There is no such thing here."""
+
+    code, status = "not_found", 404
+
+
+class Conflict(AdeError):
+    """The request does not fit the current state."""
+
+    code, status = "conflict", 409
+
+
+class InvalidTransition(Conflict):
+    """The job's status does not allow this."""
+
+    code = "invalid_transition"
+
+
+class LeaseLost(Conflict):
+    """The lease on this job was lost."""
+
+    code = "lease_lost"
+
+
+class NotFinished(Conflict):
+    """The job has not finished yet."""
+
+    code = "not_finished"
+
+
+class IdempotencyInFlight(Conflict):
+    """The first request with this Idempotency-Key is still being answered."""
+
+    code = "idempotency_in_flight"
+
+
+class PayloadTooLarge(AdeError):
+    """The request is too large."""
+
+    code, status = "payload_too_large", 413
+
+
+class QueueFull(AdeError):
+    """The queue is full."""
+
+    code, status = "run_queue_full", 429
+
+    def __init__(self, detail: str, *, retry_after_seconds: int = 1) -> None:
+        super().__init__(detail)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Unavailable(AdeError):
+    """ADE cannot answer at the moment."""
+
+    code, status = "unavailable", 503
+
+
+class StorageFull(AdeError):
+    """There is no space left to store this."""
+
+    code, status = "storage_full", 507

@@ -1,0 +1,84 @@
+"""Names for work: the same inputs have the same key on every machine and Python.
+
+Canonical JSON: keys sorted, no white space, UTF-8 as it is, and numbers by value: `1`, `1.0` and
+`1e0` are one number. NaN and the infinities are not JSON and are refused.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ade.domain.errors import InvalidRequest
+
+# A first spelling is enough unless it may hold a float; a match inside a string only costs time.
+_PERHAPS_A_FLOAT = re.compile(r"\d[.e]", re.IGNORECASE)
+
+
+def canonical_json(value: Any) -> bytes:
+    """Spell a JSON value in its one canonical way."""
+    try:
+        text = json.dumps(
+            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+        if _PERHAPS_A_FLOAT.search(text):
+            text = json.dumps(
+                _plain(value),
+                sort_keys=True,
+                separators=(",", ":"),
+                ensure_ascii=False,
+                allow_nan=False,
+            )
+        return text.encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidRequest(f"The value cannot be written as JSON: {_reason(error)}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) and value.is_integer() else value
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply."
+    if isinstance(error, UnicodeEncodeError):
+        return "it holds half of a surrogate pair."
+    return "it holds something that JSON has no word for (such as NaN)."
+
+
+def digest(value: Any) -> str:
+    """Return `sha256:<hex>` of a value's canonical JSON."""
+    return "sha256:" + hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def execution_key(
+    *,
+    job_type: str,
+    document_revision_id: str | None,
+    target_object_ids: list[str],
+    inputs: Any,
+    env_version: str,
+) -> str:
+    """Name a piece of work by all that its result may depend on (seed 003, 5.1)."""
+    return digest(
+        {
+            "job_type": job_type,
+            "document_revision_id": document_revision_id,
+            "target_object_ids": target_object_ids,
+            "inputs": inputs,
+            "env_version": env_version,
+        }
+    )
+
+
+def fingerprint(*, content_digest: str, engine_version: str, interpreter: str) -> str:
+    """Name a build by all that its environment may depend on."""
+    return digest({"content": content_digest, "engine": engine_version, "interpreter": interpreter})

@@ -1,0 +1,46 @@
+"""One job, four vocabularies: pure functions of (status, facts), one for each door."""
+
+from ade.domain.job import Status, StopRequest
+
+_RUN = {Status.PENDING: "queued", Status.TIMED_OUT: "failed", Status.PAUSED: "queued"}
+_AGENT = {
+    Status.PENDING: "queued",
+    Status.QUEUED: "queued",
+    Status.PAUSED: "stopped",
+    Status.SUCCEEDED: "finished",
+    Status.FAILED: "failed",
+    Status.TIMED_OUT: "failed",
+}
+
+
+def run_status(status: Status) -> str:
+    """Speak of a run (seed 002): `queued running succeeded failed cancelled`."""
+    return _RUN.get(status, status.value)
+
+
+def contract_status(status: Status) -> str:
+    """Speak of a job of the execution contract (seed 003): ADE's own words in capitals."""
+    return status.value.upper()
+
+
+def agent_status(
+    status: Status | None,
+    *,
+    started: bool = False,
+    ever_started: bool = False,
+    stop_request: StopRequest | None = None,
+) -> str:
+    """Speak of a job to an agent (seed 004); None is a job that does not exist.
+
+    `started` tells a running job from one that was only handed out; `ever_started` tells a job that
+    was stopped from one that was cancelled before it began.
+    """
+    if status is None:
+        return "not_found"
+    if status is Status.RUNNING:
+        if stop_request is not None:
+            return "stop_requested"
+        return "running" if started else "dispatched"
+    if status is Status.CANCELLED:
+        return "stopped" if ever_started else "canceled"
+    return _AGENT[status]

@@ -1,0 +1,1 @@
+"""Carry the news of what happens to jobs: wake, stream, mirror."""

@@ -1,0 +1,43 @@
+"""The job types of this installation."""
+
+from importlib.metadata import entry_points
+
+from ade.domain.errors import InvalidRequest
+from ade.kinds.echo import Echo
+from ade.kinds.kind import Kind
+
+GROUP = "ade.kinds"
+BUILT_IN: tuple[type[Kind], ...] = (Echo,)
+
+
+class Kinds:
+    """Find job types by name."""
+
+    def __init__(self, kinds: list[Kind]) -> None:
+        self._kinds = {kind.name: kind for kind in kinds}
+
+    def named(self, name: str) -> Kind:
+        """Return a job type, or say which there are."""
+        kind = self._kinds.get(name)
+        if kind is None:
+            known = ", ".join(sorted(self._kinds))
+            raise InvalidRequest(
+                f"There is no job_type {name[:63]!r} here; known are: {known}.",
+                errors=[{"field": "job_type", "known": sorted(self._kinds)}],
+            )
+        return kind
+
+    def names(self) -> list[str]:
+        """Return the names of all job types."""
+        return sorted(self._kinds)
+
+
+def load_kinds() -> Kinds:
+    """Load ADE's own job types and those of installed packages; one name, one type."""
+    kinds = [kind() for kind in BUILT_IN]
+    for point in entry_points(group=GROUP):
+        kind = point.load()()
+        if kind.name in {known.name for known in kinds}:
+            raise RuntimeError(f"{point.value} offers job_type {kind.name!r}, which exists already")
+        kinds.append(kind)
+    return Kinds(kinds)

@@ -1,0 +1,43 @@
+"""Let runs go on, or fail, when the build that they wait for has ended."""
+
+from dataclasses import dataclass
+
+from ade.domain.job import Status
+from ade.domain.outcome import Category, JobError
+from ade.stages import moves
+from ade.stages.rules import Rules
+from ade.store.port import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class BuildEnded:
+    """Say that a build is terminal, and why it failed if it did."""
+
+    workspace_id: str
+    build_id: str
+    failure: str | None = None
+
+
+def settle(rules: Rules, tx: Transaction, ended: list[BuildEnded]) -> list[int]:
+    """Make the runs that waited eligible, or fail them with the build's reason; count them."""
+    return [_settle(tx, build) for build in ended]
+
+
+def _settle(tx: Transaction, build: BuildEnded) -> int:
+    waiting = [
+        job
+        for job in tx.jobs_of_build(build.workspace_id, build.build_id)
+        if job.status == Status.QUEUED and job.not_before is None
+    ]
+    if build.failure is None:
+        steps = [
+            moves.move(j, Status.QUEUED, tx.now_us, eligible=True, forced=True) for j in waiting
+        ]
+    else:
+        error = JobError(
+            Category.DEPENDENCY_ERROR, "BUILD_FAILED", f"build failed: {build.failure}"
+        )
+        steps = [moves.move(job, Status.FAILED, tx.now_us, error=error) for job in waiting]
+    moves.apply(tx, steps)
+    moves.wake_claimers(tx, steps, waiting)
+    return len(waiting)

@@ -1,0 +1,98 @@
+"""Write a change of status as a row: what every stage that moves a job has in common."""
+
+import json
+from typing import Any
+
+from ade.domain.errors import InvalidTransition
+from ade.domain.events import OF_STATUS, EventType
+from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, Status, may_follow
+from ade.domain.outcome import JobError, Outcome
+from ade.stages.rules import job_topic, work_topic
+from ade.store.port import Transaction
+from ade.store.rows import JobRow, Lane, Move, Moved
+
+
+def move(
+    job: JobRow,
+    status: Status,
+    now_us: int,
+    *,
+    event: EventType | None = None,
+    data: dict[str, Any] | None = None,
+    error: JobError | None = None,
+    outcome: Outcome | None = None,
+    retries_left: int | None = None,
+    not_before: int | None = None,
+    eligible: bool = False,
+    holds_lane: bool | None = None,
+    result: dict[str, Any] | None = None,
+    forced: bool = False,
+) -> Move:
+    """Describe the step from a job as it was read; refuse one that is not in the table."""
+    if not forced and not may_follow(Status(job.status), status):
+        raise InvalidTransition(f"A job that is {job.status} cannot become {status.value}.")
+    if holds_lane is None:
+        holds_lane = status in BLOCKS_ITS_LANE or eligible
+    if outcome is not None:
+        error, result = outcome.error, outcome.result
+    waits_again = status in (Status.QUEUED, Status.PENDING)
+    told = {"attempt": job.fence, **(data or {})}
+    if error is not None:
+        told["error"] = {"category": error.category.value, "code": error.code}
+    return Move(
+        workspace_id=job.workspace_id,
+        id=job.id,
+        fence=job.fence,
+        source=job.status,
+        status=status.value,
+        eligible=int(eligible),
+        holds_lane=int(holds_lane and job.target_id is not None),
+        retries_left=job.retries_left if retries_left is None else retries_left,
+        not_before=not_before,
+        started_at=None if waits_again else job.started_at,
+        finished_at=now_us if status in TERMINAL else None,
+        usage=json.dumps(outcome.usage) if outcome and outcome.usage else None,
+        isolation=json.dumps(list(outcome.isolation)) if outcome else None,
+        error=json.dumps(error.as_dict()) if error is not None else None,
+        at=now_us,
+        event_type=(event or OF_STATUS[status]).value,
+        event_data=json.dumps(told),
+        result=json.dumps(result) if result is not None else None,
+    )
+
+
+def apply(tx: Transaction, moves: list[Move]) -> list[Moved]:
+    """Carry out moves and wake whoever waits for these jobs."""
+    if not moves:
+        return []
+    moved = tx.move(moves)
+    for row in moved:
+        tx.wake(job_topic(row.id))
+    return moved
+
+
+def lock_lanes_of(tx: Transaction, jobs: list[JobRow]) -> list[Lane]:
+    """Lock the lanes of jobs, before any row of theirs: one order for all, so nobody deadlocks."""
+    lanes = lanes_of(jobs)
+    if lanes:
+        tx.lock_lanes(lanes)
+    return lanes
+
+
+def lanes_of(jobs: list[JobRow]) -> list[Lane]:
+    """Name the lanes that jobs are on."""
+    return list({Lane(job.workspace_id, job.target_id): None for job in jobs if job.target_id})
+
+
+def promote(tx: Transaction, lanes: list[Lane]) -> None:
+    """Let the next of each lane that has become free be claimed."""
+    if lanes:
+        for head in tx.promote_lanes(lanes):
+            tx.wake(work_topic(head.pool))
+
+
+def wake_claimers(tx: Transaction, moves: list[Move], jobs: list[JobRow]) -> None:
+    """Tell claimers when a move made jobs eligible."""
+    made_eligible = {move.id for move in moves if move.eligible}
+    for pool in {job.pool for job in jobs if job.id in made_eligible}:
+        tx.wake(work_topic(pool))

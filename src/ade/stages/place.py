@@ -1,0 +1,52 @@
+"""Where a job waits: may it be claimed now, or does it wait for a time, a build or its lane?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ade.store.port import Transaction
+from ade.store.rows import JobRef, Lane
+
+if TYPE_CHECKING:
+    from ade.stages.submit import Submission
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Say whether a job may be claimed now, and whether its time is still to come."""
+
+    eligible: bool
+    in_future: bool = False
+
+
+def place(tx: Transaction, asked: list[Submission]) -> list[Place]:
+    """Find a place for each submission, in order: the first on a free lane takes it."""
+    taken = _taken_lanes(tx, asked)
+    settled = _settled_builds(tx, asked)
+    places = []
+    for ask in asked:
+        if ask.not_before is not None and ask.not_before > tx.now_us:
+            places.append(Place(eligible=False, in_future=True))
+        elif ask.build_id is not None:
+            places.append(Place(eligible=ask.build_id in settled))
+        elif ask.target_id is not None:
+            lane = Lane(ask.workspace_id, ask.target_id)
+            places.append(Place(eligible=lane not in taken))
+            taken.add(lane)
+        else:
+            places.append(Place(eligible=True))
+    return places
+
+
+def _taken_lanes(tx: Transaction, asked: list[Submission]) -> set[Lane]:
+    lanes = {Lane(ask.workspace_id, ask.target_id) for ask in asked if ask.target_id is not None}
+    if not lanes:
+        return set()
+    tx.lock_lanes(list(lanes))
+    return tx.held_lanes(list(lanes))
+
+
+def _settled_builds(tx: Transaction, asked: list[Submission]) -> set[str]:
+    builds = {JobRef(ask.workspace_id, ask.build_id) for ask in asked if ask.build_id is not None}
+    return tx.settled_builds(list(builds)) if builds else set()

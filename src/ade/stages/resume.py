@@ -1,0 +1,136 @@
+"""Open jobs again: resume, resolve and clear, by a person who decides."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ade.domain.errors import AdeError, InvalidTransition
+from ade.domain.events import EventType
+from ade.domain.job import Status
+from ade.stages import moves
+from ade.stages.rules import Rules, job_topic, work_topic
+from ade.stages.stop import lock_job
+from ade.store.port import Transaction
+from ade.store.rows import Held, JobRef, JobRow, NewEvent
+
+RESUMABLE_ON_TARGET = frozenset({Status.PAUSED, Status.FAILED, Status.TIMED_OUT})
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Ask that a stopped job wait again; an operator may do it off a target as well."""
+
+    ref: JobRef
+    by: str
+    operator: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """Ask that a stopped job count as succeeded, with a result that a person gives."""
+
+    ref: JobRef
+    by: str
+    result: dict[str, Any]
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Ask that a stopped job no longer hold its lane."""
+
+    ref: JobRef
+    by: str
+    note: str | None = None
+
+
+def resume(rules: Rules, tx: Transaction, asks: list[Resume]) -> list[JobRow | AdeError]:
+    """Queue paused jobs again, and failed ones of a target; its own turn comes by rank."""
+    return [_resume(tx, ask) for ask in asks]
+
+
+def resolve(rules: Rules, tx: Transaction, asks: list[Resolve]) -> list[JobRow | AdeError]:
+    """Record results that people found, and free their lanes."""
+    return [_resolve(tx, ask) for ask in asks]
+
+
+def clear(rules: Rules, tx: Transaction, asks: list[Clear]) -> list[JobRow | AdeError]:
+    """Free lanes without a result."""
+    return [_clear(tx, ask) for ask in asks]
+
+
+def _resume(tx: Transaction, ask: Resume) -> JobRow | AdeError:
+    try:
+        job = lock_job(tx, ask.ref)
+        status = Status(job.status)
+        if status in (Status.FAILED, Status.TIMED_OUT) and not (job.target_id or ask.operator):
+            raise InvalidTransition(
+                f"A job that is {status.value} is resumed only on a target; run it again instead."
+            )
+        if status not in RESUMABLE_ON_TARGET:
+            raise InvalidTransition(f"A job that is {status.value} cannot be resumed.")
+        on_lane = job.target_id is not None
+        step = moves.move(
+            job,
+            Status.QUEUED,
+            tx.now_us,
+            event=EventType.RESUMED,
+            data={"by": ask.by},
+            eligible=not on_lane,
+        )
+        tx.delete_results([ask.ref])
+        moves.apply(tx, [step])
+        if on_lane:
+            moves.promote(tx, moves.lanes_of([job]))
+        else:
+            tx.wake(work_topic(job.pool))
+        return tx.read_job(ask.ref) or job
+    except AdeError as error:
+        return error
+
+
+def _resolve(tx: Transaction, ask: Resolve) -> JobRow | AdeError:
+    try:
+        job = lock_job(tx, ask.ref)
+        if Status(job.status) not in RESUMABLE_ON_TARGET:
+            raise InvalidTransition(f"A job that is {job.status} cannot be resolved.")
+        step = moves.move(
+            job,
+            Status.SUCCEEDED,
+            tx.now_us,
+            event=EventType.RESOLVED,
+            data=_told(ask),
+            result=ask.result,
+        )
+        tx.delete_results([ask.ref])
+        moves.apply(tx, [step])
+        moves.promote(tx, moves.lanes_of([job]))
+        return tx.read_job(ask.ref) or job
+    except AdeError as error:
+        return error
+
+
+def _clear(tx: Transaction, ask: Clear) -> JobRow | AdeError:
+    try:
+        job = lock_job(tx, ask.ref)
+        if not job.holds_lane or Status(job.status) not in RESUMABLE_ON_TARGET:
+            raise InvalidTransition("The job does not hold its target back; nothing to clear.")
+        held = Held(job.workspace_id, job.id, job.fence)
+        data = json.dumps(_told(ask))
+        tx.insert_events(
+            [
+                NewEvent(
+                    r.workspace_id, r.id, r.event_seq, tx.now_us, EventType.CLEARED.value, data
+                )
+                for r in tx.clear_lane(held, job.status)
+            ]
+        )
+        tx.wake(job_topic(job.id))
+        moves.promote(tx, moves.lanes_of([job]))
+        return tx.read_job(ask.ref) or job
+    except AdeError as error:
+        return error
+
+
+def _told(ask: Resolve | Clear) -> dict[str, str]:
+    return {"by": ask.by, **({"note": ask.note} if ask.note else {})}

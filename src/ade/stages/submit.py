@@ -1,0 +1,142 @@
+"""Accept jobs: replay, join, admit, place, insert; one transaction for all that came together."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ade.clock import Clock, new_id
+from ade.domain.errors import AdeError, SafeMode
+from ade.domain.events import OF_STATUS
+from ade.domain.job import Priority, Status
+from ade.domain.limits import Limits
+from ade.domain.order import rank
+from ade.stages import admit, dedupe, idempotency, place
+from ade.stages.rules import LOCAL, Rules, job_topic, work_topic
+from ade.store.port import Transaction
+from ade.store.rows import JobRow, NewJob
+
+SAFE_MODE_DETAIL = (
+    "ADE_SAFE_MODE is enabled: nothing is run until it is switched off."
+    " Fix the configuration, then restart ADE without it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotency:
+    """Hold the name that a client gave its request, and how to spell the answer to it.
+
+    `answer` is None for a request that waits for its job: its answer is recorded when it is made.
+    """
+
+    principal: str
+    endpoint: str
+    key: str
+    body_digest: str
+    answer: Callable[["Accepted"], tuple[int, str]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """Hold a job that someone asks for."""
+
+    workspace_id: str
+    kind: str
+    payload: str
+    limits: Limits
+    submitted_by: str
+    pool: str = LOCAL
+    priority: Priority = Priority.NORMAL
+    target_id: str | None = None
+    not_before: int | None = None
+    execution_key: str | None = None
+    dedupe: bool = True
+    reuse_failed: bool = False
+    rerun_of: str | None = None
+    configuration_id: str | None = None
+    document_id: str | None = None
+    build_id: str | None = None
+    retries: int = 2
+    idempotency: Idempotency | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Say which job stands for a submission, and how it came to."""
+
+    job: JobRow
+    deduplicated: bool = False
+    replayed: tuple[int, str] | None = None
+
+
+Outcome = Accepted | AdeError
+
+
+def submit(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission]) -> list[Outcome]:
+    """Accept or refuse submissions in the order in which they came."""
+    if rules.safe_mode:
+        return [SafeMode(SAFE_MODE_DETAIL) for _ in asked]
+    outcomes: dict[int, Outcome] = {}
+    repeated = idempotency.replay(rules, tx, asked, outcomes)
+    twins = dedupe.join(tx, asked, outcomes, repeated)
+    new = [i for i in range(len(asked)) if not (i in outcomes or i in twins or i in repeated)]
+    admitted = admit.admit(rules, tx, asked, new, outcomes)
+    inserted = _insert(rules, clock, tx, [asked[i] for i in admitted])
+    for index, job in zip(admitted, inserted, strict=True):
+        outcomes[index] = Accepted(job.as_row())
+    for index, first in twins.items():
+        outcomes[index] = dedupe.joined(outcomes[first])
+    idempotency.remember(tx, asked, outcomes, repeated)
+    return [outcomes[i] for i in range(len(asked))]
+
+
+def _insert(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission]) -> list[NewJob]:
+    if not asked:
+        return []
+    places = place.place(tx, asked)
+    new = [
+        _new_job(rules, clock, tx.now_us, ask, where)
+        for ask, where in zip(asked, places, strict=True)
+    ]
+    tx.insert_jobs(new)
+    for pool in {job.pool for job in new if job.eligible}:
+        tx.wake(work_topic(pool))
+    for job in new:
+        if job.status == Status.PENDING:
+            tx.wake(job_topic(job.id))
+    return new
+
+
+_ACCEPTED = json.dumps({})
+
+
+def _new_job(
+    rules: Rules, clock: Clock, now_us: int, ask: Submission, where: place.Place
+) -> NewJob:
+    status = Status.PENDING if where.in_future else Status.QUEUED
+    return NewJob(
+        workspace_id=ask.workspace_id,
+        id=new_id(clock),
+        kind=ask.kind,
+        pool=ask.pool,
+        status=status.value,
+        eligible=int(where.eligible),
+        priority=ask.priority.value,
+        rank=rank(ask.priority, now_us, rules.ageing_seconds),
+        target_id=ask.target_id,
+        holds_lane=int(where.eligible and ask.target_id is not None),
+        not_before=ask.not_before if where.in_future else None,
+        execution_key=ask.execution_key,
+        rerun_of=ask.rerun_of,
+        configuration_id=ask.configuration_id,
+        document_id=ask.document_id,
+        build_id=ask.build_id,
+        retries_left=ask.retries,
+        submitted_by=ask.submitted_by,
+        submitted_at=now_us,
+        timeout_ms=ask.limits.timeout_ms,
+        limits=ask.limits.as_json(),
+        payload=ask.payload,
+        registers=int(dedupe.registers(ask)),
+        event_type=OF_STATUS[status].value,
+        event_data=_ACCEPTED,
+    )

@@ -1,0 +1,1 @@
+"""Hold the only SQL in ADE: schema, statements, dialects, transactions, migrations."""

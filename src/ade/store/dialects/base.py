@@ -1,0 +1,99 @@
+"""What a dialect answers for."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from sqlalchemy import Select, literal_column, select
+from sqlalchemy.engine import URL
+from sqlalchemy.engine import Dialect as CoreDialect
+from sqlalchemy.sql.base import Executable
+from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.expression import FromClause
+
+from ade.store.given import Given, GivenRow, GivenRows
+from ade.store.schema import is_eligible, jobs
+
+# Below every identifier, for databases where the empty text is none.
+FIRST_ID = "00000000-0000-0000-0000-000000000000"
+
+
+class Dialect(ABC):
+    """Answer how one database spells, locks, connects and begins."""
+
+    name: ClassVar[str]
+    core: CoreDialect
+    # May one statement hold several changes (WITH ... INSERT)?
+    chains_changes: ClassVar[bool] = False
+    # Does a statement take many rows at once, or does it run once for each?
+    takes_many: ClassVar[bool] = False
+    # May several processes write at the same time?
+    many_writers: ClassVar[bool] = True
+
+    def given(self, fields: tuple[str, ...], *, many: bool) -> Given:
+        """Choose how a statement receives its values."""
+        return GivenRows(fields) if many and self.takes_many else GivenRow()
+
+    def limited(self, query: Select[Any], limit: ColumnElement[int]) -> Select[Any]:
+        """Return at most so many rows."""
+        return query.limit(limit)
+
+    def locked(self, query: Select[Any], table: FromClause) -> Select[Any]:
+        """Keep the rows that are read from being changed by others."""
+        return query
+
+    def locked_skipping(self, query: Select[Any], table: FromClause) -> Select[Any]:
+        """Lock the rows that are read, passing over those that others have locked."""
+        return query
+
+    def materialized(self, query: Select[Any], name: str) -> FromClause:
+        """Have a part of a statement evaluated once, before the rest."""
+        return query.subquery(name)
+
+    def next_workspaces(self, g: Given) -> Executable:
+        """List workspaces with eligible jobs, in order, after a given one.
+
+        A jump from each workspace to the next in the index: the cost is the number of workspaces
+        returned, not the number of jobs that wait.
+        """
+
+        def next_after(workspace_id: ColumnElement[str]) -> Any:
+            job = jobs.alias("job")
+            return (
+                select(job.c.workspace_id)
+                .where(is_eligible(job), job.c.pool == g["pool"], job.c.workspace_id > workspace_id)
+                .order_by(job.c.workspace_id)
+                .limit(literal_column("1"))
+                .scalar_subquery()
+            )
+
+        first = select(
+            next_after(g["workspace_id"]).label("workspace_id"), literal_column("1").label("turn")
+        )
+        turns = first.cte("turns", recursive=True)
+        following = select(
+            next_after(turns.c.workspace_id).label("workspace_id"),
+            turns.c.turn + literal_column("1"),
+        ).where(turns.c.workspace_id.is_not(None), turns.c.turn < g["limit"])
+        turns = turns.union_all(following)
+        return select(turns.c.workspace_id).where(turns.c.workspace_id.is_not(None))
+
+    @abstractmethod
+    def connect(self, url: URL) -> Any:
+        """Open a connection, set up for the kernel, in which transactions begin by `begin`."""
+
+    @abstractmethod
+    def begin(self, cursor: Any, *, write: bool) -> None:
+        """Begin a transaction."""
+
+    @abstractmethod
+    def lock_lanes(self, cursor: Any, lanes: list[str]) -> None:
+        """Keep others from changing who is next in these lanes, until the transaction ends."""
+
+    @abstractmethod
+    def is_conflict(self, error: Exception) -> bool:
+        """Tell whether a transaction failed only because of another, so that it may run again."""
+
+    def notify(  # noqa: B027 - a database without notifications has nothing to do
+        self, cursor: Any, topics: list[str]
+    ) -> None:
+        """Tell other processes what changed, when the transaction commits."""

@@ -1,0 +1,91 @@
+"""PostgreSQL: many processes, row locks that are skipped, notifications as a hint."""
+
+import json
+from typing import Any
+
+import psycopg
+from psycopg.types.string import TextLoader
+from sqlalchemy import Select
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.engine import URL
+from sqlalchemy.sql.expression import FromClause
+
+from ade.store.dialects.base import Dialect
+
+CHANNEL = "ade"
+# PostgreSQL refuses notifications of 8000 bytes; a long list of topics becomes "everything".
+NOTIFY_BYTES_MAX = 7900
+CONFLICTS = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.SerializationFailure,
+)
+# Every statement of the kernel is a walk along an index. A plan that is chosen once and never
+# hashes, sorts or scans a table stays right when the queue grows from nothing to millions.
+QUEUE_SETTINGS = (
+    "plan_cache_mode = force_generic_plan",
+    "enable_seqscan = off",
+    "enable_hashjoin = off",
+    "enable_mergejoin = off",
+    "enable_bitmapscan = off",
+    "jit = off",
+)
+
+
+class PostgresDialect(Dialect):
+    """Answer for PostgreSQL."""
+
+    name = "postgresql"
+    core = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
+    chains_changes = True
+    takes_many = True
+
+    def locked(self, query: Select[Any], table: FromClause) -> Select[Any]:
+        """Lock with FOR UPDATE."""
+        return query.with_for_update(of=table)
+
+    def locked_skipping(self, query: Select[Any], table: FromClause) -> Select[Any]:
+        """Lock with FOR UPDATE SKIP LOCKED."""
+        return query.with_for_update(skip_locked=True, of=table)
+
+    def materialized(self, query: Select[Any], name: str) -> FromClause:
+        """Use a WITH; PostgreSQL never folds one that locks rows into the rest."""
+        return query.cte(name)
+
+    def connect(self, url: URL) -> psycopg.Connection[Any]:
+        """Open a connection with the queue's plans pinned and every commit durable."""
+        connection = psycopg.connect(libpq_url(url), autocommit=True, prepare_threshold=0)
+        connection.prepared_max = 500
+        connection.adapters.register_loader("uuid", TextLoader)
+        for setting in QUEUE_SETTINGS:
+            connection.execute(f"SET {setting}".encode())
+        return connection
+
+    def begin(self, cursor: Any, *, write: bool) -> None:
+        """Begin at READ COMMITTED, the level that the row locks are made for."""
+        cursor.execute("BEGIN" if write else "BEGIN READ ONLY")
+
+    def lock_lanes(self, cursor: Any, lanes: list[str]) -> None:
+        """Lock by advisory locks, in one order, so that two transactions cannot deadlock."""
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(key) FROM"
+            " (SELECT DISTINCT hashtextextended(lane, 0) AS key FROM unnest(%s::text[]) AS lane"
+            " ORDER BY key) AS keys",
+            (sorted(lanes),),
+        )
+
+    def is_conflict(self, error: Exception) -> bool:
+        """Recognise a lost race for a unique key, a deadlock, a serialisation failure."""
+        return isinstance(error, CONFLICTS)
+
+    def notify(self, cursor: Any, topics: list[str]) -> None:
+        """Send the topics to whoever listens."""
+        payload = json.dumps(topics)
+        if len(payload) > NOTIFY_BYTES_MAX:
+            payload = '["*"]'
+        cursor.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+
+
+def libpq_url(url: URL) -> str:
+    """Spell a SQLAlchemy URL as libpq reads it."""
+    return url.set(drivername="postgresql").render_as_string(hide_password=False)

@@ -1,0 +1,100 @@
+"""Write a statement once, run it for one row or for many.
+
+A statement that works on many rows takes its values from a `Given`. Where a statement costs next to
+nothing to run again (SQLite: no round trip), the values are bind parameters and the statement runs
+once for each row. Where a round trip is dear (PostgreSQL), they are the columns of a table that
+stands in the statement's WITH clause and is unnested from one array parameter per column.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from sqlalchemy import BigInteger, Integer, SmallInteger, bindparam, column, func, select
+from sqlalchemy.dialects.postgresql import ARRAY, UUID
+from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.types import Text, TypeEngine
+
+from ade.store import schema
+
+_EXTRA_TYPES: dict[str, TypeEngine[Any]] = {
+    "job_id": schema.Id,
+    "at": BigInteger(),
+    "now": BigInteger(),
+    "expires_at": BigInteger(),
+    "limit": Integer(),
+    "places": Integer(),
+    "seq": Integer(),
+    "event_seq_max": Integer(),
+    "registers": SmallInteger(),
+    "response_status": Integer(),
+    "created_at": BigInteger(),
+}
+
+
+def type_of(name: str) -> TypeEngine[Any]:
+    """Return the type of a row's field: that of the job's column of that name, if there is one."""
+    if name in _EXTRA_TYPES:
+        return _EXTRA_TYPES[name]
+    if name in schema.jobs.c:
+        return schema.jobs.c[name].type
+    return Text()
+
+
+class Given(Protocol):
+    """Give the values that a statement works on, by the names of the row's fields."""
+
+    def __getitem__(self, name: str) -> ColumnElement[Any]:
+        """Return the value of a field."""
+        ...
+
+
+class GivenRow:
+    """Give bind parameters: the statement runs once for each row."""
+
+    def __getitem__(self, name: str) -> ColumnElement[Any]:
+        """Return a bind parameter."""
+        return bindparam(name, type_=type_of(name))
+
+
+class GivenRows:
+    """Give the columns of an unnested table: the statement runs once for all rows."""
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        arrays = [bindparam(name, type_=ARRAY(_array_type(name))) for name in fields]
+        table = func.unnest(*arrays).table_valued(
+            *[column(name, _array_type(name)) for name in fields], name="unnested"
+        )
+        unnested = table.render_derived()
+        self._cte = select(*[unnested.c[name] for name in fields]).cte("given")
+
+    def __getitem__(self, name: str) -> ColumnElement[Any]:
+        """Return a column."""
+        return self._cte.c[name]
+
+
+def _array_type(name: str) -> TypeEngine[Any]:
+    kind = type_of(name)
+    if kind is schema.Id:
+        return UUID(as_uuid=False)
+    if isinstance(kind, BigInteger | Integer | SmallInteger):
+        return kind
+    return Text()
+
+
+def array_literals(rows: Iterable[tuple[Any, ...]]) -> tuple[str, ...]:
+    """Spell rows as PostgreSQL array literals, one for each column."""
+    return tuple(_array_literal(values) for values in zip(*rows, strict=True))
+
+
+def _array_literal(values: Sequence[Any]) -> str:
+    return "{" + ",".join([_element(value) for value in values]) + "}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        if "\\" in value or '"' in value:
+            value = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{value}"'
+    return str(value)

@@ -1,0 +1,172 @@
+"""What waits together commits together.
+
+The model. One thread owns one connection that writes. Callers hand it a *verb*, a function that
+takes a transaction and a list of items and returns one outcome for each, and wait. The thread takes
+all that has queued up, gathers the items of each verb, runs each verb once, and commits once; then
+every caller learns its own outcome. While one commit is on its way to the disk, the next group
+gathers, so the cost of durability is shared by as many as there are.
+
+    failure                                  what happens
+    ---------------------------------------  --------------------------------------------------
+    a verb returns an exception for an item  only that caller sees it; the others commit
+    a verb raises                            the group is rolled back, each call runs on its own
+    a race with another process              the call runs again (a unique key lost, a deadlock)
+    the connection breaks                    a new one is opened for the next call; this call's
+                                             outcome is unknown, and the caller is told so
+    a caller gives up waiting                its call still runs; its outcome is dropped
+
+All that waits is concurrent by definition, so the order among verbs in a group is free.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from ade.domain.errors import Unavailable
+from ade.store.port import Transaction
+
+Verb = Callable[[Transaction, list[Any]], Sequence[Any]]
+# Runs work in one transaction, commits, and returns what the work returned.
+Commit = Callable[[Callable[[Transaction], Any]], Any]
+
+ITEMS_PER_COMMIT_MAX = 2000
+CALLS_WAITING_MAX = 100_000
+RUNS_MAX = 5
+
+
+@dataclass(slots=True)
+class Call:
+    """Hold one caller's items and where its outcomes go."""
+
+    verb: Verb
+    items: list[Any]
+    resolve: Callable[[Sequence[Any] | BaseException], None]
+    loop: asyncio.AbstractEventLoop | None
+    outcome: Sequence[Any] | BaseException | None = field(default=None)
+
+
+class GroupCommit:
+    """Run verbs for many callers on one connection, in as few transactions as they allow."""
+
+    def __init__(self, commit: Commit, is_conflict: Callable[[Exception], bool]) -> None:
+        self._commit = commit
+        self._is_conflict = is_conflict
+        self._calls: deque[Call] = deque()
+        self._wakes = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._serve, name="ade-writer", daemon=True)
+        self._thread.start()
+
+    def call(self, verb: Verb, items: list[Any]) -> Sequence[Any]:
+        """Run a verb and wait for it in this thread."""
+        future: Future[Sequence[Any]] = Future()
+
+        def resolve(outcome: Sequence[Any] | BaseException) -> None:
+            if isinstance(outcome, BaseException):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+        self._enqueue(Call(verb, items, resolve, None))
+        return future.result()
+
+    def acall(self, verb: Verb, items: list[Any]) -> asyncio.Future[Sequence[Any]]:
+        """Run a verb and return a future of the running event loop."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Sequence[Any]] = loop.create_future()
+
+        def resolve(outcome: Sequence[Any] | BaseException) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, BaseException):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+        self._enqueue(Call(verb, items, resolve, loop))
+        return future
+
+    def close(self) -> None:
+        """Finish what was handed over, then stop."""
+        with self._wakes:
+            self._closed = True
+            self._wakes.notify()
+        self._thread.join()
+
+    def _enqueue(self, call: Call) -> None:
+        with self._wakes:
+            if self._closed:
+                raise Unavailable("The store is closed: ADE is shutting down.")
+            if len(self._calls) >= CALLS_WAITING_MAX:
+                raise Unavailable("The database is too far behind; try again shortly.")
+            self._calls.append(call)
+            self._wakes.notify()
+
+    def _serve(self) -> None:
+        while group := self._take():
+            try:
+                self._run_together(group)
+            except Exception:
+                for call in group:
+                    self._run_alone(call)
+            self._deliver(group)
+
+    def _take(self) -> list[Call]:
+        """Wait for work and take all of it, up to a limit; nothing when closed and empty."""
+        with self._wakes:
+            while not self._calls and not self._closed:
+                self._wakes.wait()
+            group: list[Call] = []
+            items = 0
+            while self._calls and (not group or items < ITEMS_PER_COMMIT_MAX):
+                group.append(self._calls.popleft())
+                items += len(group[-1].items)
+            return group
+
+    def _run_together(self, group: list[Call]) -> None:
+        by_verb: dict[Verb, list[Call]] = {}
+        for call in group:
+            by_verb.setdefault(call.verb, []).append(call)
+
+        def work(transaction: Transaction) -> list[tuple[list[Call], Sequence[Any]]]:
+            return [
+                (calls, verb(transaction, [item for call in calls for item in call.items]))
+                for verb, calls in by_verb.items()
+            ]
+
+        for calls, outcomes in self._commit(work):
+            start = 0
+            for call in calls:
+                call.outcome = outcomes[start : start + len(call.items)]
+                start += len(call.items)
+
+    def _run_alone(self, call: Call) -> None:
+        for run in range(1, RUNS_MAX + 1):
+            try:
+                call.outcome = self._commit(lambda transaction: call.verb(transaction, call.items))
+                return
+            except Exception as error:
+                call.outcome = error
+                if run == RUNS_MAX or not self._is_conflict(error):
+                    return
+
+    def _deliver(self, group: list[Call]) -> None:
+        """Resolve callers, waking each event loop once for all of its callers."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[Call]] = {}
+        for call in group:
+            if call.loop is None:
+                _resolve_all([call])
+            else:
+                by_loop.setdefault(call.loop, []).append(call)
+        for loop, calls in by_loop.items():
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_resolve_all, calls)
+
+
+def _resolve_all(calls: list[Call]) -> None:
+    for call in calls:
+        call.resolve(call.outcome if call.outcome is not None else [])

@@ -1,0 +1,198 @@
+"""What the stages ask of a database: one verb for each statement, inside one transaction.
+
+`SqlTransaction` runs them on SQLite, PostgreSQL and SQL Server; `ade.testing.memory` holds them in
+dictionaries. One conformance suite runs over all of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from ade.store.rows import (
+    Append,
+    Ask,
+    Claim,
+    ExecutionRef,
+    Head,
+    Held,
+    IdempotencyRef,
+    IdempotencyRow,
+    JobRef,
+    JobRow,
+    Lane,
+    Move,
+    Moved,
+    NewEvent,
+    NewExecution,
+    NewJob,
+    Renewal,
+    Renewed,
+    StopAsk,
+)
+
+
+class Reading(Protocol):
+    """Read jobs and their logs."""
+
+    def read_job(self, ref: JobRef) -> JobRow | None:
+        """Read one job."""
+        ...
+
+    def list_jobs(
+        self, workspace_id: str, filters: Mapping[str, Any], before: str | None, limit: int
+    ) -> list[JobRow]:
+        """Read jobs of a workspace, newest first, that match all filters."""
+        ...
+
+    def read_payload(self, ref: JobRef) -> str | None:
+        """Read what a job was asked to do."""
+        ...
+
+    def read_result(self, ref: JobRef) -> str | None:
+        """Read what a job came to."""
+        ...
+
+    def read_events(self, ref: JobRef, after: int, limit: int) -> list[NewEvent]:
+        """Read the event log of a job after a place in it."""
+        ...
+
+    def lane_holders(self, lane: Lane) -> list[JobRow]:
+        """Read the jobs that hold a lane."""
+        ...
+
+    def count_ahead(self, job: JobRow, limit: int) -> int:
+        """Count the eligible jobs of the same workspace that go before this one, up to a number."""
+        ...
+
+    def count_by_status(self) -> dict[tuple[str, str], int]:
+        """Count live jobs by pool and status, for the metrics."""
+        ...
+
+
+class Transaction(Reading, Protocol):
+    """Change jobs and their logs; all of it or nothing."""
+
+    now_us: int
+
+    def wake(self, topic: str) -> None:
+        """Tell whoever waits for this topic, once the transaction has committed."""
+        ...
+
+    def insert_jobs(self, new: Sequence[NewJob]) -> None:
+        """Insert jobs with their first events, and let them stand for their execution keys."""
+        ...
+
+    def find_executions(self, refs: Sequence[ExecutionRef]) -> list[JobRow]:
+        """Find the jobs that stand for pieces of work."""
+        ...
+
+    def forget_executions(self, stands: Sequence[NewExecution]) -> None:
+        """Take from jobs that they stand for pieces of work."""
+        ...
+
+    def find_idempotency(self, ref: IdempotencyRef) -> IdempotencyRow | None:
+        """Find what was answered to a request."""
+        ...
+
+    def insert_idempotency(self, row: IdempotencyRow) -> None:
+        """Remember the answer to a request."""
+        ...
+
+    def answer_idempotency(self, row: IdempotencyRow) -> None:
+        """Record the answer that was still being made."""
+        ...
+
+    def delete_idempotency(self, created_before: int) -> int:
+        """Forget old answers."""
+        ...
+
+    def pass_gate(self, name: str) -> None:
+        """Wait until no other transaction is between this gate and its end."""
+        ...
+
+    def count_waiting(self, pool: str, limit: int) -> int:
+        """Count waiting jobs of a pool, up to about a number."""
+        ...
+
+    def lock_lanes(self, lanes: Sequence[Lane]) -> None:
+        """Keep others from changing who is next in these lanes."""
+        ...
+
+    def held_lanes(self, lanes: Sequence[Lane]) -> set[Lane]:
+        """Find which of these lanes have a holder."""
+        ...
+
+    def promote_lanes(self, lanes: Sequence[Lane]) -> list[Head]:
+        """Make the first queued job of each free lane eligible."""
+        ...
+
+    def stalled_lanes(self, limit: int) -> list[Lane]:
+        """Find lanes with queued jobs and no holder."""
+        ...
+
+    def clear_lane(self, held: Held, source: str) -> list[Moved]:
+        """Take the lane from a job that ended without success."""
+        ...
+
+    def next_workspaces(self, pool: str, after: str, limit: int) -> list[str]:
+        """List workspaces with eligible jobs, in order, after a given one."""
+        ...
+
+    def claim(self, ask: Ask) -> list[Claim]:
+        """Take the next eligible jobs of a workspace, and log it."""
+        ...
+
+    def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
+        """Keep leases."""
+        ...
+
+    def move(self, moves: Sequence[Move]) -> list[Moved]:
+        """Move jobs out of the status and fence that were seen, log it, record their results."""
+        ...
+
+    def append(self, appends: Sequence[Append]) -> list[Moved]:
+        """Reserve places in event logs for whoever holds the lease."""
+        ...
+
+    def insert_events(self, events: Sequence[NewEvent]) -> None:
+        """Append events whose places were reserved by a change of their job."""
+        ...
+
+    def request_stop(self, asks: Sequence[StopAsk]) -> list[Moved]:
+        """Ask running attempts to stop."""
+        ...
+
+    def report_started(self, held: Held, at: int) -> list[Moved]:
+        """Record that a dispatched attempt has begun."""
+        ...
+
+    def lock_jobs(self, refs: Sequence[JobRef]) -> list[JobRow]:
+        """Read jobs and keep others from changing them until the end."""
+        ...
+
+    def delete_results(self, refs: Sequence[JobRef]) -> None:
+        """Drop the results of jobs that are opened again."""
+        ...
+
+    def due_jobs(self, pool: str, limit: int) -> list[JobRow]:
+        """Lock jobs whose time has come."""
+        ...
+
+    def expired_jobs(self, limit: int) -> list[JobRow]:
+        """Lock running jobs whose lease nobody renewed in time."""
+        ...
+
+    def overdue_jobs(self, grace_us: int, limit: int) -> list[JobRow]:
+        """Lock running jobs that are over their timeout although their lease is alive."""
+        ...
+
+    def jobs_of_build(self, workspace_id: str, build_id: str) -> list[JobRow]:
+        """Lock jobs that wait for a build."""
+        ...
+
+    def settled_builds(self, refs: Sequence[JobRef]) -> set[str]:
+        """Find which of these builds are terminal."""
+        ...
+
+    def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:
+        """Delete old finished jobs with their logs, and say which."""
+        ...

@@ -1,0 +1,96 @@
+"""The statements that only read, for the doors."""
+
+from sqlalchemy import func, select
+
+from ade.store import rows
+from ade.store.dialects.base import Dialect
+from ade.store.given import Given
+from ade.store.schema import events, is_eligible, jobs, results
+from ade.store.statements import JOB_COLUMNS, Statement
+
+EQUAL_FILTERS = ("status", "kind", "target_id", "priority", "submitted_by", "rerun_of")
+
+READ_JOB = Statement(
+    lambda d, g: select(*JOB_COLUMNS).where(
+        jobs.c.workspace_id == g["workspace_id"], jobs.c.id == g["id"]
+    ),
+    rows.JobRef._fields,
+    many=False,
+)
+READ_PAYLOAD = Statement(
+    lambda d, g: select(jobs.c.payload).where(
+        jobs.c.workspace_id == g["workspace_id"], jobs.c.id == g["id"]
+    ),
+    rows.JobRef._fields,
+    many=False,
+)
+READ_RESULT = Statement(
+    lambda d, g: select(results.c.body).where(
+        results.c.workspace_id == g["workspace_id"], results.c.job_id == g["id"]
+    ),
+    rows.JobRef._fields,
+    many=False,
+)
+
+
+def _read_events(d: Dialect, g: Given):  # type: ignore[no-untyped-def]
+    return d.limited(
+        select(*[events.c[name] for name in rows.NewEvent._fields])
+        .where(
+            events.c.workspace_id == g["workspace_id"],
+            events.c.job_id == g["id"],
+            events.c.seq > g["seq"],
+        )
+        .order_by(events.c.seq),
+        g["limit"],
+    )
+
+
+READ_EVENTS = Statement(_read_events, (*rows.JobRef._fields, "seq", "limit"), many=False)
+
+
+def _count_ahead(d: Dialect, g: Given):  # type: ignore[no-untyped-def]
+    ahead = (
+        select(jobs.c.id)
+        .where(
+            is_eligible(jobs),
+            jobs.c.pool == g["pool"],
+            jobs.c.workspace_id == g["workspace_id"],
+            jobs.c.rank < g["rank"],
+        )
+        .order_by(jobs.c.rank, jobs.c.id)
+    )
+    return select(func.count()).select_from(d.limited(ahead, g["limit"]).subquery())
+
+
+COUNT_AHEAD = Statement(_count_ahead, ("workspace_id", "pool", "rank", "limit"), many=False)
+
+COUNT_BY_STATUS = Statement(
+    lambda d, g: (
+        select(jobs.c.pool, jobs.c.status, func.count())
+        .where(jobs.c.finished_at.is_(None))
+        .group_by(jobs.c.pool, jobs.c.status)
+    ),
+    (),
+    many=False,
+)
+
+
+def list_jobs(names: tuple[str, ...], *, paged: bool) -> Statement:
+    """List jobs of a workspace, newest first: identifiers sort by time, so the key is the order."""
+
+    def build(d: Dialect, g: Given):  # type: ignore[no-untyped-def]
+        query = select(*JOB_COLUMNS).where(jobs.c.workspace_id == g["workspace_id"])
+        if paged:
+            query = query.where(jobs.c.id < g["id"])
+        for name in names:
+            if name == "submitted_after":
+                query = query.where(jobs.c.submitted_at > g["now"])
+            else:
+                query = query.where(jobs.c[name] == g[name])
+        return d.limited(query.order_by(jobs.c.id.desc()), g["limit"])
+
+    fields = ["now" if name == "submitted_after" else name for name in names]
+    return Statement(
+        build, ("workspace_id", *(["id"] if paged else []), *fields, "limit"), many=False
+    )

@@ -1,0 +1,286 @@
+"""The rows that go in and out of statements, as plain tuples with names."""
+
+from typing import NamedTuple
+
+
+class JobRow(NamedTuple):
+    """Hold a job as it stands in the table, all but its payload."""
+
+    workspace_id: str
+    id: str
+    kind: str
+    pool: str
+    status: str
+    eligible: int
+    priority: str
+    rank: int
+    target_id: str | None
+    holds_lane: int
+    not_before: int | None
+    execution_key: str | None
+    rerun_of: str | None
+    configuration_id: str | None
+    document_id: str | None
+    build_id: str | None
+    fence: int
+    retries_left: int
+    lease_owner: str | None
+    lease_expires_at: int | None
+    stop_request: str | None
+    event_seq: int
+    submitted_by: str
+    submitted_at: int
+    started_at: int | None
+    finished_at: int | None
+    timeout_ms: int
+    limits: str
+    progress: str | None
+    usage: str | None
+    isolation: str | None
+    error: str | None
+
+
+class NewJob(NamedTuple):
+    """Hold a job to insert, with its first event; `registers` is 1 if it stands for its key."""
+
+    workspace_id: str
+    id: str
+    kind: str
+    pool: str
+    status: str
+    eligible: int
+    priority: str
+    rank: int
+    target_id: str | None
+    holds_lane: int
+    not_before: int | None
+    execution_key: str | None
+    rerun_of: str | None
+    configuration_id: str | None
+    document_id: str | None
+    build_id: str | None
+    retries_left: int
+    submitted_by: str
+    submitted_at: int
+    timeout_ms: int
+    limits: str
+    payload: str
+    registers: int
+    event_type: str
+    event_data: str
+
+    def as_row(self) -> JobRow:
+        """Return the job as it stands in the table after the insert."""
+        return JobRow(
+            *self[:16],
+            fence=0,
+            retries_left=self.retries_left,
+            lease_owner=None,
+            lease_expires_at=None,
+            stop_request=None,
+            event_seq=1,
+            submitted_by=self.submitted_by,
+            submitted_at=self.submitted_at,
+            started_at=None,
+            finished_at=None,
+            timeout_ms=self.timeout_ms,
+            limits=self.limits,
+            progress=None,
+            usage=None,
+            isolation=None,
+            error=None,
+        )
+
+
+class Ask(NamedTuple):
+    """Ask for eligible jobs of one workspace."""
+
+    workspace_id: str
+    pool: str
+    limit: int
+    owner: str
+    now: int
+    expires_at: int
+    started_at: int | None
+    event_type: str
+
+
+class Claim(NamedTuple):
+    """Hold a job that was just claimed: what a worker needs to run, renew and finish it."""
+
+    workspace_id: str
+    id: str
+    kind: str
+    fence: int
+    rank: int
+    target_id: str | None
+    retries_left: int
+    started_at: int | None
+    submitted_at: int
+    timeout_ms: int
+    event_seq: int
+    execution_key: str | None
+    limits: str
+    payload: str
+
+
+class JobRef(NamedTuple):
+    """Name a job."""
+
+    workspace_id: str
+    id: str
+
+
+class Held(NamedTuple):
+    """Name a job by someone who says to hold its lease."""
+
+    workspace_id: str
+    id: str
+    fence: int
+
+
+class Renewal(NamedTuple):
+    """Ask to keep a lease until `expires_at`."""
+
+    workspace_id: str
+    id: str
+    fence: int
+    expires_at: int
+
+
+class Renewed(NamedTuple):
+    """Say that a lease was kept, and what was asked of the job meanwhile."""
+
+    workspace_id: str
+    id: str
+    fence: int
+    stop_request: str | None
+
+
+class Move(NamedTuple):
+    """Move a job from the status and fence that were seen, with its event and its result.
+
+    The row written has no lease and no stop request: only a claim makes a job running.
+    """
+
+    workspace_id: str
+    id: str
+    fence: int
+    source: str
+    status: str
+    eligible: int
+    holds_lane: int
+    retries_left: int
+    not_before: int | None
+    started_at: int | None
+    finished_at: int | None
+    usage: str | None
+    isolation: str | None
+    error: str | None
+    at: int
+    event_type: str
+    event_data: str
+    result: str | None
+
+
+class Moved(NamedTuple):
+    """Say that a change took place, and which place in the event log is its own."""
+
+    workspace_id: str
+    id: str
+    fence: int
+    event_seq: int
+
+
+class Append(NamedTuple):
+    """Ask for places in the event log of a job whose lease one holds."""
+
+    workspace_id: str
+    id: str
+    fence: int
+    places: int
+    event_seq_max: int
+    progress: str | None
+
+
+class StopAsk(NamedTuple):
+    """Ask a running attempt to stop."""
+
+    workspace_id: str
+    id: str
+    fence: int
+    stop_request: str
+
+
+class NewEvent(NamedTuple):
+    """Hold an event to insert."""
+
+    workspace_id: str
+    job_id: str
+    seq: int
+    at: int
+    type: str
+    data: str
+
+
+class NewResult(NamedTuple):
+    """Hold a result to insert."""
+
+    workspace_id: str
+    job_id: str
+    fence: int
+    at: int
+    body: str
+
+
+class Lane(NamedTuple):
+    """Name a lane."""
+
+    workspace_id: str
+    target_id: str
+
+
+class Head(NamedTuple):
+    """Name a job that became eligible."""
+
+    workspace_id: str
+    id: str
+    pool: str
+
+
+class ExecutionRef(NamedTuple):
+    """Name a piece of work."""
+
+    workspace_id: str
+    execution_key: str
+
+
+class NewExecution(NamedTuple):
+    """Say which job stands for a piece of work."""
+
+    workspace_id: str
+    execution_key: str
+    job_id: str
+
+
+class IdempotencyRef(NamedTuple):
+    """Name a request by the key that its client gave it."""
+
+    workspace_id: str
+    principal: str
+    endpoint: str
+    key: str
+
+
+class IdempotencyRow(NamedTuple):
+    """Hold the answer to a request; `response_status` is None while it is being made."""
+
+    workspace_id: str
+    principal: str
+    endpoint: str
+    key: str
+    body_digest: str
+    response_status: int | None
+    response_body: str | None
+    job_id: str | None
+    created_at: int

@@ -1,0 +1,365 @@
+"""The tables, with constraints that refuse rows which cannot be true.
+
+Conventions: every `_at` is microseconds since the epoch, UTC, in a BIGINT, so that the three
+databases compare times alike; flags are 0 or 1 for the same reason; JSON is text that the database
+never looks into. `workspace_id` is the first column of every key, so that sharding by workspace
+stays possible. The logs of a job (events, results) carry no foreign key: they are written in the
+transaction that changes the job and deleted in the one that deletes it, and the check would cost
+as much as the insert.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    and_,
+    literal_column,
+)
+from sqlalchemy.dialects.mssql import NVARCHAR
+from sqlalchemy.dialects.postgresql import UUID
+from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.expression import FromClause
+
+from ade.domain.job import TERMINAL, Priority, Status, StopRequest
+
+NAMING = {
+    "pk": "pk_%(table_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+}
+metadata = MetaData(naming_convention=NAMING)
+
+Id = String(36).with_variant(UUID(as_uuid=False), "postgresql")
+Name = String(200).with_variant(NVARCHAR(200), "mssql")
+Word = String(20)
+Digest = String(80)
+Json = Text()
+
+
+def _id(name: str, *, nullable: bool = False) -> Column[str]:
+    return Column(name, Id, nullable=nullable)
+
+
+def _literal(value: str | int) -> ColumnElement[str | int]:
+    """Write a constant into the SQL itself, so that partial indexes can be matched with it."""
+    return literal_column(f"'{value}'" if isinstance(value, str) else str(value))
+
+
+def _words(values: list[str]) -> str:
+    return ", ".join(f"'{value}'" for value in values)
+
+
+workspaces = Table(
+    "workspaces",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("slug", String(63), nullable=False, unique=True),
+    Column("name", Name, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("name", Name, nullable=False, unique=True),
+    Column("operator", SmallInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    CheckConstraint("operator IN (0, 1)", name="operator"),
+)
+
+members = Table(
+    "members",
+    metadata,
+    Column("workspace_id", Id, ForeignKey("workspaces.id"), primary_key=True),
+    Column("user_id", Id, ForeignKey("users.id"), primary_key=True),
+    Column("role", Word, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    CheckConstraint("role IN ('viewer', 'editor', 'admin')", name="role"),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("digest", Digest, nullable=False, unique=True),
+    Column("user_id", Id, ForeignKey("users.id"), nullable=False),
+    Column("workspace_id", Id, ForeignKey("workspaces.id"), nullable=True),
+    Column("role", Word, nullable=True),
+    Column("label", Name, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger, nullable=True),
+    CheckConstraint("role IN ('viewer', 'editor', 'admin')", name="role"),
+    Index("ix_api_keys_workspace", "workspace_id", "id"),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("workspace_id", Id, ForeignKey("workspaces.id"), primary_key=True),
+    Column("id", Id, primary_key=True),
+    Column("name", Name, nullable=False),
+    Column("digest", Digest, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    CheckConstraint("size_bytes >= 0", name="size"),
+)
+
+configurations = Table(
+    "configurations",
+    metadata,
+    Column("workspace_id", Id, ForeignKey("workspaces.id"), primary_key=True),
+    Column("id", Id, primary_key=True),
+    Column("name", Name, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+BUILD_STATUSES = ["queued", "building", "ready", "failed", "cancelled"]
+BUILD_SETTLED = ("ready", "failed", "cancelled")
+
+builds = Table(
+    "builds",
+    metadata,
+    Column("workspace_id", Id, primary_key=True),
+    Column("id", Id, primary_key=True),
+    _id("configuration_id"),
+    Column("fingerprint", Digest, nullable=False),
+    Column("status", Word, nullable=False),
+    Column("fence", Integer, nullable=False),
+    Column("lease_owner", Name, nullable=True),
+    Column("lease_expires_at", BigInteger, nullable=True),
+    Column("error", Json, nullable=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("started_at", BigInteger, nullable=True),
+    Column("finished_at", BigInteger, nullable=True),
+    ForeignKeyConstraint(
+        ["workspace_id", "configuration_id"], ["configurations.workspace_id", "configurations.id"]
+    ),
+    UniqueConstraint("configuration_id", "fingerprint"),
+    CheckConstraint(f"status IN ({_words(BUILD_STATUSES)})", name="status"),
+    CheckConstraint(
+        "(status = 'building' AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL)"
+        " OR (status <> 'building' AND lease_owner IS NULL AND lease_expires_at IS NULL)",
+        name="building_iff_leased",
+    ),
+    CheckConstraint(
+        f"(status IN ({_words(list(BUILD_SETTLED))}) AND finished_at IS NOT NULL)"
+        f" OR (status NOT IN ({_words(list(BUILD_SETTLED))}) AND finished_at IS NULL)",
+        name="settled_iff_finished_at",
+    ),
+)
+
+_TERMINAL_WORDS = _words([status.value for status in Status if status in TERMINAL])
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("workspace_id", Id, ForeignKey("workspaces.id"), primary_key=True),
+    Column("id", Id, primary_key=True),
+    Column("kind", String(63), nullable=False),
+    Column("pool", Word, nullable=False),
+    Column("status", Word, nullable=False),
+    # May the claim take it now? Head of its lane, build settled, time come.
+    Column("eligible", SmallInteger, nullable=False),
+    Column("priority", Word, nullable=False),
+    Column("rank", BigInteger, nullable=False),
+    Column("target_id", Name, nullable=True),
+    # On a target: nobody else of the lane may become eligible while this is 1.
+    Column("holds_lane", SmallInteger, nullable=False),
+    Column("not_before", BigInteger, nullable=True),
+    Column("execution_key", Digest, nullable=True),
+    _id("rerun_of", nullable=True),
+    _id("configuration_id", nullable=True),
+    _id("document_id", nullable=True),
+    _id("build_id", nullable=True),
+    Column("fence", Integer, nullable=False),
+    Column("retries_left", Integer, nullable=False),
+    Column("lease_owner", Name, nullable=True),
+    Column("lease_expires_at", BigInteger, nullable=True),
+    Column("stop_request", Word, nullable=True),
+    Column("event_seq", Integer, nullable=False),
+    Column("submitted_by", Name, nullable=False),
+    Column("submitted_at", BigInteger, nullable=False),
+    Column("started_at", BigInteger, nullable=True),
+    Column("finished_at", BigInteger, nullable=True),
+    Column("timeout_ms", BigInteger, nullable=False),
+    Column("limits", Json, nullable=False),
+    Column("progress", Json, nullable=True),
+    Column("usage", Json, nullable=True),
+    Column("isolation", Json, nullable=True),
+    Column("error", Json, nullable=True),
+    Column("payload", Json, nullable=False),
+    ForeignKeyConstraint(
+        ["workspace_id", "document_id"], ["documents.workspace_id", "documents.id"]
+    ),
+    ForeignKeyConstraint(
+        ["workspace_id", "configuration_id"], ["configurations.workspace_id", "configurations.id"]
+    ),
+    ForeignKeyConstraint(["workspace_id", "build_id"], ["builds.workspace_id", "builds.id"]),
+    CheckConstraint(f"status IN ({_words([s.value for s in Status])})", name="status"),
+    CheckConstraint(f"priority IN ({_words([p.value for p in Priority])})", name="priority"),
+    CheckConstraint(
+        f"stop_request IN ({_words([s.value for s in StopRequest])})", name="stop_request"
+    ),
+    CheckConstraint(
+        f"(status IN ({_TERMINAL_WORDS}) AND finished_at IS NOT NULL)"
+        f" OR (status NOT IN ({_TERMINAL_WORDS}) AND finished_at IS NULL)",
+        name="terminal_iff_finished_at",
+    ),
+    CheckConstraint(
+        "(status = 'running' AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL)"
+        " OR (status <> 'running' AND lease_owner IS NULL AND lease_expires_at IS NULL)",
+        name="running_iff_leased",
+    ),
+    CheckConstraint("stop_request IS NULL OR status = 'running'", name="stop_needs_running"),
+    CheckConstraint("status <> 'running' OR fence > 0", name="running_has_fence"),
+    CheckConstraint("status <> 'pending' OR not_before IS NOT NULL", name="pending_has_time"),
+    CheckConstraint(
+        "eligible = 0 OR (eligible = 1 AND status = 'queued')", name="eligible_is_queued"
+    ),
+    CheckConstraint(
+        "holds_lane = 0 OR (holds_lane = 1 AND target_id IS NOT NULL)", name="lane_has_target"
+    ),
+    CheckConstraint(
+        "target_id IS NULL OR holds_lane = 1 OR (eligible = 0 AND status <> 'running')",
+        name="head_holds_lane",
+    ),
+    CheckConstraint("target_id IS NULL OR build_id IS NULL", name="lane_or_build"),
+    CheckConstraint(
+        "kind <> 'normalize' OR (configuration_id IS NOT NULL"
+        " AND document_id IS NOT NULL AND build_id IS NOT NULL)",
+        name="run_is_complete",
+    ),
+    CheckConstraint("fence >= 0 AND retries_left >= 0 AND event_seq >= 0", name="counts"),
+)
+
+
+def is_eligible(job: FromClause) -> ColumnElement[bool]:
+    """Match jobs that the claim may take now."""
+    return job.c.eligible == _literal(1)
+
+
+def is_queued(job: FromClause) -> ColumnElement[bool]:
+    """Match queued jobs."""
+    return job.c.status == _literal("queued")
+
+
+def is_running(job: FromClause) -> ColumnElement[bool]:
+    """Match jobs that someone holds a lease on."""
+    return job.c.status == _literal("running")
+
+
+def holds_its_lane(job: FromClause) -> ColumnElement[bool]:
+    """Match jobs that keep the rest of their lane waiting."""
+    return job.c.holds_lane == _literal(1)
+
+
+def is_held(job: FromClause) -> ColumnElement[bool]:
+    """Match jobs that wait for something else than a worker: a time, a build, their lane."""
+    waiting = job.c.status.in_([_literal("pending"), _literal("queued")])
+    return and_(job.c.eligible == _literal(0), waiting)
+
+
+def _partial(
+    name: str, *columns: Column[object], where: ColumnElement[bool], unique: bool = False
+) -> None:
+    Index(
+        name,
+        *columns,
+        unique=unique,
+        postgresql_where=where,
+        sqlite_where=where,
+        mssql_where=where,
+    )
+
+
+_c = jobs.c
+# The whole order of the queue: one short scan per workspace finds who is next.
+_partial("ix_jobs_eligible", _c.pool, _c.workspace_id, _c.rank, _c.id, where=is_eligible(jobs))
+# Two running jobs on one target cannot be, whatever the code does.
+_partial(
+    "ux_jobs_live_target",
+    _c.workspace_id,
+    _c.target_id,
+    where=and_(is_running(jobs), _c.target_id.is_not(None)),
+    unique=True,
+)
+_partial(
+    "ix_jobs_lane",
+    _c.workspace_id,
+    _c.target_id,
+    _c.rank,
+    _c.id,
+    where=and_(is_queued(jobs), _c.target_id.is_not(None)),
+)
+_partial("ix_jobs_lane_holder", _c.workspace_id, _c.target_id, where=holds_its_lane(jobs))
+_partial("ix_jobs_lease", _c.lease_expires_at, where=is_running(jobs))
+_partial("ix_jobs_held", _c.pool, _c.not_before, where=is_held(jobs))
+_partial("ix_jobs_build", _c.workspace_id, _c.build_id, where=_c.build_id.is_not(None))
+
+events = Table(
+    "events",
+    metadata,
+    Column("workspace_id", Id, primary_key=True),
+    Column("job_id", Id, primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("at", BigInteger, nullable=False),
+    Column("type", String(40), nullable=False),
+    Column("data", Json, nullable=False),
+    CheckConstraint("seq > 0", name="seq"),
+    sqlite_with_rowid=False,
+)
+
+results = Table(
+    "results",
+    metadata,
+    Column("workspace_id", Id, primary_key=True),
+    Column("job_id", Id, primary_key=True),
+    Column("fence", Integer, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("body", Json, nullable=False),
+)
+
+# Which job stands for a piece of work: what makes concurrent twins run once.
+executions = Table(
+    "executions",
+    metadata,
+    Column("workspace_id", Id, primary_key=True),
+    Column("execution_key", Digest, primary_key=True),
+    _id("job_id"),
+    sqlite_with_rowid=False,
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("workspace_id", Id, primary_key=True),
+    Column("principal", Name, primary_key=True),
+    Column("endpoint", String(200), primary_key=True),
+    Column("key", Name, primary_key=True),
+    Column("body_digest", Digest, nullable=False),
+    Column("response_status", Integer, nullable=True),
+    Column("response_body", Json, nullable=True),
+    Column("job_id", Id, nullable=True),
+    Column("created_at", BigInteger, nullable=False),
+    Index("ix_idempotency_keys_created", "created_at"),
+)
+
+# One row that a submitter updates before it counts, so that two never count at the same time.
+gates = Table(
+    "gates",
+    metadata,
+    Column("name", Word, primary_key=True),
+    Column("passed", BigInteger, nullable=False),
+)

@@ -1,0 +1,567 @@
+"""Every statement on jobs and their logs, each a named function that says what it is for.
+
+A statement that changes a job's state carries its precondition in its WHERE: the status that was
+seen and, where a lease is involved, the fence. No row changed means that someone else was first.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    Insert,
+    Table,
+    Update,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    literal_column,
+    null,
+    select,
+    update,
+)
+from sqlalchemy.sql.base import Executable
+from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.expression import FromClause
+
+from ade.store import rows
+from ade.store.dialects.base import Dialect
+from ade.store.given import Given
+from ade.store.schema import (
+    BUILD_SETTLED,
+    builds,
+    events,
+    executions,
+    gates,
+    holds_its_lane,
+    idempotency_keys,
+    is_eligible,
+    is_held,
+    is_queued,
+    is_running,
+    jobs,
+    results,
+)
+
+JOB_COLUMNS = [jobs.c[name] for name in rows.JobRow._fields]
+_NEW_JOB_VALUES = [name for name in rows.NewJob._fields if name in jobs.c]
+_MOVED = [jobs.c[name] for name in rows.Moved._fields]
+_AT_BIRTH = {"fence": 0, "event_seq": 1}
+
+
+def _same_job(job: FromClause, g: Given) -> ColumnElement[bool]:
+    return and_(job.c.workspace_id == g["workspace_id"], job.c.id == g["id"])
+
+
+def _same_attempt(one: FromClause, other: FromClause) -> ColumnElement[bool]:
+    return and_(*[one.c[name] == other.c[name] for name in rows.Held._fields])
+
+
+def _same_lane(job: FromClause, g: Given) -> ColumnElement[bool]:
+    return and_(job.c.workspace_id == g["workspace_id"], job.c.target_id == g["target_id"])
+
+
+def insert_values(
+    table: Table,
+    values: Mapping[str, ColumnElement[Any]],
+    *,
+    when: ColumnElement[bool] | None = None,
+) -> Insert:
+    """Insert what is given, one row or many."""
+    source = select(*[value.label(name) for name, value in values.items()])
+    return insert(table).from_select(list(values), source if when is None else source.where(when))
+
+
+# --- submit -------------------------------------------------------------------------------------
+
+
+def insert_jobs(d: Dialect, g: Given) -> Insert:
+    """Insert new jobs."""
+    born: dict[str, ColumnElement[Any]] = {
+        name: literal_column(str(value)) for name, value in _AT_BIRTH.items()
+    }
+    return insert_values(jobs, {name: g[name] for name in _NEW_JOB_VALUES} | born)
+
+
+def insert_first_events(d: Dialect, g: Given) -> Insert:
+    """Open the event logs of new jobs."""
+    return insert_values(
+        events,
+        {
+            "workspace_id": g["workspace_id"],
+            "job_id": g["id"],
+            "seq": literal_column("1"),
+            "at": g["submitted_at"],
+            "type": g["event_type"],
+            "data": g["event_data"],
+        },
+    )
+
+
+def register_executions(d: Dialect, g: Given) -> Insert:
+    """Let new jobs stand for their execution keys; a twin that was first violates the key."""
+    return insert_values(
+        executions,
+        {
+            "workspace_id": g["workspace_id"],
+            "execution_key": g["execution_key"],
+            "job_id": g["id"],
+        },
+        when=g["registers"] == literal_column("1"),
+    )
+
+
+def find_executions(d: Dialect, g: Given) -> Executable:
+    """Find the jobs that stand for pieces of work."""
+    return (
+        select(*JOB_COLUMNS)
+        .select_from(executions.join(jobs, _stands_for()))
+        .where(
+            executions.c.workspace_id == g["workspace_id"],
+            executions.c.execution_key == g["execution_key"],
+        )
+    )
+
+
+def _stands_for() -> ColumnElement[bool]:
+    return and_(jobs.c.workspace_id == executions.c.workspace_id, jobs.c.id == executions.c.job_id)
+
+
+def forget_executions(d: Dialect, g: Given) -> Executable:
+    """Take from a job that it stands for a piece of work."""
+    return delete(executions).where(
+        executions.c.workspace_id == g["workspace_id"],
+        executions.c.execution_key == g["execution_key"],
+        executions.c.job_id == g["job_id"],
+    )
+
+
+def find_idempotency(d: Dialect, g: Given) -> Executable:
+    """Find what was answered to requests of these keys."""
+    same = [idempotency_keys.c[name] == g[name] for name in rows.IdempotencyRef._fields]
+    return select(*[idempotency_keys.c[name] for name in rows.IdempotencyRow._fields]).where(*same)
+
+
+def insert_idempotency(d: Dialect, g: Given) -> Insert:
+    """Remember the answers to requests."""
+    return insert_values(idempotency_keys, {name: g[name] for name in rows.IdempotencyRow._fields})
+
+
+def answer_idempotency(d: Dialect, g: Given) -> Update:
+    """Record the answer that was still being made."""
+    same = [idempotency_keys.c[name] == g[name] for name in rows.IdempotencyRef._fields]
+    return (
+        update(idempotency_keys)
+        .where(*same, idempotency_keys.c.response_status.is_(None))
+        .values(response_status=g["response_status"], response_body=g["response_body"])
+    )
+
+
+def delete_idempotency(d: Dialect, g: Given) -> Executable:
+    """Forget answers older than a day."""
+    return delete(idempotency_keys).where(idempotency_keys.c.created_at < g["created_at"])
+
+
+def pass_gate(d: Dialect, g: Given) -> Update:
+    """Lock the gate until the end of the transaction: who counts next waits here."""
+    return update(gates).where(gates.c.name == g["name"]).values(passed=gates.c.passed + 1)
+
+
+def count_waiting(d: Dialect, g: Given) -> Executable:
+    """Count the jobs of a pool that wait, up to a number; each is either eligible or held."""
+    counts = []
+    for waiting in (is_eligible(jobs), is_held(jobs)):
+        some = d.limited(
+            select(literal_column("1").label("one")).where(waiting, jobs.c.pool == g["pool"]),
+            g["limit"],
+        ).subquery()
+        counts.append(select(func.count()).select_from(some).scalar_subquery())
+    return select(counts[0] + counts[1])
+
+
+def held_lanes(d: Dialect, g: Given) -> Executable:
+    """Find which of these lanes have a holder."""
+    holder = jobs.alias("holder")
+    return select(g["workspace_id"].label("workspace_id"), g["target_id"].label("target_id")).where(
+        exists().where(_same_lane(holder, g), holds_its_lane(holder))
+    )
+
+
+# --- claim --------------------------------------------------------------------------------------
+
+
+def claim(d: Dialect, g: Given) -> Update:
+    """Take the next eligible jobs of a workspace: status, fence and lease in one step."""
+    waiting = jobs.alias("waiting")
+    picked = d.limited(
+        d.locked_skipping(
+            select(waiting.c.workspace_id, waiting.c.id)
+            .where(
+                is_eligible(waiting),
+                waiting.c.pool == g["pool"],
+                waiting.c.workspace_id == g["workspace_id"],
+            )
+            .order_by(waiting.c.rank, waiting.c.id),
+            waiting,
+        ),
+        g["limit"],
+    )
+    source = d.materialized(picked, "picked")
+    return (
+        update(jobs)
+        .where(
+            jobs.c.workspace_id == source.c.workspace_id,
+            jobs.c.id == source.c.id,
+            is_eligible(jobs),
+            is_queued(jobs),
+        )
+        .values(
+            status="running",
+            eligible=literal_column("0"),
+            fence=jobs.c.fence + literal_column("1"),
+            lease_owner=g["owner"],
+            lease_expires_at=g["expires_at"],
+            started_at=g["started_at"],
+            event_seq=jobs.c.event_seq + literal_column("1"),
+        )
+        .returning(*[jobs.c[name] for name in rows.Claim._fields])
+    )
+
+
+def claim_logged(d: Dialect, g: Given) -> Executable:
+    """Claim and log in one statement, where a statement may hold several changes."""
+    claimed = claim(d, g).cte("claimed")
+    data = func.concat(
+        '{"attempt": ', claimed.c.fence, ', "worker": ', func.to_json(g["owner"]), "}"
+    )
+    logged = _logged(claimed, g["now"], g["event_type"], data)
+    return select(*[claimed.c[name] for name in rows.Claim._fields]).add_cte(logged)
+
+
+def _logged(changed: Any, at: Any, event_type: Any, data: Any, *given: FromClause) -> Any:
+    source = select(
+        changed.c.workspace_id, changed.c.id, changed.c.event_seq, at, event_type, data
+    ).select_from(changed)
+    for table in given:
+        source = source.join(table, _same_attempt(table, changed))
+    columns = ["workspace_id", "job_id", "seq", "at", "type", "data"]
+    return insert(events).from_select(columns, source).returning(events.c.seq).cte("logged")
+
+
+# --- renew, move --------------------------------------------------------------------------------
+
+
+def renew(d: Dialect, g: Given) -> Update:
+    """Keep leases, and learn what was asked of their jobs."""
+    return (
+        update(jobs)
+        .where(_same_job(jobs, g), jobs.c.fence == g["fence"], is_running(jobs))
+        .values(lease_expires_at=g["expires_at"])
+        .returning(*[jobs.c[name] for name in rows.Renewed._fields])
+    )
+
+
+def move(d: Dialect, g: Given) -> Update:
+    """Move jobs out of the status and fence that were seen."""
+    written = (
+        "status eligible holds_lane retries_left not_before started_at finished_at"
+        " usage isolation error"
+    )
+    return (
+        update(jobs)
+        .where(_same_job(jobs, g), jobs.c.fence == g["fence"], jobs.c.status == g["source"])
+        .values(
+            lease_owner=null(),
+            lease_expires_at=null(),
+            stop_request=null(),
+            event_seq=jobs.c.event_seq + literal_column("1"),
+            **{name: g[name] for name in written.split()},
+        )
+        .returning(*_MOVED)
+    )
+
+
+def move_logged(d: Dialect, g: Any) -> Executable:
+    """Move, log and record results in one statement, where a statement may hold several changes."""
+    moved = move(d, g).cte("moved")
+    given = g["id"].table
+    logged = _logged(moved, g["at"], g["event_type"], g["event_data"], given)
+    same = _same_attempt(given, moved)
+    source = (
+        select(g["workspace_id"], g["id"], g["fence"], g["at"], g["result"])
+        .select_from(given.join(moved, same))
+        .where(g["result"].is_not(None))
+    )
+    columns = ["workspace_id", "job_id", "fence", "at", "body"]
+    recorded = (
+        insert(results).from_select(columns, source).returning(results.c.fence).cte("recorded")
+    )
+    return select(*[moved.c[name] for name in rows.Moved._fields]).add_cte(logged, recorded)
+
+
+def append(d: Dialect, g: Given) -> Update:
+    """Reserve places in event logs for whoever holds the lease, up to the log's limit."""
+    return (
+        update(jobs)
+        .where(
+            _same_job(jobs, g),
+            jobs.c.fence == g["fence"],
+            is_running(jobs),
+            jobs.c.event_seq + g["places"] <= g["event_seq_max"],
+        )
+        .values(
+            event_seq=jobs.c.event_seq + g["places"],
+            progress=func.coalesce(g["progress"], jobs.c.progress),
+        )
+        .returning(*_MOVED)
+    )
+
+
+def request_stop(d: Dialect, g: Given) -> Update:
+    """Ask running attempts to stop."""
+    return (
+        update(jobs)
+        .where(_same_job(jobs, g), jobs.c.fence == g["fence"], is_running(jobs))
+        .values(stop_request=g["stop_request"], event_seq=jobs.c.event_seq + literal_column("1"))
+        .returning(*_MOVED)
+    )
+
+
+def report_started(d: Dialect, g: Given) -> Update:
+    """Record that dispatched attempts have begun."""
+    return (
+        update(jobs)
+        .where(
+            _same_job(jobs, g),
+            jobs.c.fence == g["fence"],
+            is_running(jobs),
+            jobs.c.started_at.is_(None),
+        )
+        .values(started_at=g["at"], event_seq=jobs.c.event_seq + literal_column("1"))
+        .returning(*_MOVED)
+    )
+
+
+def insert_events(d: Dialect, g: Given) -> Insert:
+    """Append events whose places were reserved by an update of their job."""
+    return insert_values(events, {name: g[name] for name in rows.NewEvent._fields})
+
+
+def insert_results(d: Dialect, g: Given) -> Insert:
+    """Record results of jobs that were just moved."""
+    return insert_values(results, {name: g[name] for name in rows.NewResult._fields})
+
+
+def delete_results(d: Dialect, g: Given) -> Executable:
+    """Drop the results of jobs that are opened again."""
+    return delete(results).where(
+        results.c.workspace_id == g["workspace_id"], results.c.job_id == g["id"]
+    )
+
+
+def lock_jobs(d: Dialect, g: Given) -> Executable:
+    """Read jobs and keep others from changing them until the end of the transaction."""
+    return d.locked(select(*JOB_COLUMNS).where(_same_job(jobs, g)), jobs)
+
+
+# --- lanes, timers, builds ----------------------------------------------------------------------
+
+
+def promote_lanes(d: Dialect, g: Given) -> Update:
+    """Make the first queued job of each lane eligible, unless the lane has a holder."""
+    waiting, holder = jobs.alias("waiting"), jobs.alias("holder")
+    first = d.limited(
+        select(waiting.c.id)
+        .where(_same_lane(waiting, g), is_queued(waiting))
+        .order_by(waiting.c.rank, waiting.c.id),
+        literal_column("1"),
+    ).scalar_subquery()
+    free = ~exists().where(_same_lane(holder, g), holds_its_lane(holder))
+    heads = d.materialized(
+        select(g["workspace_id"].label("workspace_id"), first.label("id")).where(free), "heads"
+    )
+    return (
+        update(jobs)
+        .where(
+            jobs.c.workspace_id == heads.c.workspace_id, jobs.c.id == heads.c.id, is_queued(jobs)
+        )
+        .values(eligible=literal_column("1"), holds_lane=literal_column("1"))
+        .returning(jobs.c.workspace_id, jobs.c.id, jobs.c.pool)
+    )
+
+
+def clear_lane(d: Dialect, g: Given) -> Update:
+    """Take the lane from a job that ended without success."""
+    return (
+        update(jobs)
+        .where(
+            _same_job(jobs, g),
+            jobs.c.fence == g["fence"],
+            jobs.c.status == g["source"],
+            holds_its_lane(jobs),
+        )
+        .values(holds_lane=literal_column("0"), event_seq=jobs.c.event_seq + literal_column("1"))
+        .returning(*_MOVED)
+    )
+
+
+def stalled_lanes(d: Dialect, g: Given) -> Executable:
+    """Find lanes with queued jobs and no holder: none, if promotion never fails."""
+    waiting, holder = jobs.alias("waiting"), jobs.alias("holder")
+    taken = exists().where(
+        holder.c.workspace_id == waiting.c.workspace_id,
+        holder.c.target_id == waiting.c.target_id,
+        holds_its_lane(holder),
+    )
+    return d.limited(
+        select(waiting.c.workspace_id, waiting.c.target_id)
+        .where(is_queued(waiting), waiting.c.target_id.is_not(None), ~taken)
+        .distinct(),
+        g["limit"],
+    )
+
+
+def lane_jobs(d: Dialect, g: Given) -> Executable:
+    """Read the jobs that hold a lane."""
+    return (
+        select(*JOB_COLUMNS).where(_same_lane(jobs, g), holds_its_lane(jobs)).order_by(jobs.c.rank)
+    )
+
+
+def due_jobs(d: Dialect, g: Given) -> Executable:
+    """Lock jobs whose time has come."""
+    held = (
+        select(*JOB_COLUMNS)
+        .where(is_held(jobs), jobs.c.pool == g["pool"], jobs.c.not_before <= g["now"])
+        .order_by(jobs.c.not_before)
+    )
+    return d.limited(d.locked_skipping(held, jobs), g["limit"])
+
+
+def jobs_of_build(d: Dialect, g: Given) -> Executable:
+    """Lock jobs that wait for a build."""
+    return d.locked(
+        select(*JOB_COLUMNS).where(
+            jobs.c.workspace_id == g["workspace_id"],
+            jobs.c.build_id == g["build_id"],
+            is_held(jobs),
+        ),
+        jobs,
+    )
+
+
+def settled_builds(d: Dialect, g: Given) -> Executable:
+    """Find which of these builds are terminal."""
+    settled = builds.c.status.in_([literal_column(f"'{word}'") for word in BUILD_SETTLED])
+    return select(builds.c.id).where(
+        builds.c.workspace_id == g["workspace_id"], builds.c.id == g["id"], settled
+    )
+
+
+# --- expire, retain -----------------------------------------------------------------------------
+
+
+def expired_jobs(d: Dialect, g: Given) -> Executable:
+    """Lock running jobs whose lease nobody renewed in time."""
+    gone = (
+        select(*JOB_COLUMNS)
+        .where(is_running(jobs), jobs.c.lease_expires_at < g["now"])
+        .order_by(jobs.c.lease_expires_at)
+    )
+    return d.limited(d.locked_skipping(gone, jobs), g["limit"])
+
+
+def overdue_jobs(d: Dialect, g: Given) -> Executable:
+    """Lock running jobs that are over their timeout although their lease is alive."""
+    late = select(*JOB_COLUMNS).where(
+        is_running(jobs), jobs.c.started_at + jobs.c.timeout_ms * literal(1000) < g["now"]
+    )
+    return d.limited(d.locked_skipping(late, jobs), g["limit"])
+
+
+def finished_jobs(d: Dialect, g: Given) -> Executable:
+    """Find old finished jobs of a workspace; identifiers sort by time, so the key finds them."""
+    old = (
+        select(jobs.c.workspace_id, jobs.c.id, jobs.c.execution_key)
+        .where(
+            jobs.c.workspace_id == g["workspace_id"],
+            jobs.c.id < g["id"],
+            jobs.c.finished_at < g["finished_at"],
+            ~holds_its_lane(jobs),
+        )
+        .order_by(jobs.c.id)
+    )
+    return d.limited(old, g["limit"])
+
+
+def delete_events(d: Dialect, g: Given) -> Executable:
+    """Delete the event logs of jobs."""
+    return delete(events).where(
+        events.c.workspace_id == g["workspace_id"], events.c.job_id == g["id"]
+    )
+
+
+def delete_jobs(d: Dialect, g: Given) -> Executable:
+    """Delete jobs that have finished."""
+    return delete(jobs).where(_same_job(jobs, g), jobs.c.finished_at.is_not(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Say how a statement is built, what it takes its values from, and whether it takes many."""
+
+    build: Callable[[Dialect, Any], Executable]
+    fields: tuple[str, ...]
+    many: bool = True
+
+
+def _fields(row: type[Any], *more: str) -> tuple[str, ...]:
+    return tuple(row._fields) + more
+
+
+STATEMENTS: dict[str, Statement] = {
+    "insert_jobs": Statement(insert_jobs, _fields(rows.NewJob)),
+    "insert_first_events": Statement(insert_first_events, _fields(rows.NewJob)),
+    "register_executions": Statement(register_executions, _fields(rows.NewJob)),
+    "find_executions": Statement(find_executions, _fields(rows.ExecutionRef)),
+    "forget_executions": Statement(forget_executions, _fields(rows.NewExecution)),
+    "find_idempotency": Statement(find_idempotency, _fields(rows.IdempotencyRef), many=False),
+    "insert_idempotency": Statement(insert_idempotency, _fields(rows.IdempotencyRow), many=False),
+    "answer_idempotency": Statement(answer_idempotency, _fields(rows.IdempotencyRow), many=False),
+    "delete_idempotency": Statement(delete_idempotency, ("created_at",), many=False),
+    "pass_gate": Statement(pass_gate, ("name",), many=False),
+    "count_waiting": Statement(count_waiting, ("pool", "limit"), many=False),
+    "held_lanes": Statement(held_lanes, _fields(rows.Lane)),
+    "next_workspaces": Statement(
+        lambda d, g: d.next_workspaces(g), ("pool", "workspace_id", "limit"), many=False
+    ),
+    "claim": Statement(claim, _fields(rows.Ask), many=False),
+    "claim_logged": Statement(claim_logged, _fields(rows.Ask), many=False),
+    "renew": Statement(renew, _fields(rows.Renewal)),
+    "move": Statement(move, _fields(rows.Move)),
+    "move_logged": Statement(move_logged, _fields(rows.Move)),
+    "append": Statement(append, _fields(rows.Append)),
+    "request_stop": Statement(request_stop, _fields(rows.StopAsk)),
+    "report_started": Statement(report_started, _fields(rows.Held, "at")),
+    "insert_events": Statement(insert_events, _fields(rows.NewEvent)),
+    "insert_results": Statement(insert_results, _fields(rows.NewResult)),
+    "delete_results": Statement(delete_results, _fields(rows.JobRef)),
+    "lock_jobs": Statement(lock_jobs, _fields(rows.JobRef)),
+    "promote_lanes": Statement(promote_lanes, _fields(rows.Lane)),
+    "clear_lane": Statement(clear_lane, _fields(rows.Held, "source")),
+    "stalled_lanes": Statement(stalled_lanes, ("limit",), many=False),
+    "lane_jobs": Statement(lane_jobs, _fields(rows.Lane), many=False),
+    "due_jobs": Statement(due_jobs, ("pool", "now", "limit"), many=False),
+    "jobs_of_build": Statement(jobs_of_build, ("workspace_id", "build_id"), many=False),
+    "settled_builds": Statement(settled_builds, _fields(rows.JobRef)),
+    "expired_jobs": Statement(expired_jobs, ("now", "limit"), many=False),
+    "overdue_jobs": Statement(overdue_jobs, ("now", "limit"), many=False),
+    "finished_jobs": Statement(
+        finished_jobs, ("workspace_id", "id", "finished_at", "limit"), many=False
+    ),
+    "delete_events": Statement(delete_events, _fields(rows.JobRef)),
+    "delete_jobs": Statement(delete_jobs, _fields(rows.JobRef)),
+}

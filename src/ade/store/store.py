@@ -1,0 +1,158 @@
+"""A database in use: one connection that writes, a few that read, and word of what changed."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
+
+from ade.clock import Clock, SystemClock
+from ade.domain.errors import Unavailable
+from ade.store.compiled import Compiler, Rewrite
+from ade.store.dialects import dialect_for
+from ade.store.group_commit import GroupCommit, Verb
+from ade.store.port import Reading, Transaction
+from ade.store.transaction import SqlReading, SqlTransaction
+
+READERS = 4
+Found = TypeVar("Found")
+OnCommit = Callable[[Sequence[str]], None]
+
+
+class Store(Protocol):
+    """Run verbs in transactions, and reads beside them."""
+
+    clock: Clock
+    on_commit: OnCommit
+
+    def write(self, verb: Verb, items: list[Any]) -> Sequence[Any]:
+        """Run a verb and wait for its commit."""
+        ...
+
+    def awrite(self, verb: Verb, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
+        """Run a verb; the future resolves when it has committed."""
+        ...
+
+    def read(self, look: Callable[[Reading], Found]) -> Found:
+        """Read in one snapshot."""
+        ...
+
+    async def aread(self, look: Callable[[Reading], Found]) -> Found:
+        """Read in one snapshot without holding up the event loop."""
+        ...
+
+    def close(self) -> None:
+        """Finish what was begun and let go of the database."""
+        ...
+
+
+class SqlStore:
+    """Hold the connections to a SQL database."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock | None = None,
+        on_commit: OnCommit = lambda topics: None,
+        rewrite: Rewrite | None = None,
+    ) -> None:
+        self.dialect, self.url = dialect_for(url)
+        self.clock = clock or SystemClock()
+        self.on_commit = on_commit
+        self._compiler = Compiler(self.dialect, rewrite)
+        self._connection: Any = None
+        self._reader = threading.local()
+        self._opened: list[Any] = []
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="ade-reader")
+        self._group = GroupCommit(self._commit, self.dialect.is_conflict)
+
+    def write(self, verb: Verb, items: list[Any]) -> Sequence[Any]:
+        """Run a verb and wait for its commit."""
+        return self._group.call(verb, items)
+
+    def awrite(self, verb: Verb, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
+        """Run a verb; the future resolves when it has committed."""
+        return self._group.acall(verb, items)
+
+    def read(self, look: Callable[[Reading], Found]) -> Found:
+        """Read in one snapshot."""
+        return self._readers.submit(self._look, look).result()
+
+    async def aread(self, look: Callable[[Reading], Found]) -> Found:
+        """Read in one snapshot without holding up the event loop."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, self._look, look)
+
+    def close(self) -> None:
+        """Finish what was begun and let go of the database."""
+        self._group.close()
+        self._readers.shutdown(wait=True)
+        for connection in self._opened:
+            connection.close()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _commit(self, work: Callable[[Transaction], Any]) -> Any:
+        """Run work in one transaction of the writing connection, then say what changed."""
+        if self._connection is None:
+            self._connection = self._connect()
+        cursor = self._connection.cursor()
+        try:
+            self.dialect.begin(cursor, write=True)
+            transaction = SqlTransaction(cursor, self._compiler, self.clock.now_us())
+            outcome = work(transaction)
+            if transaction.topics:
+                self.dialect.notify(cursor, list(transaction.topics))
+            cursor.execute("COMMIT")
+        except BaseException:
+            self._connection = _rolled_back(self._connection, cursor)
+            raise
+        if transaction.topics:
+            self.on_commit(list(transaction.topics))
+        return outcome
+
+    def _look(self, look: Callable[[Reading], Found]) -> Found:
+        """Run a read in one transaction of this thread's connection."""
+        connection = getattr(self._reader, "connection", None)
+        if connection is None:
+            connection = self._connect()
+            self._opened.append(connection)
+        self._reader.connection = None  # until the read has gone well
+        cursor = connection.cursor()
+        try:
+            self.dialect.begin(cursor, write=False)
+            found = look(SqlReading(cursor, self._compiler))
+            cursor.execute("COMMIT")
+        except BaseException:
+            self._reader.connection = _rolled_back(connection, cursor)
+            raise
+        self._reader.connection = connection
+        return found
+
+    def _connect(self) -> Any:
+        try:
+            return self.dialect.connect(self.url)
+        except Exception as error:
+            name = self.url.set(password=None, username=None).render_as_string()
+            raise Unavailable(
+                f"The database {name} cannot be reached: {_first_line(error)}"
+            ) from error
+
+
+def _rolled_back(connection: Any, cursor: Any) -> Any:
+    """Return the connection in a state to begin anew, or None if it is broken."""
+    try:
+        cursor.execute("ROLLBACK")
+        return connection
+    except Exception as error:
+        if "no transaction is active" in str(error):
+            return connection
+        with contextlib.suppress(Exception):  # it is broken: there may be nothing left to close
+            connection.close()
+        return None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,330 @@
+"""The verbs of the port, as statements on one cursor inside one transaction."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+from ade.domain.ids import uuid7
+from ade.store import reading
+from ade.store.compiled import Compiled, Compiler
+from ade.store.given import array_literals
+from ade.store.rows import (
+    Append,
+    Ask,
+    Claim,
+    ExecutionRef,
+    Head,
+    Held,
+    IdempotencyRef,
+    IdempotencyRow,
+    JobRef,
+    JobRow,
+    Lane,
+    Move,
+    Moved,
+    NewEvent,
+    NewExecution,
+    NewJob,
+    NewResult,
+    Renewal,
+    Renewed,
+    StopAsk,
+)
+
+# How many rows one statement takes at most: bounds the size of its parameters.
+ROWS_PER_STATEMENT_MAX = 1000
+
+Row = TypeVar("Row")
+
+
+class SqlReading:
+    """Read jobs and their logs with one cursor."""
+
+    def __init__(self, cursor: Any, compiler: Compiler) -> None:
+        self._cursor = cursor
+        self._compiler = compiler
+
+    def _rows(self, statement: Compiled, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Run a statement once and return all its rows."""
+        self._cursor.execute(statement.sql, statement.arrange(values))
+        return self._cursor.fetchall()  # type: ignore[no-any-return]
+
+    def _named(self, name: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._rows(self._compiler.named(name), values)
+
+    def _scalar(self, statement: Compiled, *values: Any) -> Any:
+        found = self._rows(statement, values)
+        return found[0][0] if found else None
+
+    def read_job(self, ref: JobRef) -> JobRow | None:
+        """Read one job."""
+        found = self._rows(self._compiler.adhoc("read_job", lambda: reading.READ_JOB), ref)
+        return JobRow._make(found[0]) if found else None
+
+    def list_jobs(
+        self, workspace_id: str, filters: Mapping[str, Any], before: str | None, limit: int
+    ) -> list[JobRow]:
+        """Read jobs of a workspace, newest first, that match all filters."""
+        names = tuple(sorted(filters))
+        paged = before is not None
+        statement = self._compiler.adhoc(
+            ("list_jobs", names, paged), lambda: reading.list_jobs(names, paged=paged)
+        )
+        page = (before,) if paged else ()
+        values = (workspace_id, *page, *[filters[name] for name in names], limit)
+        return [JobRow._make(row) for row in self._rows(statement, values)]
+
+    def read_payload(self, ref: JobRef) -> str | None:
+        """Read what a job was asked to do."""
+        statement = self._compiler.adhoc("read_payload", lambda: reading.READ_PAYLOAD)
+        return self._scalar(statement, *ref)  # type: ignore[no-any-return]
+
+    def read_result(self, ref: JobRef) -> str | None:
+        """Read what a job came to."""
+        statement = self._compiler.adhoc("read_result", lambda: reading.READ_RESULT)
+        return self._scalar(statement, *ref)  # type: ignore[no-any-return]
+
+    def read_events(self, ref: JobRef, after: int, limit: int) -> list[NewEvent]:
+        """Read the event log of a job after a place in it."""
+        statement = self._compiler.adhoc("read_events", lambda: reading.READ_EVENTS)
+        return [NewEvent._make(row) for row in self._rows(statement, (*ref, after, limit))]
+
+    def lane_holders(self, lane: Lane) -> list[JobRow]:
+        """Read the jobs that hold a lane."""
+        return [JobRow._make(row) for row in self._named("lane_jobs", *lane)]
+
+    def count_ahead(self, job: JobRow, limit: int) -> int:
+        """Count the eligible jobs of the same workspace that go before this one, up to a number."""
+        statement = self._compiler.adhoc("count_ahead", lambda: reading.COUNT_AHEAD)
+        return int(self._scalar(statement, job.workspace_id, job.pool, job.rank, limit))
+
+    def count_by_status(self) -> dict[tuple[str, str], int]:
+        """Count live jobs by pool and status, for the metrics."""
+        statement = self._compiler.adhoc("count_by_status", lambda: reading.COUNT_BY_STATUS)
+        return {(pool, status): count for pool, status, count in self._rows(statement, ())}
+
+
+class SqlTransaction(SqlReading):
+    """Change jobs and their logs with one cursor."""
+
+    def __init__(self, cursor: Any, compiler: Compiler, now_us: int) -> None:
+        super().__init__(cursor, compiler)
+        self.now_us = now_us
+        self.topics: dict[str, None] = {}
+
+    def wake(self, topic: str) -> None:
+        """Tell whoever waits for this topic, once the transaction has committed."""
+        self.topics[topic] = None
+
+    def _each(
+        self, name: str, rows: Sequence[tuple[Any, ...]], make: Callable[[Iterable[Any]], Row]
+    ) -> list[Row]:
+        """Run a statement for many rows, at once or one by one, and return what it returns."""
+        statement = self._compiler.named(name)
+        found: list[Any] = []
+        if self._compiler.dialect.takes_many:
+            for piece in _pieces(rows):
+                found += self._rows(statement, array_literals(piece))
+        else:
+            execute, arrange = self._cursor.execute, statement.arrange
+            for row in rows:
+                execute(statement.sql, arrange(row))
+                found += self._cursor.fetchall()
+        return [make(row) for row in found]
+
+    def _do(self, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Run a statement for many rows that returns nothing."""
+        if not rows:
+            return
+        statement = self._compiler.named(name)
+        if self._compiler.dialect.takes_many:
+            for piece in _pieces(rows):
+                self._cursor.execute(statement.sql, statement.arrange(array_literals(piece)))
+        else:
+            self._cursor.executemany(statement.sql, [statement.arrange(row) for row in rows])
+
+    def insert_jobs(self, new: Sequence[NewJob]) -> None:
+        """Insert jobs with their first events, and let them stand for their execution keys."""
+        self._do("insert_jobs", new)
+        self._do("insert_first_events", new)
+        self._do("register_executions", [job for job in new if job.registers])
+
+    def find_executions(self, refs: Sequence[ExecutionRef]) -> list[JobRow]:
+        """Find the jobs that stand for pieces of work."""
+        return self._each("find_executions", refs, JobRow._make)
+
+    def forget_executions(self, stands: Sequence[NewExecution]) -> None:
+        """Take from jobs that they stand for pieces of work."""
+        self._do("forget_executions", stands)
+
+    def find_idempotency(self, ref: IdempotencyRef) -> IdempotencyRow | None:
+        """Find what was answered to a request."""
+        found = self._named("find_idempotency", *ref)
+        return IdempotencyRow._make(found[0]) if found else None
+
+    def insert_idempotency(self, row: IdempotencyRow) -> None:
+        """Remember the answer to a request."""
+        self._run("insert_idempotency", *row)
+
+    def answer_idempotency(self, row: IdempotencyRow) -> None:
+        """Record the answer that was still being made."""
+        self._run("answer_idempotency", *row)
+
+    def delete_idempotency(self, created_before: int) -> int:
+        """Forget old answers."""
+        return self._run("delete_idempotency", created_before)
+
+    def _run(self, name: str, *values: Any) -> int:
+        """Run a statement once that returns nothing but its row count."""
+        statement = self._compiler.named(name)
+        self._cursor.execute(statement.sql, statement.arrange(values))
+        return int(self._cursor.rowcount)
+
+    def pass_gate(self, name: str) -> None:
+        """Wait until no other transaction is between this gate and its end."""
+        self._run("pass_gate", name)
+
+    def count_waiting(self, pool: str, limit: int) -> int:
+        """Count waiting jobs of a pool, up to about a number."""
+        return int(self._named("count_waiting", pool, limit)[0][0])
+
+    def lock_lanes(self, lanes: Sequence[Lane]) -> None:
+        """Keep others from changing who is next in these lanes."""
+        names = [f"{lane.workspace_id}/{lane.target_id}" for lane in lanes]
+        self._compiler.dialect.lock_lanes(self._cursor, names)
+
+    def held_lanes(self, lanes: Sequence[Lane]) -> set[Lane]:
+        """Find which of these lanes have a holder."""
+        return set(self._each("held_lanes", lanes, Lane._make))
+
+    def promote_lanes(self, lanes: Sequence[Lane]) -> list[Head]:
+        """Make the first queued job of each free lane eligible."""
+        return self._each("promote_lanes", lanes, Head._make)
+
+    def stalled_lanes(self, limit: int) -> list[Lane]:
+        """Find lanes with queued jobs and no holder."""
+        return [Lane._make(row) for row in self._named("stalled_lanes", limit)]
+
+    def clear_lane(self, held: Held, source: str) -> list[Moved]:
+        """Take the lane from a job that ended without success."""
+        return self._each("clear_lane", [(*held, source)], Moved._make)
+
+    def next_workspaces(self, pool: str, after: str, limit: int) -> list[str]:
+        """List workspaces with eligible jobs, in order, after a given one."""
+        return [row[0] for row in self._named("next_workspaces", pool, after, limit)]
+
+    def claim(self, ask: Ask) -> list[Claim]:
+        """Take the next eligible jobs of a workspace, and log it."""
+        if self._compiler.dialect.chains_changes:
+            claimed = [Claim._make(row) for row in self._named("claim_logged", *ask)]
+        else:
+            claimed = [Claim._make(row) for row in self._named("claim", *ask)]
+            worker = json.dumps(ask.owner)
+            self.insert_events(
+                [
+                    NewEvent(
+                        job.workspace_id,
+                        job.id,
+                        job.event_seq,
+                        ask.now,
+                        ask.event_type,
+                        f'{{"attempt": {job.fence}, "worker": {worker}}}',
+                    )
+                    for job in claimed
+                ]
+            )
+        claimed.sort(key=_place_in_line)
+        return claimed
+
+    def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
+        """Keep leases."""
+        return self._each("renew", renewals, Renewed._make)
+
+    def move(self, moves: Sequence[Move]) -> list[Moved]:
+        """Move jobs out of the status and fence that were seen, log it, record their results."""
+        if self._compiler.dialect.chains_changes:
+            return self._each("move_logged", moves, Moved._make)
+        moved = self._each("move", moves, Moved._make)
+        wanted = {move[:3]: move for move in moves}
+        done = [(wanted[seen[:3]], seen.event_seq) for seen in moved]
+        self.insert_events(
+            [
+                NewEvent(m.workspace_id, m.id, seq, m.at, m.event_type, m.event_data)
+                for m, seq in done
+            ]
+        )
+        self._do(
+            "insert_results",
+            [
+                NewResult(m.workspace_id, m.id, m.fence, m.at, m.result)
+                for m, _ in done
+                if m.result is not None
+            ],
+        )
+        return moved
+
+    def append(self, appends: Sequence[Append]) -> list[Moved]:
+        """Reserve places in event logs for whoever holds the lease."""
+        return self._each("append", appends, Moved._make)
+
+    def insert_events(self, events: Sequence[NewEvent]) -> None:
+        """Append events whose places were reserved by a change of their job."""
+        self._do("insert_events", events)
+
+    def request_stop(self, asks: Sequence[StopAsk]) -> list[Moved]:
+        """Ask running attempts to stop."""
+        return self._each("request_stop", asks, Moved._make)
+
+    def report_started(self, held: Held, at: int) -> list[Moved]:
+        """Record that a dispatched attempt has begun."""
+        return self._each("report_started", [(*held, at)], Moved._make)
+
+    def lock_jobs(self, refs: Sequence[JobRef]) -> list[JobRow]:
+        """Read jobs and keep others from changing them until the end."""
+        return self._each("lock_jobs", refs, JobRow._make)
+
+    def delete_results(self, refs: Sequence[JobRef]) -> None:
+        """Drop the results of jobs that are opened again."""
+        self._do("delete_results", refs)
+
+    def due_jobs(self, pool: str, limit: int) -> list[JobRow]:
+        """Lock jobs whose time has come."""
+        return [JobRow._make(row) for row in self._named("due_jobs", pool, self.now_us, limit)]
+
+    def expired_jobs(self, limit: int) -> list[JobRow]:
+        """Lock running jobs whose lease nobody renewed in time."""
+        return [JobRow._make(row) for row in self._named("expired_jobs", self.now_us, limit)]
+
+    def overdue_jobs(self, grace_us: int, limit: int) -> list[JobRow]:
+        """Lock running jobs that are over their timeout although their lease is alive."""
+        late_since = self.now_us - grace_us
+        return [JobRow._make(row) for row in self._named("overdue_jobs", late_since, limit)]
+
+    def jobs_of_build(self, workspace_id: str, build_id: str) -> list[JobRow]:
+        """Lock jobs that wait for a build."""
+        return [JobRow._make(row) for row in self._named("jobs_of_build", workspace_id, build_id)]
+
+    def settled_builds(self, refs: Sequence[JobRef]) -> set[str]:
+        """Find which of these builds are terminal."""
+        return set(self._each("settled_builds", refs, lambda row: str(next(iter(row)))))
+
+    def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:
+        """Delete old finished jobs with their logs, and say which."""
+        newest = uuid7(finished_before, 0)
+        found = self._named("finished_jobs", workspace_id, newest, finished_before, limit)
+        refs = [JobRef(workspace_id, job_id) for _, job_id, _ in found]
+        self._do("forget_executions", [NewExecution(ws, key, id_) for ws, id_, key in found if key])
+        for name in ("delete_events", "delete_results", "delete_jobs"):
+            self._do(name, refs)
+        return refs
+
+
+def _place_in_line(claim: Claim) -> tuple[int, str]:
+    return (claim.rank, claim.id)
+
+
+def _pieces(rows: Sequence[Row]) -> Iterable[list[Row]]:
+    remaining = iter(rows)
+    while piece := list(islice(remaining, ROWS_PER_STATEMENT_MAX)):
+        yield piece
