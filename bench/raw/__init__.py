@@ -1,0 +1,1 @@
+"""The limit: the fewest and plainest statements that make a queue, one for each database."""
