@@ -63,6 +63,10 @@ class Reading(Protocol):
         """Count the eligible jobs of the same workspace that go before this one, up to a number."""
         ...
 
+    def workspace_ids(self) -> list[str]:
+        """List all workspaces."""
+        ...
+
     def count_by_status(self) -> dict[tuple[str, str], int]:
         """Count live jobs by pool and status, for the metrics."""
         ...

@@ -99,6 +99,11 @@ class SqlReading:
         statement = self._compiler.adhoc("count_ahead", lambda: reading.COUNT_AHEAD)
         return int(self._scalar(statement, job.workspace_id, job.pool, job.rank, limit))
 
+    def workspace_ids(self) -> list[str]:
+        """List all workspaces."""
+        statement = self._compiler.adhoc("workspace_ids", lambda: reading.WORKSPACE_IDS)
+        return [row[0] for row in self._rows(statement, ())]
+
     def count_by_status(self) -> dict[tuple[str, str], int]:
         """Count live jobs by pool and status, for the metrics."""
         statement = self._compiler.adhoc("count_by_status", lambda: reading.COUNT_BY_STATUS)

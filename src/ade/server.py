@@ -1,0 +1,146 @@
+"""Put the parts together: a store, the kernel, a worker, the sweeper.
+
+`ade serve` adds the HTTP door to them in one process; `ade worker` runs them without it. On SQLite
+one process owns the database: a lock beside the file keeps a second one out.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ade.domain.errors import Unavailable
+from ade.domain.lease import LeaseRule
+from ade.kernel import Kernel
+from ade.kinds import Kinds, load_kinds
+from ade.settings import Settings
+from ade.stages.rules import Rules
+from ade.store.hints import hear
+from ade.store.migrate import upgrade
+from ade.store.store import SqlStore
+from ade.worker.subprocess_runner import SubprocessRunner
+from ade.worker.sweeper import Sweeper
+from ade.worker.worker import Worker, WorkerRules
+
+SECONDS_PER_DAY = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Hold what runs in this process."""
+
+    settings: Settings
+    store: SqlStore
+    kernel: Kernel
+    kinds: Kinds
+    worker: Worker | None
+    sweeper: Sweeper
+
+
+def rules_of(settings: Settings) -> Rules:
+    """Read the kernel's rules from the settings."""
+    return Rules(
+        lease=LeaseRule(
+            lease_seconds=settings.lease_seconds,
+            margin_seconds=settings.lease_margin_seconds,
+            renew_seconds=settings.renew_seconds,
+        ),
+        queue_size=settings.queue_size,
+        safe_mode=settings.safe_mode,
+        ageing_seconds=settings.priority_ageing_seconds,
+        events_per_job_max=settings.events_per_job_max,
+        idempotency_ttl_seconds=settings.idempotency_ttl_hours * 3600,
+        retain_seconds=settings.retain_days * SECONDS_PER_DAY,
+    )
+
+
+def worker_name() -> str:
+    """Name this process so that no other has the same name, now or after a restart."""
+    return f"{socket.gethostname()[:100]}:{os.getpid()}:{secrets.token_hex(3)}"
+
+
+def is_sqlite(settings: Settings) -> bool:
+    """Tell whether the database is the embedded one."""
+    return settings.database_url.startswith("sqlite")
+
+
+@contextmanager
+def sole_owner(settings: Settings) -> Iterator[None]:
+    """Keep a second process away from a SQLite database; do nothing for the others."""
+    if not is_sqlite(settings):
+        yield
+        return
+    data_dir = Path(settings.storage_data_dir)
+    data_dir.mkdir(parents=True, exist_ok=True)
+    with (data_dir / "ade.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Unavailable(
+                f"Another ADE process uses {data_dir}. On SQLite one process owns the database;"
+                " stop it, choose another ADE_STORAGE_DATA_DIR, or use PostgreSQL."
+            ) from None
+        yield
+
+
+@asynccontextmanager
+async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Parts]:
+    """Open the store and run the worker and the sweeper while inside; drain them on the way out."""
+    with sole_owner(settings):
+        await asyncio.to_thread(upgrade, settings.database_url)
+        store = SqlStore(settings.database_url)
+        kernel = Kernel(store, rules_of(settings))
+        hints = hear(store, kernel.wake.publish)
+        parts = _parts(settings, store, kernel, works=works)
+        sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
+        working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
+        try:
+            yield parts
+        finally:
+            if parts.worker is not None and working is not None:
+                parts.worker.drain()
+                await working
+            sweeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sweeping
+            if hints is not None:
+                hints.close()
+            await asyncio.to_thread(store.close)
+
+
+def _parts(settings: Settings, store: SqlStore, kernel: Kernel, *, works: bool) -> Parts:
+    kinds = load_kinds()
+    jobs_dir = Path(settings.jobs_dir)
+    worker = None
+    # In safe mode nobody's code is started; the doors stay open for reading.
+    if works and not settings.safe_mode:
+        worker = Worker(
+            worker_name(),
+            kernel=kernel,
+            kinds=kinds,
+            runner=SubprocessRunner(
+                file_mb_max=settings.worker_fsize_mb,
+                result_bytes_max=settings.result_max_kb * 1024,
+            ),
+            jobs_dir=jobs_dir,
+            rules=WorkerRules(
+                slots=settings.max_concurrency,
+                poll_seconds=settings.poll_seconds,
+                drain_grace_seconds=settings.drain_grace_seconds,
+                least_sandbox=settings.sandbox,
+            ),
+        )
+    return Parts(
+        settings=settings,
+        store=store,
+        kernel=kernel,
+        kinds=kinds,
+        worker=worker,
+        sweeper=Sweeper(kernel, jobs_dir, settings.sweep_seconds),
+    )

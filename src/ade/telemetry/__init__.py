@@ -1,0 +1,1 @@
+"""Tell operators how ADE is doing: metrics and logs."""

@@ -1,0 +1,1 @@
+"""Run jobs: claim, prepare, run, collect, finish."""

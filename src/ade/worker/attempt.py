@@ -1,0 +1,231 @@
+"""One attempt, from its claim to its end: prepare, run, collect, finish.
+
+The worker may believe in its lease until `trusted_until` (`ade.domain.lease`); past that moment the
+child is killed first, and whatever it had to say is dropped.
+"""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from ade.domain.errors import AdeError, LeaseLost
+from ade.domain.job import Status, StopRequest
+from ade.domain.limits import Limits
+from ade.domain.outcome import Category, JobError, Outcome, timed_out_error
+from ade.events.mirror import Mirror
+from ade.kernel import Kernel
+from ade.kinds import Kinds
+from ade.stages.finish import Finished
+from ade.stages.report import Report
+from ade.store.rows import Claim, Held, JobRef
+from ade.telemetry import metrics
+from ade.worker.runner import Assignment, Runner, Running
+
+PROGRESS_SECONDS_MIN = 0.5
+FINISH_AGAIN_SECONDS = 0.5
+log = structlog.get_logger()
+
+
+class Attempt:
+    """Hold one claimed job and see it through."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        trusted_until: float,
+        *,
+        kernel: Kernel,
+        kinds: Kinds,
+        runner: Runner,
+        jobs_dir: Path,
+        mirror: Mirror,
+        least_sandbox: str,
+    ) -> None:
+        self.claim = claim
+        self.held = Held(claim.workspace_id, claim.id, claim.fence)
+        self.trusted_until = trusted_until
+        self._kernel = kernel
+        self._kinds = kinds
+        self._runner = runner
+        self._folder = jobs_dir / claim.id
+        self._mirror = mirror
+        self._least_sandbox = least_sandbox
+        self._running: Running | None = None
+        self._stop: StopRequest | None = None
+        self._given_up = False
+        self._handed_back = False
+        self._told: dict[str, Any] | None = None
+        self._telling: asyncio.Task[None] | None = None
+
+    # --- what the worker does to it -------------------------------------------------------------
+
+    def renewed(self, trusted_until: float, stop_request: str | None) -> None:
+        """Trust the lease longer, and pass on what was asked of the job."""
+        self.trusted_until = trusted_until
+        if stop_request is not None and self._stop != stop_request:
+            self._stop = StopRequest(stop_request)
+            if self._running is not None:
+                self._running.stop()
+
+    def give_up(self) -> None:
+        """Kill the child, then forget the job: the lease is lost or can no longer be trusted."""
+        self._given_up = True
+        if self._running is not None:
+            self._running.kill()
+
+    def hand_back(self) -> None:
+        """Kill the child, and put the job back for another worker."""
+        self._handed_back = True
+        if self._running is not None:
+            self._running.kill()
+
+    # --- its life -------------------------------------------------------------------------------
+
+    async def see_through(self) -> None:
+        """Prepare, run, collect, finish."""
+        ref = JobRef(self.claim.workspace_id, self.claim.id)
+        with structlog.contextvars.bound_contextvars(job_id=ref.id, attempt=self.claim.fence):
+            outcome = await self._outcome()
+            if self._telling is not None:
+                await asyncio.wait([self._telling])
+            if self._given_up:
+                metrics.fence_rejected("given_up")
+                log.warning("attempt given up", reason="lease lost")
+                return
+            await self._finish(None if self._handed_back else outcome)
+            await self._mirror.sync(ref)
+
+    async def _outcome(self) -> Outcome:
+        """Run the job; whatever goes wrong around it is an internal error, never silence."""
+        try:
+            assignment = await asyncio.to_thread(self._prepare)
+            if self._stop is not None or self._given_up or self._handed_back:
+                return self._stopped()
+            return await self._run(assignment)
+        except Unwalled as error:
+            unwalled = JobError(Category.INTERNAL_ERROR, "SANDBOX_UNAVAILABLE", error.detail)
+            return _failed(unwalled)
+        except AdeError as error:
+            return _failed(JobError(Category.VALIDATION_ERROR, error.code.upper(), error.detail))
+        except OSError as error:
+            log.exception("attempt could not run")
+            reason = error.strerror or type(error).__name__
+            message = f"The worker could not run the job: {reason}."
+            return _failed(JobError(Category.INTERNAL_ERROR, "WORKER_ERROR", message))
+        except Exception:
+            log.exception("attempt could not run")
+            message = "The worker could not run the job; its log says more."
+            return _failed(JobError(Category.INTERNAL_ERROR, "WORKER_ERROR", message))
+
+    def _prepare(self) -> Assignment:
+        """Lay out the job's folder and gather what the runner needs."""
+        kind = self._kinds.named(self.claim.kind)
+        payload = json.loads(self.claim.payload)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / "run-request.json").write_text(json.dumps(payload, indent=1))
+        self._mirror.sync_now(JobRef(self.claim.workspace_id, self.claim.id))
+        if not kind.trusted and not self._runner.isolation and self._least_sandbox != "none":
+            raise Unwalled
+        return Assignment(
+            job_id=self.claim.id,
+            attempt=self.claim.fence,
+            entry=kind.entry,
+            inputs=kind.inputs.model_validate(payload["inputs"]).model_dump(),
+            limits=Limits(**json.loads(self.claim.limits)),
+            folder=self._folder,
+        )
+
+    async def _run(self, assignment: Assignment) -> Outcome:
+        running = self._runner.start(assignment, self._tell)
+        self._running = running
+        timed_out = False
+        try:
+            async with asyncio.timeout(assignment.limits.timeout_ms / 1000) as deadline:
+                outcome = await asyncio.shield(ending := asyncio.ensure_future(running.outcome()))
+        except TimeoutError:
+            timed_out = deadline.expired()
+            running.kill()
+            outcome = await ending
+        except asyncio.CancelledError:
+            running.kill()
+            await ending
+            raise
+        await asyncio.to_thread(self._keep_logs, outcome)
+        if outcome.status is Status.SUCCEEDED:
+            return outcome  # done is done, also when a stop came at the last moment
+        if self._stop is not None:
+            return self._stopped(outcome)
+        if timed_out:
+            return _failed(
+                timed_out_error(assignment.limits.timeout_ms), outcome, status=Status.TIMED_OUT
+            )
+        return outcome
+
+    def _stopped(self, outcome: Outcome | None = None) -> Outcome:
+        status = Status.PAUSED if self._stop is StopRequest.PAUSE else Status.CANCELLED
+        result = outcome.result if outcome is not None and status is Status.CANCELLED else None
+        usage = outcome.usage if outcome is not None else {}
+        return Outcome(status, result=result, usage=usage, isolation=self._runner.isolation)
+
+    def _keep_logs(self, outcome: Outcome) -> None:
+        outputs = (outcome.result or {}).get("outputs", {})
+        text = f"{outputs.get('stdout', '')}{outputs.get('stderr', '')}"
+        (self._folder / "logs.txt").write_text(text, errors="replace")
+
+    def _tell(self, progress: dict[str, Any]) -> None:
+        """Pass progress on, the newest at most twice a second."""
+        self._told = progress
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.create_task(self._report())
+
+    async def _report(self) -> None:
+        while (told := self._told) is not None:
+            self._told = None
+            try:
+                await self._kernel.report(Report(self.held, progress=told))
+            except AdeError as error:
+                log.info("progress was not recorded", reason=error.code)
+            await asyncio.sleep(PROGRESS_SECONDS_MIN)
+
+    async def _finish(self, outcome: Outcome | None) -> None:
+        """Record the end; while the database is away, try again as long as the lease is trusted."""
+        clock = self._kernel.store.clock
+        while clock.monotonic() < self.trusted_until:
+            try:
+                recorded = await self._kernel.finish(Finished(self.claim, outcome))
+            except LeaseLost:
+                metrics.fence_rejected("finish")
+                log.warning("result discarded", reason="lease lost")
+                return
+            except Exception as error:
+                log.warning("end not recorded yet", reason=type(error).__name__)
+                await asyncio.sleep(FINISH_AGAIN_SECONDS)
+            else:
+                metrics.finished(self.claim.kind, recorded.status.value)
+                log.info("attempt ended", status=recorded.status.value)
+                return
+        metrics.fence_rejected("trust_over")
+        log.warning("result discarded", reason="lease no longer trusted")
+
+
+class Unwalled(AdeError):
+    """No sandbox is strong enough for this job here."""
+
+    code = "sandbox_unavailable"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The job runs code that needs walls, and none are up on this worker."
+            " ADE_SANDBOX=none accepts that, for code that you trust."
+        )
+
+
+def _failed(
+    error: JobError, outcome: Outcome | None = None, status: Status = Status.FAILED
+) -> Outcome:
+    if outcome is None:
+        return Outcome(status, error=error)
+    return Outcome(status, outcome.result, error, outcome.usage, outcome.isolation)

@@ -1,0 +1,50 @@
+"""What the worker asks of whatever runs the code: start it, hear from it, kill it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ade.domain.limits import Limits
+from ade.domain.outcome import Outcome
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Hold all that is needed to run one attempt."""
+
+    job_id: str
+    attempt: int
+    entry: str
+    inputs: dict[str, Any]
+    limits: Limits
+    folder: Path
+
+
+class Running(Protocol):
+    """Stand for code that was started."""
+
+    async def outcome(self) -> Outcome:
+        """Wait until the code and everything that it started is gone, and say what came of it."""
+        ...
+
+    def stop(self) -> None:
+        """Ask the code to end, and kill it if it does not soon; return at once."""
+        ...
+
+    def kill(self) -> None:
+        """Kill the code and everything that it started, before returning."""
+        ...
+
+
+class Runner(Protocol):
+    """Start code."""
+
+    # The walls that hold around what is started; empty is none.
+    isolation: tuple[str, ...]
+
+    def start(self, assignment: Assignment, tell: Tell) -> Running:
+        """Start an attempt; `tell` hears its progress."""
+        ...

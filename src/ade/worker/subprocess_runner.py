@@ -1,0 +1,194 @@
+"""Run an attempt in a plain child process: separate, bounded and killable, but without walls.
+
+Each child leads a process group, so that killing it kills what it started, unless that left the
+group; walls that nothing can leave are the sandbox's. `isolation` is empty and says so.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from ade.domain.job import Status
+from ade.domain.outcome import Category, JobError, Outcome
+from ade.worker.output import Bounded, Intake, Lines
+from ade.worker.runner import Assignment, Tell
+
+CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.child")
+STOP_GRACE_SECONDS = 2.0
+RESULT_BYTES_MAX = 1024 * 1024
+# A grandchild may keep a pipe open for ever; nobody waits for what it writes after the child's end.
+PIPE_GRACE_SECONDS = 0.5
+
+
+class SubprocessRunner:
+    """Start each attempt as `python -m ade_engine.child`."""
+
+    isolation: tuple[str, ...] = ()
+
+    def __init__(self, *, file_mb_max: int = 100, result_bytes_max: int = RESULT_BYTES_MAX) -> None:
+        self._file_mb_max = file_mb_max
+        self._result_bytes_max = result_bytes_max
+
+    def start(self, assignment: Assignment, tell: Tell) -> "RunningChild":
+        """Start the child and hand it its request."""
+        return RunningChild(assignment, tell, self._file_mb_max, self._result_bytes_max)
+
+
+class RunningChild:
+    """Stand for one child process."""
+
+    def __init__(
+        self, assignment: Assignment, tell: Tell, file_mb_max: int, result_bytes_max: int
+    ) -> None:
+        self._tell = tell
+        self._assignment = assignment
+        self._last: dict[str, Any] = {}
+        self._stopping: asyncio.TimerHandle | None = None
+        output_bytes_max = assignment.limits.max_output_kb * 1024
+        self._stdout, self._stderr = Bounded(output_bytes_max), Bounded(output_bytes_max)
+        self._lines = Lines(result_bytes_max, self._hear)
+        self._child, channel = _spawn(assignment, file_mb_max)
+        self._pidfd = os.pidfd_open(self._child.pid)
+        self._intakes = [
+            Intake(_owned(self._child.stdout), self._stdout.take),
+            Intake(_owned(self._child.stderr), self._stderr.take),
+            Intake(channel, self._lines.take),
+        ]
+
+    def _hear(self, line: bytes) -> None:
+        try:
+            said = json.loads(line)
+        except ValueError:
+            return
+        if "progress" in said:
+            self._tell(said["progress"])
+        else:
+            self._last = said
+
+    async def outcome(self) -> Outcome:
+        """Wait for the child's end and say what came of it."""
+        status, usage = await self._reaped()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PIPE_GRACE_SECONDS):
+                for intake in self._intakes:
+                    await intake.ended.wait()
+        for intake in self._intakes:
+            intake.close()
+        return self._judge(status, usage)
+
+    async def _reaped(self) -> tuple[int, resource.struct_rusage]:
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        loop.add_reader(self._pidfd, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            loop.remove_reader(self._pidfd)
+        self.kill()  # what is left of the group; the dead child still keeps its number
+        _, status, usage = os.wait4(self._child.pid, 0)  # noqa: ASYNC222 - it is dead: no wait
+        os.close(self._pidfd)
+        self._child.returncode = os.waitstatus_to_exitcode(status)
+        if self._stopping is not None:
+            self._stopping.cancel()
+        return status, usage
+
+    def stop(self) -> None:
+        """Ask the group to end, and kill it if it does not soon."""
+        if self._child.returncode is None and self._stopping is None:
+            self._signal(signal.SIGTERM)
+            loop = asyncio.get_running_loop()
+            self._stopping = loop.call_later(STOP_GRACE_SECONDS, self.kill)
+
+    def kill(self) -> None:
+        """Kill the group."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._child.pid, number)
+
+    def _judge(self, status: int, usage: resource.struct_rusage) -> Outcome:
+        outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": self._stderr.text()}
+        error = self._error(status)
+        if error is None:
+            outputs["result_json"] = self._last.get("result")
+        return Outcome(
+            status=Status.SUCCEEDED if error is None else Status.FAILED,
+            result={"outputs": outputs, "artifacts": [], "logs": []},
+            error=error,
+            usage={
+                "cpu_ms": round((usage.ru_utime + usage.ru_stime) * 1000),
+                "memory_mb_peak": round(usage.ru_maxrss / 1024),
+            },
+        )
+
+    def _error(self, status: int) -> JobError | None:
+        """Tell what went wrong, from the child's end first and its own words second."""
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            if number == signal.SIGXCPU:
+                limit = self._assignment.limits.cpu_ms
+                message = f"The job used more than {limit / 1000:g} s of CPU time."
+                return JobError(Category.RESOURCE_LIMIT, "CPU_LIMIT", message)
+            name = signal.Signals(number).name
+            return JobError(
+                Category.USER_CODE_ERROR, "KILLED_BY_SIGNAL", f"The job was ended by {name}."
+            )
+        if self._lines.overflowed:
+            return JobError(
+                Category.RESOURCE_LIMIT, "RESULT_TOO_LARGE", "The result is larger than allowed."
+            )
+        if "error" in self._last:
+            said = self._last["error"]
+            return JobError(
+                Category(said["category"]), said["code"], said["message"], said["details"]
+            )
+        if "result" in self._last and os.waitstatus_to_exitcode(status) == 0:
+            return None
+        code = os.waitstatus_to_exitcode(status)
+        return JobError(
+            Category.USER_CODE_ERROR,
+            "EXITED_WITHOUT_RESULT",
+            f"The job's process ended with exit code {code} before it gave a result.",
+            {"exit_code": code},
+        )
+
+
+def _spawn(assignment: Assignment, file_mb_max: int) -> tuple[subprocess.Popen[bytes], int]:
+    """Start the child in a session of its own, with a clean environment; return its channel."""
+    request = assignment.folder / ".request.json"
+    limits = {**assignment.limits.as_dict(), "file_mb": file_mb_max}
+    request.write_text(json.dumps({"inputs": assignment.inputs, "limits": limits}))
+    channel, childs_end = os.pipe()
+    try:
+        with request.open("rb") as stdin:
+            child = subprocess.Popen(
+                [*CHILD, assignment.entry, str(childs_end)],
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(childs_end,),
+                cwd=assignment.folder,
+                env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(assignment.folder)},
+                start_new_session=True,
+            )
+    except BaseException:
+        os.close(channel)
+        raise
+    finally:
+        os.close(childs_end)
+        request.unlink(missing_ok=True)
+    return child, channel
+
+
+def _owned(stream: Any) -> int:
+    """Take a pipe's descriptor over from the object that would close it."""
+    descriptor = os.dup(stream.fileno())
+    stream.close()
+    return descriptor

@@ -1,0 +1,29 @@
+"""The private line from a child to whoever runs it: one JSON object per line, never stdout."""
+
+import json
+from typing import Any, TextIO
+
+
+class Channel:
+    """Send progress on the way and one last word at the end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def progress(self, done: int, total: int, message: str = "") -> None:
+        """Say how far the work has come."""
+        self._send({"progress": {"done": done, "total": total, "message": message}})
+
+    def result(self, value: Any) -> None:
+        """Give the result."""
+        self._send({"result": value})
+
+    def error(self, category: str, code: str, message: str, **details: Any) -> None:
+        """Say what went wrong."""
+        self._send(
+            {"error": {"category": category, "code": code, "message": message, "details": details}}
+        )
+
+    def _send(self, line: dict[str, Any]) -> None:
+        self._stream.write(json.dumps(line) + "\n")
+        self._stream.flush()

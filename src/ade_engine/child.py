@@ -1,0 +1,53 @@
+"""Run one job in a process of its own: `python -I -B -m ade_engine.child ENTRY FD`.
+
+The request comes on stdin, the result goes to the descriptor FD; stdout and stderr are the job's
+own. The process dies with the one that started it.
+"""
+
+import ctypes
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+from typing import Any
+
+from ade_engine.channel import Channel
+
+PR_SET_PDEATHSIG = 1
+TRACEBACK_CHARS_MAX = 8_000
+
+
+def main() -> int:
+    """Read the request, run the entry's `main(inputs, channel)`, send what it returns."""
+    entry, descriptor = sys.argv[1], int(sys.argv[2])
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    request: dict[str, Any] = json.load(sys.stdin)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        channel = Channel(stream)
+        _limit(request["limits"])
+        try:
+            channel.result(importlib.import_module(entry).main(request["inputs"], channel))
+        except ModuleNotFoundError as error:
+            channel.error("DEPENDENCY_ERROR", "MODULE_NOT_FOUND", str(error))
+            return 1
+        except Exception as error:
+            message = "".join(traceback.format_exception_only(error)).strip()
+            shown = traceback.format_exc()[-TRACEBACK_CHARS_MAX:]
+            channel.error("USER_CODE_ERROR", "PYTHON_EXCEPTION", message, traceback=shown)
+            return 1
+    return 0
+
+
+def _limit(limits: dict[str, int]) -> None:
+    cpu_seconds = max(1, -(-limits["cpu_ms"] // 1000))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    file_bytes = limits["file_mb"] * 1024 * 1024
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
