@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from ade.domain.errors import AdeError
+from ade.events.mirror import Mirror
 from ade.events.wake import Wake
 from ade.stages import builds, claim, expire, finish, renew, report, resume, retain, stop, submit
 from ade.stages.claim import ClaimAsk
@@ -52,8 +53,15 @@ class Verbs:
 class Kernel:
     """Take jobs through their life, for callers in an event loop."""
 
-    def __init__(self, store: Store, rules: Rules | None = None, wake: Wake | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        rules: Rules | None = None,
+        wake: Wake | None = None,
+        mirror: Mirror | None = None,
+    ) -> None:
         self.store = store
+        self._mirror = mirror
         self.rules = rules or Rules()
         self.wake = wake or Wake()
         self.verbs = Verbs(self.rules, store)
@@ -62,6 +70,12 @@ class Kernel:
 
     async def _one(self, verb: Any, item: Any) -> Any:
         return _value((await self.store.awrite(verb, [item]))[0])
+
+    async def _mirrored(self, job: JobRow) -> JobRow:
+        """Bring the file of a job's events up to date after what a person did to it."""
+        if self._mirror is not None:
+            await self._mirror.sync(JobRef(job.workspace_id, job.id))
+        return job
 
     async def submit(self, ask: Submission) -> Accepted:
         """Accept a job, or raise why not."""
@@ -89,19 +103,19 @@ class Kernel:
 
     async def stop(self, ask: Stop) -> JobRow:
         """Cancel or pause a job."""
-        return await self._one(self.verbs.stop, ask)
+        return await self._mirrored(await self._one(self.verbs.stop, ask))
 
     async def resume(self, ask: Resume) -> JobRow:
         """Queue a stopped job again."""
-        return await self._one(self.verbs.resume, ask)
+        return await self._mirrored(await self._one(self.verbs.resume, ask))
 
     async def resolve(self, ask: Resolve) -> JobRow:
         """Record a result that a person found."""
-        return await self._one(self.verbs.resolve, ask)
+        return await self._mirrored(await self._one(self.verbs.resolve, ask))
 
     async def clear(self, ask: Clear) -> JobRow:
         """Free a lane without a result."""
-        return await self._one(self.verbs.clear, ask)
+        return await self._mirrored(await self._one(self.verbs.clear, ask))
 
     async def expire(self) -> Swept:
         """Repair what time has passed over."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
+from ade.events.mirror import Mirror
 from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
 from ade.settings import Settings
@@ -95,7 +96,8 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
     with sole_owner(settings):
         await asyncio.to_thread(upgrade, settings.database_url)
         store = SqlStore(settings.database_url)
-        kernel = Kernel(store, rules_of(settings))
+        mirror = Mirror(store, Path(settings.jobs_dir))
+        kernel = Kernel(store, rules_of(settings), mirror=mirror)
         hints = hear(store, kernel.wake.publish)
         parts = _parts(settings, store, kernel, works=works)
         sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")

@@ -5,6 +5,7 @@ child is killed first, and whatever it had to say is dropped.
 """
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,7 @@ class Attempt:
         self._handed_back = False
         self._told: dict[str, Any] | None = None
         self._telling: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
 
     # --- what the worker does to it -------------------------------------------------------------
 
@@ -89,6 +91,7 @@ class Attempt:
         ref = JobRef(self.claim.workspace_id, self.claim.id)
         with structlog.contextvars.bound_contextvars(job_id=ref.id, attempt=self.claim.fence):
             outcome = await self._outcome()
+            self._ended.set()
             if self._telling is not None:
                 await asyncio.wait([self._telling])
             if self._given_up:
@@ -186,9 +189,12 @@ class Attempt:
             self._told = None
             try:
                 await self._kernel.report(Report(self.held, progress=told))
-            except AdeError as error:
-                log.info("progress was not recorded", reason=error.code)
-            await asyncio.sleep(PROGRESS_SECONDS_MIN)
+                await self._mirror.sync(JobRef(self.claim.workspace_id, self.claim.id))
+            except Exception as error:
+                log.info("progress was not recorded", reason=type(error).__name__)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PROGRESS_SECONDS_MIN):
+                    await self._ended.wait()
 
     async def _finish(self, outcome: Outcome | None) -> None:
         """Record the end; while the database is away, try again as long as the lease is trusted."""

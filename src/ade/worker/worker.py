@@ -3,8 +3,8 @@
 The model. One worker has a number of slots, one name, and one list of attempts. Four things go on
 at once: `claim` fills free slots whenever there is news of work, and looks anyway every
 `poll_seconds`; `renew` keeps all leases with one statement every few seconds, and at once when
-there is news of a stop request; `guard` gives up attempts whose lease can no longer be trusted; and each
-attempt lives in a task of its own.
+there is news of a stop request; `guard` gives up attempts whose lease can no longer be trusted; and
+each attempt lives in a task of its own.
 
 Draining. `drain` stops the claiming. Attempts have the grace period to end by themselves; then
 their children are killed and the jobs handed back, without costing them a retry.
@@ -56,6 +56,7 @@ class Worker:
         runner: Runner,
         jobs_dir: Path,
         rules: WorkerRules,
+        mirror: Mirror | None = None,
     ) -> None:
         self.name = name
         self._kernel = kernel
@@ -63,7 +64,7 @@ class Worker:
         self._runner = runner
         self._jobs_dir = jobs_dir
         self._rules = rules
-        self._mirror = Mirror(kernel.store, jobs_dir)
+        self._mirror = mirror or Mirror(kernel.store, jobs_dir)
         self._ask = ClaimAsk(name, 0, LOCAL)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
         self._draining = asyncio.Event()
