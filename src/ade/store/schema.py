@@ -44,7 +44,7 @@ Id = String(36).with_variant(UUID(as_uuid=False), "postgresql")
 Name = String(200).with_variant(NVARCHAR(200), "mssql")
 Word = String(20)
 Digest = String(80)
-Json = Text()
+Json = Text().with_variant(NVARCHAR(), "mssql")
 
 
 def _id(name: str, *, nullable: bool = False) -> Column[str]:
