@@ -1,0 +1,169 @@
+"""The migrations lead from nothing to the schema, once, however many processes ask for it."""
+
+import importlib.util
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlglot
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.pool import NullPool
+from tests.databases import SqlDatabase, with_driver
+
+from ade.domain.errors import Unavailable
+from ade.store import migrate, schema
+
+HEAD = "0001_kernel"
+
+
+@pytest.fixture
+def empty_url(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> str:
+    """Give a database without any table."""
+    if database_url.startswith("sqlite"):
+        return f"sqlite:///{tmp_path}/folder/that/is/not/there/ade.db"
+    with SqlDatabase("postgresql", database_url).connect() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    return database_url
+
+
+def test_upgrade_from_nothing(empty_url: str) -> None:
+    assert migrate.current(empty_url) is None
+    assert migrate.pending(empty_url) == [HEAD]
+
+    assert migrate.upgrade(empty_url) == [HEAD]
+
+    assert migrate.current(empty_url) == HEAD
+    assert migrate.pending(empty_url) == []
+    assert migrate.upgrade(empty_url) == []
+
+
+def test_upgrade_opens_the_admission_gate(empty_url: str) -> None:
+    migrate.upgrade(empty_url)
+    with SqlDatabase("", empty_url).connect() as connection:
+        assert connection.execute(text("SELECT name, passed FROM gates")).all() == [
+            ("admission", 0)
+        ]
+
+
+def test_looking_creates_no_file(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ade.db"
+    migrate.pending(url)
+    migrate.current(url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_schema_has_not_drifted_from_the_migrations(database_url: str) -> None:
+    with SqlDatabase("", database_url).connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, schema.metadata) == []
+
+
+# compare_metadata does not look at CHECK constraints nor at the condition of an index.
+_DEFINED = {
+    "sqlite": "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL",
+    "postgresql": (
+        "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint"
+        " WHERE connamespace = 'public'::regnamespace"
+        " UNION ALL SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'"
+    ),
+}
+
+
+def _definitions(url: str) -> dict[str, list[str]]:
+    name = make_url(url).get_backend_name()
+    with SqlDatabase(name, url).connect() as connection:
+        rows = connection.execute(text(_DEFINED[name])).all()
+    found = {name: _clauses(sql) for name, sql in rows}
+    return {name: clauses for name, clauses in found.items() if not name.startswith("alembic")}
+
+
+def _clauses(sql: str) -> list[str]:
+    """Compare a CREATE TABLE by its parts: their order means nothing."""
+    return sorted(line.strip().rstrip(",") for line in sql.splitlines())
+
+
+def test_every_constraint_and_index_is_as_in_the_schema(
+    database_url: str, empty_url: str, tmp_path: Path
+) -> None:
+    migrate.upgrade(empty_url)
+    migrated = _definitions(empty_url)
+    bare_url = empty_url.replace("ade.db", "bare.db")
+    if bare_url == empty_url:
+        with SqlDatabase("postgresql", empty_url).connect() as connection:
+            connection.execute(text("DROP SCHEMA public CASCADE"))
+            connection.execute(text("CREATE SCHEMA public"))
+    engine = create_engine(with_driver(bare_url), poolclass=NullPool)
+    schema.metadata.create_all(engine)
+    engine.dispose()
+    assert migrated == _definitions(bare_url)
+
+
+def _upgrade(url: str, start: Any, answers: Any) -> None:
+    start.wait()
+    answers.put(migrate.upgrade(url))
+
+
+def test_two_processes_at_once_apply_each_revision_once(empty_url: str) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    start, answers = spawn.Barrier(2), spawn.Queue()
+    processes = [spawn.Process(target=_upgrade, args=(empty_url, start, answers)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    applied = sorted(answers.get(timeout=60) for _ in processes)
+    for process in processes:
+        process.join()
+    assert applied == [[], [HEAD]]
+
+
+def test_a_database_that_a_newer_version_changed_is_refused(database_url: str) -> None:
+    with SqlDatabase("", database_url).connect() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999_later'"))
+    for look in (migrate.upgrade, migrate.pending):
+        with pytest.raises(Unavailable, match=r"9999_later.*newer"):
+            look(database_url)
+
+
+def test_a_failing_revision_leaves_nothing(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables and the note that they were made commit together, also on SQLite."""
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("power cut")
+
+    monkeypatch.setattr("alembic.runtime.migration.HeadMaintainer.update_to_step", fail)
+    with pytest.raises(RuntimeError, match="power cut"):
+        migrate.upgrade(empty_url)
+    monkeypatch.undo()
+    assert migrate.current(empty_url) is None
+    assert migrate.upgrade(empty_url) == [HEAD]
+
+
+def test_no_downgrade_is_offered() -> None:
+    assert not [name for name in dir(migrate) if "downgrade" in name]
+    versions = Path(migrate.__file__).parent / "migrations" / "versions"
+    for path in versions.glob("*.py"):
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        assert module.revision == path.stem
+        assert not hasattr(module, "downgrade")
+
+
+def test_the_migrations_are_in_t_sql() -> None:
+    written = migrate.as_sql("mssql")
+    batches = [batch.strip() for batch in written.split("\nGO") if batch.strip()]
+    parsed = [part for batch in batches for part in sqlglot.parse(batch, dialect="tsql") if part]
+    created = [part for part in parsed if isinstance(part, sqlglot.exp.Create)]
+    assert not [part for part in parsed if isinstance(part, sqlglot.exp.Command)]
+    tables = {part.this.find(sqlglot.exp.Table).name for part in created if part.kind == "TABLE"}
+    assert tables == {*schema.metadata.tables, "alembic_version"}
+    assert sum(part.kind == "INDEX" for part in created) == sum(
+        len(table.indexes) for table in schema.metadata.tables.values()
+    )
+    assert "WHERE status = 'running' AND target_id IS NOT NULL" in written
+    assert "payload NVARCHAR(max) NOT NULL" in written
