@@ -27,8 +27,12 @@ def registers(ask: Submission) -> bool:
 
 def join(
     tx: Transaction, asked: list[Submission], outcomes: dict[int, Outcome], repeated: set[int]
-) -> dict[int, int]:
-    """Answer with jobs that already stand for the work; map later twins to the first of them."""
+) -> tuple[dict[int, int], dict[int, NewExecution]]:
+    """Answer with jobs that already stand for the work.
+
+    Return which later twins go with which first of them, and which firsts replace a job that ended
+    without success.
+    """
     from ade.stages.submit import Accepted
 
     firsts: dict[ExecutionRef, int] = {}
@@ -40,17 +44,22 @@ def join(
         first = firsts.setdefault(ref, index)
         if first != index:
             twins[index] = first
-    replaced: list[NewExecution] = []
+    replaced: dict[int, NewExecution] = {}
     for job in tx.find_executions(list(firsts)) if firsts else []:
         ref = ExecutionRef(job.workspace_id, job.execution_key or "")
         index = firsts[ref]
         if _answers(job, asked[index]):
             outcomes[index] = Accepted(job, deduplicated=True)
         else:
-            replaced.append(NewExecution(*ref, job.id))
-    if replaced:
-        tx.forget_executions(replaced)
-    return twins
+            replaced[index] = NewExecution(*ref, job.id)
+    return twins, replaced
+
+
+def forget(tx: Transaction, replaced: dict[int, NewExecution], admitted: list[int]) -> None:
+    """Let admitted jobs take the places of failed ones; a refused job changes nothing."""
+    stands = [replaced[index] for index in admitted if index in replaced]
+    if stands:
+        tx.forget_executions(stands)
 
 
 def _answers(job: JobRow, ask: Submission) -> bool:

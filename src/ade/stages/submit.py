@@ -77,9 +77,10 @@ def submit(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission])
         return [SafeMode(SAFE_MODE_DETAIL) for _ in asked]
     outcomes: dict[int, Outcome] = {}
     repeated = idempotency.replay(rules, tx, asked, outcomes)
-    twins = dedupe.join(tx, asked, outcomes, repeated)
+    twins, replaced = dedupe.join(tx, asked, outcomes, repeated)
     new = [i for i in range(len(asked)) if not (i in outcomes or i in twins or i in repeated)]
     admitted = admit.admit(rules, tx, asked, new, outcomes)
+    dedupe.forget(tx, replaced, admitted)
     inserted = _insert(rules, clock, tx, [asked[i] for i in admitted])
     for index, job in zip(admitted, inserted, strict=True):
         outcomes[index] = Accepted(job.as_row())
@@ -93,9 +94,11 @@ def _insert(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission]
     if not asked:
         return []
     places = place.place(tx, asked)
+    # Sorted: of those that came together and have one rank, the first goes first.
+    ids = sorted(new_id(clock) for _ in asked)
     new = [
-        _new_job(rules, clock, tx.now_us, ask, where)
-        for ask, where in zip(asked, places, strict=True)
+        _new_job(rules, job_id, tx.now_us, ask, where)
+        for job_id, ask, where in zip(ids, asked, places, strict=True)
     ]
     tx.insert_jobs(new)
     for pool in {job.pool for job in new if job.eligible}:
@@ -109,13 +112,11 @@ def _insert(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission]
 _ACCEPTED = json.dumps({})
 
 
-def _new_job(
-    rules: Rules, clock: Clock, now_us: int, ask: Submission, where: place.Place
-) -> NewJob:
+def _new_job(rules: Rules, job_id: str, now_us: int, ask: Submission, where: place.Place) -> NewJob:
     status = Status.PENDING if where.in_future else Status.QUEUED
     return NewJob(
         workspace_id=ask.workspace_id,
-        id=new_id(clock),
+        id=job_id,
         kind=ask.kind,
         pool=ask.pool,
         status=status.value,
