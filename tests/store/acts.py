@@ -1,0 +1,232 @@
+"""What doors and workers do to a kernel, in one line each, and what must be true afterwards."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from tests.databases import WORKSPACE
+
+from ade.clock import ManualClock
+from ade.domain.events import EventType
+from ade.domain.job import TERMINAL, Status, StopRequest
+from ade.domain.limits import Limits
+from ade.domain.outcome import Category, JobError, Outcome
+from ade.kernel import Kernel
+from ade.stages.claim import ClaimAsk
+from ade.stages.finish import Finished, Recorded
+from ade.stages.report import Report
+from ade.stages.resume import Clear, Resolve, Resume
+from ade.stages.rules import LOCAL
+from ade.stages.stop import Stop
+from ade.stages.submit import Accepted, Submission
+from ade.store.rows import Claim, Held, JobRef, JobRow, NewEvent, Renewed
+
+LIMITS = Limits(timeout_ms=60_000, cpu_ms=60_000, memory_mb=512, max_output_kb=256, max_artifacts=9)
+ALL = 100_000
+
+# Which status each event of a change leaves a job in; the others leave it where it is.
+LEAVES_IN = {
+    EventType.SCHEDULED: Status.PENDING,
+    EventType.QUEUED: Status.QUEUED,
+    EventType.DISPATCHED: Status.RUNNING,
+    EventType.STARTED: Status.RUNNING,
+    EventType.PAUSED: Status.PAUSED,
+    EventType.SUCCEEDED: Status.SUCCEEDED,
+    EventType.FAILED: Status.FAILED,
+    EventType.TIMED_OUT: Status.TIMED_OUT,
+    EventType.CANCELLED: Status.CANCELLED,
+    EventType.LOST: Status.QUEUED,
+    EventType.RETRIED: Status.QUEUED,
+    EventType.RELEASED: Status.QUEUED,
+    EventType.RESUMED: Status.QUEUED,
+    EventType.RESOLVED: Status.SUCCEEDED,
+}
+
+
+def submission(**changes: Any) -> Submission:
+    """Ask for a small job; name what is different about it."""
+    asked: dict[str, Any] = {
+        "workspace_id": WORKSPACE,
+        "kind": "echo",
+        "payload": "{}",
+        "limits": LIMITS,
+        "submitted_by": "someone",
+    }
+    return Submission(**asked | changes)
+
+
+def failure(category: Category = Category.USER_CODE_ERROR) -> Outcome:
+    """Come to nothing."""
+    return Outcome(Status.FAILED, error=JobError(category, "BROKEN", "It broke."))
+
+
+def success(**result: Any) -> Outcome:
+    """Come to something."""
+    return Outcome(Status.SUCCEEDED, result=result)
+
+
+INTERNAL = failure(Category.INTERNAL_ERROR)
+
+
+class Acts:
+    """Act on a kernel; times pass only by `wait`."""
+
+    def __init__(self, kernel: Kernel, clock: ManualClock) -> None:
+        self.kernel = kernel
+        self.clock = clock
+
+    def wait(self, seconds: float = 0.001) -> None:
+        """Let time pass."""
+        self.clock.advance(seconds)
+
+    def accept(self, **changes: Any) -> Accepted:
+        """Submit a job, a moment after whatever was before."""
+        self.wait()
+        accepted: Accepted = self.kernel.now.submit(submission(**changes))
+        return accepted
+
+    def submit(self, **changes: Any) -> JobRow:
+        """Submit a job and return it."""
+        return self.accept(**changes).job
+
+    def claim(self, limit: int = 1, owner: str = "worker", pool: str = LOCAL) -> list[Claim]:
+        """Claim jobs, without a memory of earlier claims."""
+        claimed: list[Claim] = self.kernel.now.claim(ClaimAsk(owner, limit, pool))
+        return claimed
+
+    def start(self, **changes: Any) -> Claim:
+        """Submit a job and claim it."""
+        job = self.submit(**changes)
+        (claimed,) = self.claim()
+        assert claimed.id == job.id
+        return claimed
+
+    def finish(self, claim: Claim, outcome: Outcome | None) -> Recorded:
+        """Record how an attempt ended."""
+        recorded: Recorded = self.kernel.now.finish(Finished(claim, outcome))
+        return recorded
+
+    def succeed(self, claim: Claim, **result: Any) -> Recorded:
+        """Record a success."""
+        return self.finish(claim, success(**result))
+
+    def release(self, claim: Claim) -> Recorded:
+        """Hand a job back."""
+        return self.finish(claim, None)
+
+    def renew(self, *claims: Claim) -> Sequence[Renewed | Exception]:
+        """Renew leases."""
+        return self.kernel.now.many("renew", [held(claim) for claim in claims])
+
+    def report(self, claim: Claim, *lines: str, progress: dict[str, Any] | None = None) -> bool:
+        """Write to the log of a job."""
+        said = tuple((EventType.LOG, {"line": line}) for line in lines)
+        kept: bool = self.kernel.now.report(Report(held(claim), said, progress))
+        return kept
+
+    def cancel(self, job: JobRow | Claim) -> JobRow:
+        """Ask that a job be cancelled."""
+        stopped: JobRow = self.kernel.now.stop(Stop(ref(job), StopRequest.CANCEL, "someone"))
+        return stopped
+
+    def pause(self, job: JobRow | Claim) -> JobRow:
+        """Ask that a job be paused."""
+        stopped: JobRow = self.kernel.now.stop(Stop(ref(job), StopRequest.PAUSE, "someone"))
+        return stopped
+
+    def resume(self, job: JobRow | Claim, *, operator: bool = False) -> JobRow:
+        """Ask that a job wait again."""
+        resumed: JobRow = self.kernel.now.resume(Resume(ref(job), "someone", operator))
+        return resumed
+
+    def resolve(self, job: JobRow | Claim, **result: Any) -> JobRow:
+        """Give a job the result that a person found."""
+        resolved: JobRow = self.kernel.now.resolve(Resolve(ref(job), "someone", result, "by hand"))
+        return resolved
+
+    def clear(self, job: JobRow | Claim) -> JobRow:
+        """Take its lane from a job."""
+        cleared: JobRow = self.kernel.now.clear(Clear(ref(job), "someone", "never mind"))
+        return cleared
+
+    def lose(self, claim: Claim) -> None:
+        """Let the lease on a job run out, and sweep."""
+        self.wait(self.kernel.rules.lease.lease_seconds + 1)
+        assert self.kernel.now.expire().lost >= 1
+
+    def job(self, job: JobRow | Claim) -> JobRow:
+        """Read a job."""
+        found = self.kernel.now.read(lambda reading: reading.read_job(ref(job)))
+        assert found is not None
+        return found
+
+    def status(self, job: JobRow | Claim) -> str:
+        """Read where a job is."""
+        return self.job(job).status
+
+    def result(self, job: JobRow | Claim) -> Any:
+        """Read what a job came to."""
+        body = self.kernel.now.read(lambda reading: reading.read_result(ref(job)))
+        return None if body is None else json.loads(body)
+
+    def events(self, job: JobRow | Claim) -> list[NewEvent]:
+        """Read the log of a job."""
+        return self.kernel.now.read(lambda reading: reading.read_events(ref(job), 0, ALL))
+
+    def log(self, job: JobRow | Claim) -> list[str]:
+        """Read the log of a job, only the words."""
+        return [event.type.removeprefix("job.") for event in self.events(job)]
+
+    def told(self, job: JobRow | Claim) -> dict[str, Any]:
+        """Read what the last event of a job says."""
+        data: dict[str, Any] = json.loads(self.events(job)[-1].data)
+        return data
+
+    def everything(self) -> list[JobRow]:
+        """Read all jobs."""
+        return self.kernel.now.read(
+            lambda reading: [
+                job
+                for workspace_id in reading.workspace_ids()
+                for job in reading.list_jobs(workspace_id, {}, None, ALL)
+            ]
+        )
+
+    def check(self) -> None:
+        """Check what must be true of all jobs at any time."""
+        jobs = self.everything()
+        for job in jobs:
+            self._check_log(job)
+        lanes: dict[tuple[str, str], list[JobRow]] = {}
+        for job in jobs:
+            if job.target_id is not None:
+                lanes.setdefault((job.workspace_id, job.target_id), []).append(job)
+        for lane in lanes.values():
+            _check_lane(lane)
+
+    def _check_log(self, job: JobRow) -> None:
+        events = self.events(job)
+        assert [event.seq for event in events] == list(range(1, job.event_seq + 1)), job
+        changes = [LEAVES_IN[EventType(e.type)] for e in events if e.type in LEAVES_IN]
+        assert changes[-1] == job.status, (changes, job)
+        attempts = [e for e in events if e.type in (EventType.STARTED, EventType.DISPATCHED)]
+        assert [json.loads(e.data)["attempt"] for e in attempts] == list(range(1, job.fence + 1))
+        if job.status not in (*TERMINAL, Status.PAUSED):
+            assert self.result(job) is None
+
+
+def _check_lane(lane: list[JobRow]) -> None:
+    """At most one job of a lane may run or be about to; if it is free, nobody waits for it."""
+    assert sum(job.status == Status.RUNNING or bool(job.eligible) for job in lane) <= 1, lane
+    if not any(job.holds_lane for job in lane):
+        assert not [job for job in lane if job.status == Status.QUEUED], lane
+
+
+def ref(job: JobRow | Claim) -> JobRef:
+    """Name a job."""
+    return JobRef(job.workspace_id, job.id)
+
+
+def held(claim: Claim) -> Held:
+    """Name an attempt."""
+    return Held(claim.workspace_id, claim.id, claim.fence)
