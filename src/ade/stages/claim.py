@@ -14,15 +14,9 @@ WORKSPACES_PER_CLAIM_MAX = 16
 
 @dataclass(slots=True)
 class Rotation:
-    """Remember whose turn it is next; each claimer keeps its own."""
+    """Remember whose turn it was last; each claimer keeps its own."""
 
-    page_after: str = FIRST_ID
     last_served: str = FIRST_ID
-
-    def order(self, workspaces: list[str]) -> list[str]:
-        """Begin with the workspace after the one that was served last."""
-        later = [ws for ws in workspaces if ws > self.last_served]
-        return later + [ws for ws in workspaces if ws <= self.last_served]
 
 
 @dataclass(slots=True)
@@ -46,7 +40,7 @@ def _claim(rules: Rules, tx: Transaction, ask: ClaimAsk) -> list[Claim]:
     if ask.limit <= 0:
         return []
     claimed: list[Claim] = []
-    waiting = ask.rotation.order(_next_page(tx, ask))
+    waiting = _in_turn(tx, ask)
     while waiting and len(claimed) < ask.limit:
         more = []
         for workspace_id, places in share_turns(waiting, ask.limit - len(claimed)):
@@ -62,14 +56,18 @@ def _claim(rules: Rules, tx: Transaction, ask: ClaimAsk) -> list[Claim]:
     return claimed
 
 
-def _next_page(tx: Transaction, ask: ClaimAsk) -> list[str]:
-    """List workspaces with work; if there are more than a page, the next claim sees the next."""
-    rotation, size = ask.rotation, WORKSPACES_PER_CLAIM_MAX
-    page = tx.next_workspaces(ask.pool, rotation.page_after, size)
-    if not page and rotation.page_after != FIRST_ID:
-        page = tx.next_workspaces(ask.pool, FIRST_ID, size)
-    rotation.page_after = page[-1] if len(page) == size else FIRST_ID
-    return page
+def _in_turn(tx: Transaction, ask: ClaimAsk) -> list[str]:
+    """List workspaces with work, beginning after the one that was served last.
+
+    One look is enough while there are few; with many, a second finds those whose turn it is.
+    """
+    last, size = ask.rotation.last_served, WORKSPACES_PER_CLAIM_MAX
+    first = tx.next_workspaces(ask.pool, FIRST_ID, size)
+    if len(first) < size:
+        later = [ws for ws in first if ws > last]
+    else:
+        later = tx.next_workspaces(ask.pool, last, size)
+    return (later + [ws for ws in first if ws <= last])[:size]
 
 
 def _ask(rules: Rules, tx: Transaction, ask: ClaimAsk, workspace_id: str, places: int) -> Ask:
