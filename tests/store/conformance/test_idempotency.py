@@ -67,17 +67,16 @@ def test_repetitions_in_one_group(acts: Acts) -> None:
     assert len(acts.everything()) == 2
 
 
-def test_a_request_that_waits_is_in_flight_until_answered(store: Store, acts: Acts) -> None:
+def test_a_request_that_waits_is_in_flight_until_answered(acts: Acts) -> None:
     first = acts.kernel.now.submit(asked(waits=True))
     with pytest.raises(IdempotencyInFlight):
         acts.kernel.now.submit(asked(waits=True))
     row = IdempotencyRow(
         first.job.workspace_id, "me", "POST /jobs", "k", "", 200, "{}", first.job.id, 0
     )
-    store.write(lambda tx, rows: [tx.answer_idempotency(row) for row in rows], [row])
+    acts.kernel.now.answer(row)
     assert acts.kernel.now.submit(asked(waits=True)).replayed == (200, "{}")
-    late = row._replace(response_status=500)
-    store.write(lambda tx, rows: [tx.answer_idempotency(row) for row in rows], [late])
+    acts.kernel.now.answer(row._replace(response_status=500))
     assert acts.kernel.now.submit(asked(waits=True)).replayed == (200, "{}")
 
 

@@ -1,6 +1,7 @@
 """Submitting: what is written, where a job waits, and which submissions are the same work."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 from tests.databases import WORKSPACE
@@ -173,7 +174,7 @@ def test_dedupe_can_be_declined(acts: Acts) -> None:
     assert acts.submit(execution_key=KEY).id == first.id
 
 
-def test_workspaces_do_not_share_work(acts: Acts, workspaces) -> None:  # type: ignore[no-untyped-def]
+def test_workspaces_do_not_share_work(acts: Acts, workspaces: Callable[[int], list[str]]) -> None:
     (elsewhere,) = workspaces(1)
     first = acts.submit(execution_key=KEY)
     second = acts.accept(execution_key=KEY, workspace_id=elsewhere)
