@@ -11,7 +11,19 @@ from typing import Any
 from ade.domain.errors import AdeError
 from ade.events.mirror import Mirror
 from ade.events.wake import Wake
-from ade.stages import builds, claim, expire, finish, renew, report, resume, retain, stop, submit
+from ade.stages import (
+    builds,
+    claim,
+    expire,
+    finish,
+    idempotency,
+    renew,
+    report,
+    resume,
+    retain,
+    stop,
+    submit,
+)
 from ade.stages.claim import ClaimAsk
 from ade.stages.expire import Swept
 from ade.stages.finish import Finished, Recorded
@@ -22,7 +34,7 @@ from ade.stages.rules import Rules
 from ade.stages.stop import Stop
 from ade.stages.submit import Accepted, Submission
 from ade.store.port import Reading
-from ade.store.rows import Claim, Held, JobRef, JobRow, Renewed
+from ade.store.rows import Claim, Held, IdempotencyRow, JobRef, JobRow, Renewed
 from ade.store.store import Found, Store
 
 
@@ -37,6 +49,7 @@ class Verbs:
 
     def __init__(self, rules: Rules, store: Store) -> None:
         self.submit = partial(submit.submit, rules, store.clock)
+        self.answer = partial(idempotency.answer, rules)
         self.claim = partial(claim.claim, rules)
         self.renew = partial(renew.renew, rules)
         self.finish = partial(finish.finish, rules)
@@ -84,6 +97,10 @@ class Kernel:
     async def submit_many(self, asks: list[Submission]) -> Sequence[Accepted | AdeError]:
         """Accept or refuse each of many jobs, in one transaction."""
         return await self.store.awrite(self.verbs.submit, asks) if asks else []
+
+    async def answer(self, given: IdempotencyRow) -> None:
+        """Record the answer to a request that waited for its job."""
+        await self._one(self.verbs.answer, given)
 
     async def claim(self, ask: ClaimAsk) -> list[Claim]:
         """Take jobs to run."""

@@ -94,6 +94,13 @@ def remember(
         outcomes[index] = _again(tx, ask, earlier) if earlier else _refusal(asked, outcomes, index)
 
 
+def answer(rules: Rules, tx: Transaction, given: list[IdempotencyRow]) -> list[None]:
+    """Record answers that came later, because their requests waited for their jobs."""
+    for row in given:
+        tx.answer_idempotency(row)
+    return [None for _ in given]
+
+
 def _refusal(asked: list[Submission], outcomes: dict[int, Outcome], index: int) -> Outcome:
     ask = asked[index]
     assert ask.idempotency is not None

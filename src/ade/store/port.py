@@ -59,6 +59,10 @@ class Reading(Protocol):
         """Read the jobs that hold a lane."""
         ...
 
+    def count_lane(self, lane: Lane, limit: int) -> int:
+        """Count the queued jobs of a lane, up to a number."""
+        ...
+
     def count_ahead(self, job: JobRow, limit: int) -> int:
         """Count the eligible jobs of the same workspace that go before this one, up to a number."""
         ...

@@ -5,7 +5,7 @@ from sqlalchemy import func, select
 from ade.store import rows
 from ade.store.dialects.base import Dialect
 from ade.store.given import Given
-from ade.store.schema import events, is_eligible, jobs, results, workspaces
+from ade.store.schema import events, is_eligible, is_queued, jobs, results, workspaces
 from ade.store.statements import JOB_COLUMNS, Statement
 
 EQUAL_FILTERS = ("status", "kind", "target_id", "priority", "submitted_by", "rerun_of")
@@ -64,6 +64,19 @@ def _count_ahead(d: Dialect, g: Given):  # type: ignore[no-untyped-def]
 
 
 COUNT_AHEAD = Statement(_count_ahead, ("workspace_id", "pool", "rank", "limit"), many=False)
+
+
+def _count_lane(d: Dialect, g: Given):  # type: ignore[no-untyped-def]
+    queued = select(jobs.c.id).where(
+        is_queued(jobs),
+        jobs.c.workspace_id == g["workspace_id"],
+        jobs.c.target_id == g["target_id"],
+        jobs.c.target_id.is_not(None),
+    )
+    return select(func.count()).select_from(d.limited(queued, g["limit"]).subquery())
+
+
+COUNT_LANE = Statement(_count_lane, (*rows.Lane._fields, "limit"), many=False)
 
 WORKSPACE_IDS = Statement(
     lambda d, g: select(workspaces.c.id).order_by(workspaces.c.id), (), many=False

@@ -94,6 +94,11 @@ class SqlReading:
         """Read the jobs that hold a lane."""
         return [JobRow._make(row) for row in self._named("lane_jobs", *lane)]
 
+    def count_lane(self, lane: Lane, limit: int) -> int:
+        """Count the queued jobs of a lane, up to a number."""
+        statement = self._compiler.adhoc("count_lane", lambda: reading.COUNT_LANE)
+        return int(self._scalar(statement, *lane, limit))
+
     def count_ahead(self, job: JobRow, limit: int) -> int:
         """Count the eligible jobs of the same workspace that go before this one, up to a number."""
         statement = self._compiler.adhoc("count_ahead", lambda: reading.COUNT_AHEAD)

@@ -1,11 +1,31 @@
-"""The numbers that ADE tells Prometheus, in base units."""
+"""The numbers that ADE tells Prometheus, in base units.
 
-from prometheus_client import CollectorRegistry, Counter
+They live in memory and start at zero with the process. Doors, worker and sweeper call the verbs
+below; `/metrics` prints all of it, with the depth of the queue as it is at that moment.
+"""
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from ade.stages.expire import Swept
 
+LATENCY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+GROUP_SIZES = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2000)
 REGISTRY = CollectorRegistry()
 
+_SUBMITTED = Counter(
+    "ade_jobs_submitted",
+    "Jobs asked for, by what came of it: accepted, deduplicated, replayed, or a problem's code.",
+    ["outcome"],
+    registry=REGISTRY,
+)
+_BATCH = Histogram(
+    "ade_batch_jobs", "Jobs in one batch request.", buckets=GROUP_SIZES, registry=REGISTRY
+)
+_COMMIT = Histogram(
+    "ade_commit_items", "Items in one group commit.", buckets=GROUP_SIZES, registry=REGISTRY
+)
 _CLAIMED = Counter("ade_jobs_claimed", "Jobs claimed by local workers.", registry=REGISTRY)
 _FINISHED = Counter(
     "ade_jobs_finished", "Attempts whose end was recorded.", ["kind", "status"], registry=REGISTRY
@@ -17,6 +37,39 @@ _FENCE_REJECTED = Counter(
     registry=REGISTRY,
 )
 _SWEPT = Counter("ade_swept", "Rows repaired by the sweeper.", ["what"], registry=REGISTRY)
+_QUEUE = Gauge(
+    "ade_queue_jobs", "Live jobs by pool and status.", ["pool", "status"], registry=REGISTRY
+)
+_STREAMS = Gauge("ade_event_streams", "Event streams that are open.", registry=REGISTRY)
+_REQUEST = Histogram(
+    "ade_http_request_seconds",
+    "Time from a request to the end of its answer, by route and status class.",
+    ["method", "route", "status"],
+    buckets=LATENCY_SECONDS,
+    registry=REGISTRY,
+)
+
+# Looking up a label costs more than counting, so the hot ones are kept.
+_outcomes: dict[str, Counter] = {}
+_requests: dict[tuple[str, str, int], Histogram] = {}
+
+
+def submitted(outcome: str, jobs: int = 1) -> None:
+    """Count what came of submissions."""
+    counter = _outcomes.get(outcome)
+    if counter is None:
+        counter = _outcomes[outcome] = _SUBMITTED.labels(outcome)
+    counter.inc(jobs)
+
+
+def batched(jobs: int) -> None:
+    """Note the size of a batch."""
+    _BATCH.observe(jobs)
+
+
+def committed(items: int) -> None:
+    """Note how many items one commit carried."""
+    _COMMIT.observe(items)
 
 
 def claimed(jobs: int) -> None:
@@ -37,4 +90,38 @@ def fence_rejected(where: str) -> None:
 def swept(found: Swept) -> None:
     """Count what a sweep repaired."""
     for what in ("lost", "timed_out", "due", "lanes"):
-        _SWEPT.labels(what).inc(getattr(found, what))
+        count = getattr(found, what)
+        if count:
+            _SWEPT.labels(what).inc(count)
+
+
+def queue(depths: Mapping[tuple[str, str], int]) -> None:
+    """Replace what is known of the queue's depth."""
+    _QUEUE.clear()
+    for (pool, status), jobs in depths.items():
+        _QUEUE.labels(pool, status).set(jobs)
+
+
+def stream_opened() -> None:
+    """Count an event stream."""
+    _STREAMS.inc()
+
+
+def stream_closed() -> None:
+    """Forget an event stream."""
+    _STREAMS.dec()
+
+
+def answered(method: str, route: str, status: int, seconds: float) -> None:
+    """Note how long a request took."""
+    key = (method, route, status // 100)
+    histogram = _requests.get(key)
+    if histogram is None:
+        histogram = _REQUEST.labels(method, route, f"{status // 100}xx")
+        _requests[key] = histogram
+    histogram.observe(seconds)
+
+
+def exposition() -> bytes:
+    """Write everything in Prometheus' text format."""
+    return generate_latest(REGISTRY)

@@ -64,6 +64,10 @@ class MemoryReading:
         """Read the jobs that hold a lane."""
         return self._lane(lane, holds_lane=1)
 
+    def count_lane(self, lane: Lane, limit: int) -> int:
+        """Count the queued jobs of a lane, up to a number."""
+        return min(limit, len(self._lane(lane, status="queued")))
+
     def count_ahead(self, job: JobRow, limit: int) -> int:
         """Count the eligible jobs of the same workspace that go before this one, up to a number."""
         rivals = self._jobs(workspace_id=job.workspace_id, pool=job.pool, eligible=1)

@@ -1,0 +1,84 @@
+"""The HTTP server's app: every route over one kernel. It runs no jobs itself."""
+
+from collections.abc import Mapping
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from ade import __version__
+from ade.domain.errors import AdeError
+from ade.http import openapi
+from ade.http.auth import Gatekeeper
+from ade.http.door import Door
+from ade.http.edge import Edge, trace_id_in
+from ade.http.health import Health, Probe
+from ade.http.intake import Intake
+from ade.http.problems import reply_to
+from ade.http.routes.entrance import entrance_routes
+from ade.http.routes.health import health_routes
+from ade.http.routes.jobs import job_routes
+from ade.http.routes.logs import log_routes
+from ade.http.routes.people import people_routes
+from ade.http.routes.submissions import hot_routes, submission_routes
+from ade.http.routes.targets import target_routes
+from ade.http.routes.verbs import verb_routes
+from ade.http.routes.workspaces import workspace_routes
+from ade.http.submitting import Submitting
+from ade.kernel import Kernel
+from ade.kinds import Kinds
+from ade.settings import Settings
+from ade.store.directory import Directory
+
+
+def create_app(
+    kernel: Kernel,
+    directory: Directory,
+    settings: Settings,
+    kinds: Kinds,
+    *,
+    health_probes: Mapping[str, Probe] | None = None,
+) -> FastAPI:
+    """Make the app over a kernel; whoever gives the parts closes them.
+
+    `health_probes` are the parts of `/api/v1/health` that only the caller knows: worker pool,
+    sweeper, isolation.
+    """
+    door = Door(
+        kernel=kernel,
+        directory=directory,
+        settings=settings,
+        gatekeeper=Gatekeeper(directory),
+        intake=Intake(settings, kinds),
+    )
+    app = FastAPI(
+        title="ADE",
+        version=__version__,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    submitting = Submitting(door)
+    for router in (
+        submission_routes(submitting),
+        job_routes(door),
+        log_routes(door),
+        verb_routes(door),
+        target_routes(door, submitting),
+        workspace_routes(door),
+        people_routes(door),
+        health_routes(door, Health(kernel, settings, health_probes or {})),
+        entrance_routes(door),
+    ):
+        app.include_router(router)
+    for kind in (AdeError, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, _problem)
+    app.add_middleware(Edge, hot=hot_routes(submitting))
+    openapi.install(app)
+    app.state.door = door
+    return app
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    return reply_to(error, trace_id_in(request.scope)).as_response()

@@ -1,0 +1,74 @@
+"""Read a request's body: JSON, whole, and no larger than it may be."""
+
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope
+
+from ade.domain.errors import InvalidRequest, PayloadTooLarge
+from ade.http.intake import NUL, refuse_nul
+from ade.http.problems import invalid_by
+
+SMALL_BODY_BYTES_MAX = 64 * 1024
+Value = TypeVar("Value")
+
+
+async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
+    """Read a JSON body, or raise: 413 as soon as it is known to be too large, 415 if not JSON."""
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and int(value) > bytes_max:
+            raise _too_large(bytes_max)
+        if name == b"content-type" and not _is_json(value):
+            raise HTTPException(415, "Send JSON: Content-Type: application/json.")
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body", False):
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        if len(body) > bytes_max:
+            raise _too_large(bytes_max)
+        return body
+    pieces, size = [body], len(body)
+    while message.get("more_body", False):
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+        if size > bytes_max:
+            raise _too_large(bytes_max)
+    return b"".join(pieces)
+
+
+def _is_json(content_type: bytes) -> bool:
+    if content_type == b"application/json":
+        return True
+    kind = content_type.partition(b";")[0].strip().lower()
+    return kind == b"application/json" or (
+        kind.startswith(b"application/") and kind.endswith(b"+json")
+    )
+
+
+def _too_large(bytes_max: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"A request body may have {bytes_max // 1024} KiB here.")
+
+
+async def read_small(request: Request, adapter: TypeAdapter[Value], *, empty: bytes = b"") -> Value:
+    """Read a small body that fits a model; `empty` stands for a body that is left out."""
+    body = await read_body(request.scope, request.receive, SMALL_BODY_BYTES_MAX)
+    return parse(body or empty, adapter)
+
+
+def parse(body: bytes, adapter: TypeAdapter[Value]) -> Value:
+    """Read a value from JSON, or raise what is wrong with it."""
+    try:
+        value = adapter.validate_json(body)
+    except ValidationError as error:
+        raise invalid_by(error) from None
+    except RecursionError:
+        raise InvalidRequest("The body is nested too deeply.") from None
+    if NUL in body:
+        refuse_nul(value if not hasattr(value, "model_dump") else value.model_dump())
+    return value

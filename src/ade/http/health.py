@@ -1,0 +1,86 @@
+"""Is it well? What answers for itself, part by part."""
+
+import asyncio
+import inspect
+import shutil
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ade.kernel import Kernel
+from ade.settings import Settings
+from ade.store.dialects.base import FIRST_ID
+from ade.store.rows import JobRef
+
+HealthStatus = Literal["ok", "degraded", "down"]
+PROBE_SECONDS_MAX = 5.0
+FREE_BYTES_MIN = 100 * 1024 * 1024
+NOBODYS_JOB = JobRef(FIRST_ID, FIRST_ID)
+_WORSE: tuple[HealthStatus, ...] = ("ok", "degraded", "down")
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Say how one part is."""
+
+    status: HealthStatus
+    detail: str = ""
+
+
+# Returns how a part is, at once or after a while; whatever it raises means that the part is down.
+Probe = Callable[[], Component | Awaitable[Component]]
+
+
+class Health:
+    """Ask every part how it is."""
+
+    def __init__(self, kernel: Kernel, settings: Settings, probes: Mapping[str, Probe]) -> None:
+        self._kernel = kernel
+        self._settings = settings
+        self._probes: dict[str, Probe] = {
+            "database": self._database,
+            "storage": self._storage,
+            "safe-mode": self._safe_mode,
+            **probes,
+        }
+
+    async def components(self) -> dict[str, Component]:
+        """Ask all at the same time; one that does not answer in time is down."""
+        found = await asyncio.gather(*[_ask(probe) for probe in self._probes.values()])
+        return dict(zip(self._probes, found, strict=True))
+
+    async def database(self) -> Component:
+        """Ask the database alone."""
+        return await _ask(self._database)
+
+    async def _database(self) -> Component:
+        await self._kernel.read(lambda reading: reading.read_job(NOBODYS_JOB))
+        return Component("ok")
+
+    async def _storage(self) -> Component:
+        folder = self._settings.storage_data_dir
+        free = (await asyncio.to_thread(shutil.disk_usage, folder)).free
+        if free < FREE_BYTES_MIN:
+            return Component("degraded", f"{free // 1024**2} MiB are free.")
+        return Component("ok", f"{free // 1024**2} MiB are free.")
+
+    def _safe_mode(self) -> Component:
+        if self._kernel.rules.safe_mode:
+            return Component("degraded", "ADE_SAFE_MODE is enabled: nothing is run.")
+        return Component("ok", "off")
+
+
+def overall(components: Mapping[str, Component]) -> HealthStatus:
+    """Return how the worst part is."""
+    return max((one.status for one in components.values()), key=_WORSE.index, default="ok")
+
+
+async def _ask(probe: Probe) -> Component:
+    try:
+        async with asyncio.timeout(PROBE_SECONDS_MAX):
+            found = probe()
+            return await found if inspect.isawaitable(found) else found
+    except TimeoutError:
+        return Component("down", f"It did not answer within {PROBE_SECONDS_MAX:g} s.")
+    except Exception as error:
+        return Component("down", f"It could not be asked: {type(error).__name__}.")

@@ -1,0 +1,221 @@
+"""Turn what a client sent into a submission: kind, inputs, limits, network, execution key."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from ade.domain.errors import (
+    AdeError,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    PayloadTooLarge,
+    UnsupportedSchemaVersion,
+)
+from ade.domain.job import Priority
+from ade.domain.keys import digest, execution_key
+from ade.domain.limits import Limits, settle
+from ade.http.contract import BATCH, JOB, LOOSE_BATCH, RUN, SET_BY_ADE, JobRequest
+from ade.http.problems import invalid_by
+from ade.http.times import microseconds
+from ade.kinds import Kind, Kinds
+from ade.settings import Settings
+from ade.stages.submit import Idempotency, Submission
+
+SUPPORTED_VERSION = re.compile(r"1(\.\d{1,9}){0,2}")
+NUL = b"\\u0000"
+_PRIORITIES = {priority.value: priority for priority in Priority}
+
+
+class Intake:
+    """Know what this server can run and what a job may ask for."""
+
+    def __init__(self, settings: Settings, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._network = settings.runtime_network_access
+        self._payload_bytes_max = settings.payload_max_kb * 1024
+        self._retries_max = settings.retry_max_attempts - 1
+        self._batch_max = settings.batch_max
+        self._default = Limits(
+            timeout_ms=int(settings.job_timeout_seconds * 1000),
+            cpu_ms=settings.worker_cpu_seconds * 1000,
+            memory_mb=settings.worker_mem_mb,
+            max_output_kb=settings.max_output_kb,
+            max_artifacts=settings.max_artifacts,
+        )
+        self._quota = Limits(
+            timeout_ms=int(settings.limit_timeout_seconds_max * 1000),
+            cpu_ms=settings.limit_cpu_seconds_max * 1000,
+            memory_mb=settings.limit_memory_mb_max,
+            max_output_kb=settings.limit_output_kb_max,
+            max_artifacts=settings.limit_artifacts_max,
+        )
+        self._unasked = settle({}, self._default, self._quota)
+
+    def read_job(self, body: bytes) -> JobRequest:
+        """Read one job from a request's body, or raise what is wrong with it."""
+        try:
+            asked = JOB.validate_json(body)
+        except ValidationError as error:
+            _refuse_run(body, error)
+            raise invalid_by(error) from None
+        if NUL in body:
+            refuse_nul(asked)
+        return asked
+
+    def read_batch(self, body: bytes) -> list[JobRequest | AdeError]:
+        """Read many jobs; one that is not valid stands as its error in its place."""
+        try:
+            batch: list[Any] = BATCH.validate_json(body)["jobs"]
+            checked = NUL not in body
+        except ValidationError:
+            try:
+                batch = LOOSE_BATCH.validate_json(body)["jobs"]
+            except ValidationError as error:
+                raise invalid_by(error) from None
+            checked = False
+        if not 0 < len(batch) <= self._batch_max:
+            raise InvalidRequest(
+                f"A batch holds 1 to {self._batch_max} jobs, not {len(batch)}.",
+                errors=[{"field": "jobs", "message": f"give 1 to {self._batch_max} jobs"}],
+            )
+        return batch if checked else [_checked(item) for item in batch]
+
+    def submission(
+        self,
+        asked: JobRequest,
+        workspace_id: str,
+        user_id: str,
+        *,
+        target_id: str | None = None,
+        idempotency: Idempotency | None = None,
+    ) -> Submission:
+        """Make a submission of what was asked, or raise why it cannot be one."""
+        kind = self._kinds.named(asked["job_type"])
+        version = asked.get("schema_version")
+        if version is not None and not SUPPORTED_VERSION.fullmatch(version):
+            raise UnsupportedSchemaVersion("This server speaks schema_version 1.x.")
+        environment = asked.get("environment")
+        if environment is not None:
+            self._check_network(environment)
+        lane = asked.get("target_id")
+        if target_id is not None:
+            if lane not in (None, target_id):
+                raise InvalidRequest("target_id: it differs from the target in the path.")
+            lane = target_id
+        limits = asked.get("limits")
+        not_before = asked.get("not_before")
+        return Submission(
+            workspace_id=workspace_id,
+            kind=kind.name,
+            payload=self._payload(asked),
+            limits=self._settled(limits) if limits else self._unasked,
+            submitted_by=user_id,
+            pool=kind.pool,
+            priority=_PRIORITIES[asked.get("priority") or "normal"],
+            target_id=lane,
+            not_before=None if not_before is None else microseconds(not_before),
+            execution_key=execution_key(
+                job_type=kind.name,
+                document_revision_id=asked["document_revision_id"],
+                target_object_ids=_objects(asked),
+                inputs=_inputs(kind, asked["inputs"]),
+                env_version=kind.env_version,
+            ),
+            # A lane is asked for its effects and a timer for its time, not for a known result.
+            dedupe=lane is None and not_before is None,
+            reuse_failed=bool(asked.get("reuse_failed")),
+            retries=min(kind.retries, self._retries_max),
+            idempotency=idempotency,
+        )
+
+    def env_version(self, job_type: str) -> str | None:
+        """Return what results of a job type depend on besides their inputs, if it is known here."""
+        known = job_type in self._kinds.names()
+        return self._kinds.named(job_type).env_version if known else None
+
+    def _settled(self, asked: Any) -> Limits:
+        return settle(asked, self._default, self._quota)
+
+    def _check_network(self, environment: Mapping[str, Any]) -> None:
+        if environment.get("network_access") == "enabled" and not self._network:
+            raise Forbidden("Jobs get no network here: ADE_RUNTIME_NETWORK_ACCESS is off.")
+
+    def _payload(self, asked: JobRequest) -> str:
+        kept: Any = asked
+        if not SET_BY_ADE.isdisjoint(asked):
+            kept = {name: value for name, value in asked.items() if name not in SET_BY_ADE}
+        payload = to_json(kept)
+        if len(payload) > self._payload_bytes_max:
+            raise PayloadTooLarge(
+                f"A job's payload may have {self._payload_bytes_max // 1024} KiB."
+            )
+        return payload.decode()
+
+
+def body_digest(body: bytes) -> str:
+    """Name a request's body by its value, whatever its spelling."""
+    return digest(from_json(body))
+
+
+def _objects(asked: JobRequest) -> list[str]:
+    target = asked.get("target")
+    if not target:
+        return []
+    first = [target["object_id"]] if "object_id" in target else []
+    return first + target.get("object_ids", [])
+
+
+def _inputs(kind: Kind, given: dict[str, Any]) -> Any:
+    model: type[BaseModel] = kind.inputs
+    try:
+        checked = model.__pydantic_validator__.validate_python(given)
+        return model.__pydantic_serializer__.to_python(checked, mode="json")
+    except ValidationError as error:
+        raise invalid_by(error, within=("inputs",)) from None
+    except (PydanticSerializationError, RecursionError):
+        raise InvalidRequest("inputs: they cannot be written as JSON.") from None
+
+
+def _checked(item: Any) -> JobRequest | AdeError:
+    try:
+        asked = JOB.validate_json(to_json(item))
+        refuse_nul(asked)
+        return asked
+    except ValidationError as error:
+        return invalid_by(error)
+    except AdeError as error:
+        return error
+
+
+def refuse_nul(value: Any) -> None:
+    """Raise if a text anywhere holds the character that databases and C programs cannot."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            if "\0" in one:
+                raise InvalidRequest("A text holds the character NUL (\\u0000).")
+        elif isinstance(one, Mapping):
+            waiting += one.keys()
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+
+
+def _refuse_run(body: bytes, error: ValidationError) -> None:
+    """Answer the short form: a body without `job_type` that names a configuration version."""
+    missing = any(e["type"] == "missing" and e["loc"] == ("job_type",) for e in error.errors())
+    if not missing or b"config_version_id" not in body:
+        return
+    try:
+        run = RUN.validate_json(body)
+    except ValidationError as wrong:
+        raise invalid_by(wrong) from None
+    refuse_nul(run)
+    if ("document_id" in run) == ("document_ids" in run):
+        raise InvalidRequest("Give one document: document_id, or document_ids with one id.")
+    raise NotFound("There is no such configuration version in this workspace.")

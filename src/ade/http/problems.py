@@ -1,0 +1,117 @@
+"""Every error is a problem of RFC 9457 with a stable `code`.
+
+What a problem tells: the class of the error, its detail, and for an invalid request which fields
+are wrong. What it never tells: the values that were sent (they may be secrets) and what happened
+inside (that is in the server's log, under the same trace id).
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from ade.domain.errors import AdeError, InvalidRequest, NotFound, QueueFull, Unauthenticated
+from ade.http.reply import PROBLEM, Headers, Reply
+
+TYPE_PREFIX = "urn:ade:problem:"
+ERRORS_MAX = 20
+FIELD_CHARS_MAX = 200
+RETRY_AFTER_UNAVAILABLE = b"1"
+CODES = {
+    400: "bad_request",
+    404: NotFound.code,
+    405: "method_not_allowed",
+    415: "unsupported_media_type",
+}
+log = logging.getLogger("ade.http")
+
+
+def problem(error: BaseException, trace_id: str) -> dict[str, Any]:
+    """Describe an error to whoever caused it."""
+    if isinstance(error, AdeError):
+        found = _problem(error.code, error.status, type(error).title(), error.detail)
+        if error.errors:
+            found["errors"] = [dict(one) for one in error.errors[:ERRORS_MAX]]
+    elif isinstance(error, RequestValidationError):
+        return problem(invalid(error.errors()), trace_id)
+    elif isinstance(error, HTTPException):
+        title = HTTPStatus(error.status_code).phrase
+        code = CODES.get(error.status_code, "http_error")
+        found = _problem(code, error.status_code, title, _http_detail(error))
+    else:
+        detail = "ADE failed to answer. The trace id finds the reason in the server's log."
+        found = _problem(AdeError.code, 500, AdeError.title(), detail)
+    found["trace_id"] = trace_id
+    return found
+
+
+def _problem(code: str, status: int, title: str, detail: str) -> dict[str, Any]:
+    return {
+        "type": TYPE_PREFIX + code,
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "code": code,
+    }
+
+
+def _http_detail(error: HTTPException) -> str:
+    if error.status_code == 404:
+        return "There is no such path here."
+    if error.status_code == 405:
+        return "This path does not know this method."
+    return str(error.detail)
+
+
+def reply_to(error: BaseException, trace_id: str) -> Reply:
+    """Answer with a problem; what nobody foresaw is logged with its traceback."""
+    found = problem(error, trace_id)
+    if found["code"] == AdeError.code:
+        log.error("request failed, trace id %s", trace_id, exc_info=error)
+    return Reply(found["status"], json.dumps(found).encode(), _headers(error), PROBLEM)
+
+
+def _headers(error: BaseException) -> Headers:
+    if isinstance(error, QueueFull):
+        return ((b"retry-after", b"%d" % error.retry_after_seconds),)
+    if isinstance(error, Unauthenticated):
+        return ((b"www-authenticate", b'Bearer realm="ade", Basic realm="ade"'),)
+    if isinstance(error, AdeError) and error.status == 503:
+        return ((b"retry-after", RETRY_AFTER_UNAVAILABLE),)
+    if isinstance(error, HTTPException) and error.headers:
+        return tuple((k.lower().encode(), v.encode()) for k, v in error.headers.items())
+    return ()
+
+
+def invalid(errors: Sequence[Mapping[str, Any]], *, within: Iterable[str] = ()) -> InvalidRequest:
+    """Turn what pydantic found wrong into one error that names the fields."""
+    found = [_field_error(one, within) for one in errors[:ERRORS_MAX]]
+    if not found:
+        return InvalidRequest("The request is not valid.")
+    first = found[0]
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return InvalidRequest(f"{first['field']}: {first['message']}{more}.", errors=found)
+
+
+def invalid_by(error: ValidationError, *, within: Iterable[str] = ()) -> InvalidRequest:
+    """Turn a failed validation into one error that names the fields."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return invalid(found, within=within)
+
+
+def _field_error(one: Mapping[str, Any], within: Iterable[str]) -> dict[str, str]:
+    path = [*within, *(str(part) for part in one["loc"] if part not in ("body", "query", "path"))]
+    if one["type"] == "json_invalid":
+        path = []
+    field = ".".join(path)[:FIELD_CHARS_MAX] or "body"
+    message = str(one["msg"])[:FIELD_CHARS_MAX].rstrip(".")
+    return {"field": _printable(field), "message": _printable(message)}
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

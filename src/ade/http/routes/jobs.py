@@ -1,0 +1,188 @@
+"""`/{ws}/jobs`: find jobs and read what they are and came to."""
+
+import hashlib
+import json
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Header, Query, Response
+from pydantic import AwareDatetime, StringConstraints
+
+from ade.domain.errors import InvalidRequest, NotFinished, NotFound
+from ade.http.auth import Grant
+from ade.http.door import NO_JOB, Door, job_ref
+from ade.http.job_json import ENDED, job_text, page_text, read_waiting
+from ade.http.models import Artifact, Job, JobPage, Result, Status
+from ade.http.openapi import answers
+from ade.http.paging import cursor_after, read_cursor
+from ade.http.result_json import result_envelope, stored_result
+from ade.http.times import microseconds, rfc3339
+from ade.store.port import Reading
+from ade.store.rows import JobRow
+
+PAGE_SIZE = 50
+JSON = "application/json"
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Priority = Literal["high", "normal", "low"]
+
+
+async def list_page(
+    door: Door, grant: Grant, filters: dict[str, Any], limit: int | None, cursor: str | None
+) -> Response:
+    """Answer with a page of jobs; one more than asked for tells whether there is a next one."""
+    if any("\0" in value for value in filters.values() if isinstance(value, str)):
+        raise InvalidRequest("A filter holds the character NUL.")
+    size = min(limit or PAGE_SIZE, door.settings.page_size_max)
+    before = read_cursor(cursor)
+    workspace = grant.workspace
+    found = await door.kernel.read(
+        lambda reading: reading.list_jobs(workspace.id, filters, before, size + 1)
+    )
+    more = cursor_after(found[size - 1].id) if len(found) > size else None
+    items = [job_text(job, workspace.slug, safe_mode=door.safe_mode) for job in found[:size]]
+    return Response(page_text(items, more), media_type=JSON)
+
+
+def job_routes(door: Door) -> APIRouter:
+    """Make the routes that read jobs."""
+    router = APIRouter(prefix="/api/v1/workspaces/{ws}/jobs", tags=["jobs"])
+    kernel = door.kernel
+    Viewer = Annotated[Grant, Depends(door.gatekeeper.viewer)]
+    Limit = Annotated[int | None, Query(ge=1, le=door.settings.page_size_max)]
+
+    async def read_ended(grant: Grant, job_id: str) -> tuple[JobRow, str | None]:
+        ref = job_ref(grant, job_id)
+        job, body = await kernel.read(lambda r: (r.read_job(ref), r.read_result(ref)))
+        if job is None:
+            raise NotFound(NO_JOB)
+        if job.status not in ENDED:
+            raise NotFinished(f"The job is {job.status}.")
+        return job, body
+
+    @router.get("", responses=answers(200, JobPage, "Jobs, newest first", 404, 422))
+    async def list_jobs(
+        grant: Viewer,
+        status: Status | None = None,
+        job_type: Name | None = None,
+        target_id: Name | None = None,
+        priority: Priority | None = None,
+        submitted_after: AwareDatetime | None = None,
+        limit: Limit = None,
+        cursor: Name | None = None,
+    ) -> Response:
+        """List jobs that match all filters, newest first."""
+        asked = {
+            "status": status,
+            "kind": job_type,
+            "target_id": target_id,
+            "priority": priority,
+            "submitted_after": _after(submitted_after),
+        }
+        filters = {name: value for name, value in asked.items() if value is not None}
+        return await list_page(door, grant, filters, limit, cursor)
+
+    @router.get(
+        "/{job_id}",
+        responses={**answers(200, Job, "The job", 404), 304: {"description": "Not changed"}},
+    )
+    async def read_job(
+        grant: Viewer, job_id: str, if_none_match: Annotated[str | None, Header()] = None
+    ) -> Response:
+        """Read a job, and why it waits if it does."""
+        ref = job_ref(grant, job_id)
+
+        def look(reading: Reading) -> tuple[JobRow, str | None]:
+            job = reading.read_job(ref)
+            if job is None:
+                raise NotFound(NO_JOB)
+            return job, read_waiting(reading, job, safe_mode=door.safe_mode)
+
+        job, waiting = await kernel.read(look)
+        body = job_text(job, grant.workspace.slug, waiting=waiting).encode()
+        tag = f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
+        headers = {"ETag": tag, "Cache-Control": "no-cache"}
+        if if_none_match is not None and tag in if_none_match.replace("W/", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(body, media_type=JSON, headers=headers)
+
+    @router.get(
+        "/{job_id}/payload",
+        responses=answers(200, None, "The envelope", 404, content={JSON: {"schema": {}}}),
+    )
+    async def read_payload(grant: Viewer, job_id: str) -> Response:
+        """Read what the job was asked to do: the envelope that its executor gets."""
+        ref = job_ref(grant, job_id)
+        job, payload = await kernel.read(lambda r: (r.read_job(ref), r.read_payload(ref)))
+        if job is None or payload is None:
+            raise NotFound(NO_JOB)
+        return Response(json.dumps(_envelope(job, payload)), media_type=JSON)
+
+    @router.get("/{job_id}/result", responses=answers(200, Result, "How it ended", 404, 409))
+    async def read_result(grant: Viewer, job_id: str) -> Response:
+        """Read how the job ended and what it left; 409 `not_finished` before that."""
+        job, body = await read_ended(grant, job_id)
+        version = door.intake.env_version(job.kind)
+        return Response(json.dumps(result_envelope(job, body, version)), media_type=JSON)
+
+    @router.get(
+        "/{job_id}/artifacts",
+        responses=answers(
+            200,
+            None,
+            "The files that it left",
+            404,
+            content={
+                JSON: {"schema": {"type": "array", "items": Artifact.model_json_schema()}},
+            },
+        ),
+    )
+    async def list_artifacts(grant: Viewer, job_id: str) -> Response:
+        """List the files that the job left so far."""
+        ref = job_ref(grant, job_id)
+        job, body = await kernel.read(lambda r: (r.read_job(ref), r.read_result(ref)))
+        if job is None:
+            raise NotFound(NO_JOB)
+        found = stored_result(body).get("artifacts")
+        return Response(json.dumps(found if isinstance(found, list) else []), media_type=JSON)
+
+    for name, file in (("artifact", "artifact.json"), ("output", "normalized.xlsx")):
+        router.add_api_route(
+            f"/{{job_id}}/{name}",
+            _file_of(door, file),
+            methods=["GET"],
+            name=f"read_{name}",
+            summary=f"Read the job's {file}.",
+            responses=answers(200, None, "The file", 404, content={JSON: {"schema": {}}}),
+        )
+    return router
+
+
+def _file_of(door: Door, file: str) -> Any:
+    async def read_file(
+        grant: Annotated[Grant, Depends(door.gatekeeper.viewer)], job_id: str
+    ) -> Response:
+        await door.job(grant, job_id)
+        raise NotFound(f"The job left no {file}.")
+
+    return read_file
+
+
+def _after(at: datetime | None) -> int | None:
+    return None if at is None else microseconds(at)
+
+
+def _envelope(job: JobRow, payload: str) -> dict[str, Any]:
+    """Put what ADE knows of a job around what the client sent."""
+    sent = json.loads(payload)
+    return {
+        "schema_version": "1.0",
+        **sent,
+        "job_id": job.id,
+        "job_type": job.kind,
+        "created_at": rfc3339(job.submitted_at),
+        "workspace_id": job.workspace_id,
+        "execution_key": job.execution_key,
+        "priority": job.priority,
+        "requested_by": {"user_id": job.submitted_by},
+        "limits": json.loads(job.limits),
+    }

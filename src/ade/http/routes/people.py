@@ -1,0 +1,115 @@
+"""Members and API keys of a workspace."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import TypeAdapter
+
+from ade.domain.errors import NotFound
+from ade.http.auth import Grant
+from ade.http.body import read_small
+from ade.http.door import Door
+from ade.http.models import (
+    KeyBody,
+    KeyMade,
+    KeyPage,
+    KeyRequest,
+    MemberBody,
+    MemberPage,
+    MemberRequest,
+)
+from ade.http.openapi import answers, takes
+from ade.http.times import rfc3339
+from ade.store.directory import ApiKey, Member
+
+_MEMBER = TypeAdapter(MemberRequest)
+_KEY = TypeAdapter(KeyRequest)
+
+
+def member_json(member: Member) -> dict[str, Any]:
+    """Show a member."""
+    return {**member._asdict(), "created_at": rfc3339(member.created_at)}
+
+
+def key_json(key: ApiKey) -> dict[str, Any]:
+    """Show a key without its secret."""
+    found = key._asdict()
+    revoked = key.revoked_at
+    return {
+        "key_id": found.pop("id"),
+        **found,
+        "created_at": rfc3339(key.created_at),
+        "revoked_at": None if revoked is None else rfc3339(revoked),
+    }
+
+
+def people_routes(door: Door) -> APIRouter:
+    """Make the routes of members and keys."""
+    router = APIRouter(prefix="/api/v1/workspaces/{ws}")
+    gatekeeper, directory = door.gatekeeper, door.directory
+    Admin = Annotated[Grant, Depends(gatekeeper.admin)]
+
+    @router.get(
+        "/members", tags=["members"], responses=answers(200, MemberPage, "Members", 403, 404)
+    )
+    async def list_members(grant: Admin) -> Any:
+        """List the members of a workspace."""
+        found = await directory.list_members(grant.workspace.id)
+        return {"items": [member_json(member) for member in found], "next_cursor": None}
+
+    @router.post(
+        "/members",
+        tags=["members"],
+        status_code=201,
+        responses=answers(201, MemberBody, "The member", 403, 404, 413, 415, 422),
+        openapi_extra=takes(MemberRequest),
+    )
+    async def set_member(request: Request, grant: Admin) -> Any:
+        """Give a user a role; a name that nobody has becomes a user."""
+        asked = await read_small(request, _MEMBER)
+        return member_json(await directory.set_member(grant.workspace.id, asked.name, asked.role))
+
+    @router.delete(
+        "/members/{user_id}",
+        tags=["members"],
+        status_code=204,
+        responses=answers(204, None, "Removed", 403, 404),
+    )
+    async def remove_member(grant: Admin, user_id: str) -> Response:
+        """Take a user's role; its keys stop working here within two seconds."""
+        await directory.remove_member(grant.workspace.id, user_id)
+        return Response(status_code=204)
+
+    @router.get("/keys", tags=["keys"], responses=answers(200, KeyPage, "Keys", 403, 404))
+    async def list_keys(grant: Admin) -> Any:
+        """List the keys of a workspace; nobody can read a key again."""
+        found = await directory.list_keys(grant.workspace.id)
+        return {"items": [key_json(key) for key in found], "next_cursor": None}
+
+    @router.post(
+        "/keys",
+        tags=["keys"],
+        status_code=201,
+        responses=answers(201, KeyMade, "The key, shown once", 403, 404, 413, 415, 422),
+        openapi_extra=takes(KeyRequest),
+    )
+    async def make_key(request: Request, grant: Admin) -> Any:
+        """Make a key that works in this workspace only; it never allows more than its user may."""
+        asked = await read_small(request, _KEY)
+        user_id = grant.user_id
+        if asked.user_id is not None and asked.user_id != user_id:
+            known = await directory.list_members(grant.workspace.id)
+            if asked.user_id not in {member.user_id for member in known}:
+                raise NotFound("There is no such member in this workspace.")
+            user_id = asked.user_id
+        made = await directory.add_key(grant.workspace.id, user_id, asked.role, asked.label)
+        return {**key_json(made.key), "key": made.secret}
+
+    @router.delete(
+        "/keys/{key_id}", tags=["keys"], responses=answers(200, KeyBody, "Revoked", 403, 404)
+    )
+    async def revoke_key(grant: Admin, key_id: str) -> Any:
+        """Revoke a key; it stops working within two seconds."""
+        return key_json(await directory.revoke_key(grant.workspace.id, key_id))
+
+    return router

@@ -1,0 +1,167 @@
+"""`/{ws}/targets`: serial lanes, and what a person decides about a blocked one."""
+
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from pydantic import StringConstraints, TypeAdapter
+
+from ade.domain.errors import InvalidRequest, NotFound
+from ade.domain.job import BLOCKS_ITS_LANE, Status, StopRequest
+from ade.http.auth import Grant
+from ade.http.body import read_small
+from ade.http.contract import JobRequest, RunRequest
+from ade.http.door import NO_JOB, Door
+from ade.http.job_json import job_text
+from ade.http.models import Job, JobPage, NoteRequest, ReasonRequest, ResolveRequest, Target
+from ade.http.models import Status as StatusName
+from ade.http.openapi import answers, headers_taken, takes
+from ade.http.routes.jobs import list_page
+from ade.http.routes.submissions import IDEMPOTENCY, LOCATION, REFUSALS, WAIT
+from ade.http.routes.verbs import JSON, reason_in, resume_job, show, stop_job
+from ade.http.submitting import Submitting
+from ade.stages.resume import Clear, Resolve
+from ade.store.port import Reading
+from ade.store.rows import JobRef, JobRow, Lane
+
+QUEUED_COUNTED_MAX = 10_000
+_RESOLVE = TypeAdapter(ResolveRequest)
+_NOTE = TypeAdapter(NoteRequest)
+TargetId = Annotated[str, Path(min_length=1, max_length=200, description="the lane's name")]
+Cursor = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+def target_routes(door: Door, submitting: Submitting) -> APIRouter:
+    """Make the routes of targets."""
+    router = APIRouter(prefix="/api/v1/workspaces/{ws}/targets/{target_id}", tags=["targets"])
+    Viewer = Annotated[Grant, Depends(door.gatekeeper.viewer)]
+    Editor = Annotated[Grant, Depends(door.gatekeeper.editor)]
+    Limit = Annotated[int | None, Query(ge=1, le=door.settings.page_size_max)]
+    stopped: dict[str, Any] = {
+        "responses": answers(200, Job, "The job", 403, 404, 409, 413, 415, 422),
+        "openapi_extra": takes(ReasonRequest, required=False),
+    }
+
+    async def check(grant: Grant, target_id: str, job_id: str) -> JobRef:
+        job = await door.job(grant, job_id)
+        if job.target_id != target_id:
+            raise NotFound(NO_JOB)
+        return JobRef(job.workspace_id, job.id)
+
+    @router.get("", responses=answers(200, Target, "The lane", 404, 422))
+    async def read_target(grant: Viewer, target_id: TargetId) -> Response:
+        """Read who holds the lane and how many wait; one that nobody uses is free."""
+        lane = Lane(grant.workspace.id, _without_nul(target_id))
+
+        def look(reading: Reading) -> tuple[list[JobRow], int]:
+            return reading.lane_holders(lane), reading.count_lane(lane, QUEUED_COUNTED_MAX)
+
+        holders, queued = await door.kernel.read(look)
+        return Response(_target_text(door, grant, target_id, holders, queued), media_type=JSON)
+
+    @router.get("/jobs", responses=answers(200, JobPage, "Jobs, newest first", 404, 422))
+    async def list_target_jobs(
+        grant: Viewer,
+        target_id: TargetId,
+        status: StatusName | None = None,
+        limit: Limit = None,
+        cursor: Cursor | None = None,
+    ) -> Response:
+        """List the jobs of a lane, newest first."""
+        filters = {"target_id": target_id} | ({"status": status} if status else {})
+        return await list_page(door, grant, filters, limit, cursor)
+
+    @router.post(
+        "/jobs",
+        status_code=202,
+        responses={
+            **answers(202, Job, "Accepted", *REFUSALS, **LOCATION),
+            **answers(200, Job, "Ended within the time to wait", **LOCATION),
+        },
+        openapi_extra={
+            **takes(JobRequest, RunRequest),
+            "parameters": headers_taken(Idempotency_Key=IDEMPOTENCY, Prefer=WAIT),
+        },
+    )
+    async def submit_on_target(request: Request, grant: Editor, target_id: TargetId) -> Response:
+        """Ask for a job on this lane: it starts when those before it have ended well."""
+        lane = _without_nul(target_id)
+        reply = await submitting.take(request.scope, request.receive, grant, lane)
+        return reply.as_response()
+
+    @router.post("/jobs/{job_id}/cancel", **stopped)
+    async def cancel_on_target(
+        request: Request, grant: Editor, target_id: TargetId, job_id: str
+    ) -> Response:
+        """Cancel a job of the lane; the next one may start."""
+        ref = await check(grant, target_id, job_id)
+        reason = await reason_in(request)
+        return await stop_job(door, grant, ref.id, StopRequest.CANCEL, reason)
+
+    @router.post("/jobs/{job_id}/interrupt", **stopped)
+    async def interrupt_on_target(
+        request: Request, grant: Editor, target_id: TargetId, job_id: str
+    ) -> Response:
+        """Pause a job of the lane; it holds the lane until someone decides."""
+        ref = await check(grant, target_id, job_id)
+        reason = await reason_in(request)
+        return await stop_job(door, grant, ref.id, StopRequest.PAUSE, reason)
+
+    @router.post(
+        "/jobs/{job_id}/resume", responses=answers(200, Job, "The job", 403, 404, 409, 422)
+    )
+    async def resume_on_target(grant: Editor, target_id: TargetId, job_id: str) -> Response:
+        """Queue a paused or failed job of the lane again."""
+        return await resume_job(door, grant, (await check(grant, target_id, job_id)).id)
+
+    @router.post(
+        "/jobs/{job_id}/resolve",
+        responses=answers(200, Job, "The job", 403, 404, 409, 413, 415, 422),
+        openapi_extra=takes(ResolveRequest),
+    )
+    async def resolve_on_target(
+        request: Request, grant: Editor, target_id: TargetId, job_id: str
+    ) -> Response:
+        """Record a result that a person found; the job counts as succeeded and frees the lane."""
+        ref = await check(grant, target_id, job_id)
+        asked = await read_small(request, _RESOLVE)
+        result = {"outputs": {"result_json": asked.result}, "artifacts": [], "logs": []}
+        ask = Resolve(ref, grant.user_id, result, asked.note)
+        return show(door, grant, await door.kernel.resolve(ask))
+
+    @router.post(
+        "/jobs/{job_id}/clear",
+        responses=answers(200, Job, "The job", 403, 404, 409, 413, 415, 422),
+        openapi_extra=takes(NoteRequest, required=False),
+    )
+    async def clear_on_target(
+        request: Request, grant: Editor, target_id: TargetId, job_id: str
+    ) -> Response:
+        """Free the lane without a result; the job stays as it ended."""
+        ref = await check(grant, target_id, job_id)
+        asked = await read_small(request, _NOTE, empty=b"{}")
+        return show(door, grant, await door.kernel.clear(Clear(ref, grant.user_id, asked.note)))
+
+    return router
+
+
+def _without_nul(target_id: str) -> str:
+    if "\0" in target_id:
+        raise InvalidRequest("target_id: it holds the character NUL.")
+    return target_id
+
+
+def _target_text(
+    door: Door, grant: Grant, target_id: str, holders: list[JobRow], queued: int
+) -> str:
+    def text(job: JobRow) -> str:
+        return job_text(job, grant.workspace.slug, safe_mode=door.safe_mode)
+
+    blocking = [job for job in holders if Status(job.status) in BLOCKS_ITS_LANE]
+    running = next((text(job) for job in holders if job.status == Status.RUNNING), "null")
+    state = "paused" if blocking else "running"
+    return (
+        f'{{"target_id": {quoted(target_id)}, "queue_status": "{state}",'
+        f' "blocking_jobs": [{", ".join(text(job) for job in blocking)}],'
+        f' "running_job": {running}, "queued": {queued}}}'
+    )

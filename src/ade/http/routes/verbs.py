@@ -1,0 +1,149 @@
+"""`/{ws}/jobs/{id}/cancel|interrupt|resume|retry`: what a person may do with a job."""
+
+import json
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import TypeAdapter
+
+from ade.domain.errors import NotFinished, NotFound
+from ade.domain.job import Priority, StopRequest
+from ade.domain.keys import digest
+from ade.domain.limits import Limits
+from ade.http.auth import Grant
+from ade.http.body import read_small
+from ade.http.door import NO_JOB, Door, job_ref
+from ade.http.job_json import ENDED, job_path, job_text
+from ade.http.models import Job, ReasonRequest, Retried
+from ade.http.openapi import answers, headers_taken, takes
+from ade.http.routes.submissions import IDEMPOTENCY, LOCATION
+from ade.http.submitting import idempotency_key, idempotency_of
+from ade.stages.resume import Resume
+from ade.stages.stop import Stop
+from ade.stages.submit import Accepted, Submission
+from ade.store.port import Reading
+from ade.store.rows import JobRef, JobRow
+from ade.telemetry import metrics
+
+_REASON = TypeAdapter(ReasonRequest)
+JSON = "application/json"
+RERUNS_COUNTED_MAX = 1000
+
+
+async def stop_job(
+    door: Door, grant: Grant, job_id: str, request: StopRequest, reason: str | None
+) -> Response:
+    """Cancel or pause a job and show what it is then; a running one stops a little later."""
+    ask = Stop(job_ref(grant, job_id), request, grant.user_id, reason)
+    return show(door, grant, await door.kernel.stop(ask))
+
+
+async def resume_job(door: Door, grant: Grant, job_id: str) -> Response:
+    """Queue a stopped job again."""
+    ask = Resume(job_ref(grant, job_id), grant.user_id, operator=grant.principal.operator)
+    return show(door, grant, await door.kernel.resume(ask))
+
+
+def show(door: Door, grant: Grant, job: JobRow) -> Response:
+    """Answer with a job."""
+    text = job_text(job, grant.workspace.slug, safe_mode=door.safe_mode)
+    return Response(text, media_type=JSON)
+
+
+async def reason_in(request: Request) -> str | None:
+    """Read why someone does something, if they say."""
+    return (await read_small(request, _REASON, empty=b"{}")).reason
+
+
+def verb_routes(door: Door) -> APIRouter:
+    """Make the routes that change jobs."""
+    router = APIRouter(prefix="/api/v1/workspaces/{ws}/jobs/{job_id}", tags=["jobs"])
+    Editor = Annotated[Grant, Depends(door.gatekeeper.editor)]
+    described: dict[str, Any] = {
+        "responses": answers(200, Job, "The job", 403, 404, 409, 413, 415, 422),
+        "openapi_extra": takes(ReasonRequest, required=False),
+    }
+
+    @router.post("/cancel", **described)
+    async def cancel_job(request: Request, grant: Editor, job_id: str) -> Response:
+        """Cancel a job: at once before it starts, by request to its worker while it runs."""
+        reason = await reason_in(request)
+        return await stop_job(door, grant, job_id, StopRequest.CANCEL, reason)
+
+    @router.post("/interrupt", **described)
+    async def interrupt_job(request: Request, grant: Editor, job_id: str) -> Response:
+        """Pause a job; `resume` lets it wait again."""
+        reason = await reason_in(request)
+        return await stop_job(door, grant, job_id, StopRequest.PAUSE, reason)
+
+    @router.post("/resume", responses=answers(200, Job, "The job", 403, 404, 409))
+    async def resume_paused_job(grant: Editor, job_id: str) -> Response:
+        """Queue a paused job again, or one that failed on its target."""
+        return await resume_job(door, grant, job_id)
+
+    @router.post(
+        "/retry",
+        status_code=202,
+        responses=answers(202, Retried, "Runs again", 400, 403, 404, 409, 422, 429, **LOCATION),
+        openapi_extra={"parameters": headers_taken(Idempotency_Key=IDEMPOTENCY)},
+    )
+    async def retry_job(request: Request, grant: Editor, job_id: str) -> Response:
+        """Run an ended job again, as a new job that remembers the old one."""
+        ref = job_ref(grant, job_id)
+        earlier, payload, runs = await door.kernel.read(lambda r: _read_for_retry(r, ref))
+        submission = rerun_of(earlier, payload, grant.user_id)
+
+        def answer(accepted: Accepted) -> tuple[int, str]:
+            new = accepted.job
+            told = {"job_id": new.id, "status": new.status, "retry_of": ref.id, "attempt": runs + 1}
+            return 202, json.dumps(told)
+
+        key = idempotency_key(request.scope)
+        if key is not None:
+            endpoint = f"POST jobs/{ref.id}/retry"
+            named = idempotency_of(grant, endpoint, key, digest(None), answer)
+            submission = replace(submission, idempotency=named)
+        accepted = await door.kernel.submit(submission)
+        metrics.submitted("replayed" if accepted.replayed else "accepted")
+        headers = {"Location": job_path(grant.workspace.slug, accepted.job.id)}
+        if accepted.replayed:
+            headers["Idempotency-Replayed"] = "true"
+        status, text = accepted.replayed or answer(accepted)
+        return Response(text, status, headers, JSON)
+
+    return router
+
+
+def _read_for_retry(reading: Reading, ref: JobRef) -> tuple[JobRow, str, int]:
+    job, payload = reading.read_job(ref), reading.read_payload(ref)
+    if job is None or payload is None:
+        raise NotFound(NO_JOB)
+    if job.status not in ENDED:
+        raise NotFinished(f"The job is {job.status}; only one that has ended is run again.")
+    runs, before = 1, job.rerun_of
+    while before is not None and runs < RERUNS_COUNTED_MAX:
+        runs += 1
+        earlier = reading.read_job(JobRef(ref.workspace_id, before))
+        before = earlier.rerun_of if earlier else None
+    return job, payload, runs
+
+
+def rerun_of(job: JobRow, payload: str, user_id: str) -> Submission:
+    """Ask for the same work again, as a job of its own."""
+    return Submission(
+        workspace_id=job.workspace_id,
+        kind=job.kind,
+        payload=payload,
+        limits=Limits(**json.loads(job.limits)),
+        submitted_by=user_id,
+        pool=job.pool,
+        priority=Priority(job.priority),
+        target_id=job.target_id,
+        execution_key=job.execution_key,
+        dedupe=False,
+        rerun_of=job.id,
+        configuration_id=job.configuration_id,
+        document_id=job.document_id,
+        build_id=job.build_id,
+    )
