@@ -8,29 +8,27 @@ import json
 from dataclasses import dataclass
 
 from ade.domain.errors import LeaseLost
-from ade.domain.events import OF_STATUS, EventType
+from ade.domain.events import EventType
 from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, Status, StopRequest
 from ade.domain.lease import MICROSECONDS
-from ade.domain.outcome import Outcome
+from ade.domain.outcome import JobError, Outcome
 from ade.domain.retry import backoff_seconds, tries_again
 from ade.stages import moves
 from ade.stages.renew import lost
-from ade.stages.rules import Rules
+from ade.stages.rules import Rules, job_topic
 from ade.store.port import Transaction
-from ade.store.rows import Claim, Held, JobRef, JobRow, Lane, Move
+from ade.store.rows import Claim, Ending, Held, JobRef, JobRow, Lane, Move
 
 
-@dataclass(frozen=True, slots=True)
 class Finished:
     """Hold an attempt and what it came to; None hands the job back unfinished."""
 
-    claim: Claim
-    outcome: Outcome | None
+    __slots__ = ("claim", "held", "outcome")
 
-    @property
-    def held(self) -> Held:
-        """Name the attempt."""
-        return Held(self.claim.workspace_id, self.claim.id, self.claim.fence)
+    def __init__(self, claim: Claim, outcome: Outcome | None) -> None:
+        self.claim = claim
+        self.outcome = outcome
+        self.held = Held(claim.workspace_id, claim.id, claim.fence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +38,40 @@ class Recorded:
     status: Status
 
 
+_RECORDED = {status: Recorded(status) for status in (*TERMINAL, Status.PAUSED)}
+
+
 def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLost]:
     """Record the ends of attempts; whoever lost the lease is told so and changes nothing."""
-    first_of: dict[Held, Finished] = {}
-    for attempt in ended:
-        first_of.setdefault(attempt.held, attempt)
-    unique = list(first_of.values())
-    lanes = list(
-        {Lane(a.claim.workspace_id, a.claim.target_id) for a in unique if a.claim.target_id}
-    )
+    lanes = {Lane(a.claim.workspace_id, a.claim.target_id) for a in ended if a.claim.target_id}
     if lanes:
-        tx.lock_lanes(lanes)
-    short = [a for a in unique if not _goes_back(a)]
-    long = [a for a in unique if _goes_back(a)]
-    recorded: dict[Held, Recorded] = {}
-    if short:
-        steps = [_ended(attempt, tx.now_us) for attempt in short]
-        statuses = {(step.workspace_id, step.id): step.status for step in steps}
-        for row in moves.apply(tx, steps):
-            recorded[Held(*row[:3])] = Recorded(Status(statuses[row.workspace_id, row.id]))
-    if long:
-        recorded |= _put_back(tx, long)
-    moves.promote(tx, lanes)
-    answers: list[Recorded | LeaseLost] = []
-    for attempt in ended:
-        told_first = first_of[attempt.held] is attempt
-        answer = recorded.get(attempt.held) if told_first else None
-        answers.append(answer or lost(attempt.held))
-    return answers
+        tx.lock_lanes(list(lanes))
+    once = {attempt.held: attempt for attempt in reversed(ended)}
+    back = [attempt for attempt in once.values() if _goes_back(attempt)]
+    recorded = _put_back(tx, back) if back else {}
+    simply = [a for a in once.values() if not _goes_back(a)] if back else list(once.values())
+    if simply:
+        recorded |= _record(tx, simply)
+    if lanes:
+        moves.promote(tx, list(lanes))
+    if len(once) == len(ended):
+        return [recorded.get(attempt.held) or lost(attempt.held) for attempt in ended]
+    # Popped: whoever says the same a second time, in the same breath, is told that it is over.
+    return [
+        recorded.pop(attempt.held) if attempt.held in recorded else lost(attempt.held)
+        for attempt in ended
+    ]
+
+
+def _record(tx: Transaction, attempts: list[Finished]) -> dict[Held, Recorded]:
+    now_us = tx.now_us
+    ended = tx.end([_ending(attempt, now_us) for attempt in attempts])
+    recorded = {}
+    for attempt, kept in zip(attempts, ended, strict=True):
+        if kept and attempt.outcome is not None:
+            recorded[attempt.held] = _RECORDED[attempt.outcome.status]
+            tx.wake(job_topic(attempt.held.id))
+    return recorded
 
 
 def _goes_back(attempt: Finished) -> bool:
@@ -81,42 +85,33 @@ def _goes_back(attempt: Finished) -> bool:
     )
 
 
-def _ended(attempt: Finished, now_us: int) -> Move:
+def _ending(attempt: Finished, now_us: int) -> Ending:
     """Write the end of an attempt from what its claim already told, without reading the job."""
-    claim, outcome = attempt.claim, attempt.outcome
+    held, outcome = attempt.held, attempt.outcome
     assert outcome is not None
-    status, error = outcome.status, outcome.error
-    if status not in TERMINAL and status is not Status.PAUSED:
+    status, error, result = outcome.status, outcome.error, outcome.result
+    if status not in _RECORDED:
         raise ValueError(f"an attempt cannot end as {status.value}")
-    told = (
-        f'{{"attempt": {claim.fence}}}'
-        if error is None
-        else json.dumps(
-            {
-                "attempt": claim.fence,
-                "error": {"category": error.category.value, "code": error.code},
-            }
-        )
+    return Ending(
+        held.workspace_id,
+        held.id,
+        held.fence,
+        status.value,
+        1 if status in BLOCKS_ITS_LANE and attempt.claim.target_id is not None else 0,
+        now_us,
+        None if status is Status.PAUSED else now_us,
+        json.dumps(outcome.usage) if outcome.usage else None,
+        json.dumps(outcome.isolation) if outcome.isolation else None,
+        json.dumps(error.as_dict()) if error is not None else None,
+        json.dumps(result) if result is not None else None,
+        f'{{"attempt": {held.fence}}}' if error is None else _told(held.fence, error),
     )
-    return Move(
-        workspace_id=claim.workspace_id,
-        id=claim.id,
-        fence=claim.fence,
-        source="running",
-        status=status.value,
-        eligible=0,
-        holds_lane=int(claim.target_id is not None and status in BLOCKS_ITS_LANE),
-        retries_left=claim.retries_left,
-        not_before=None,
-        started_at=claim.started_at,
-        finished_at=now_us if status in TERMINAL else None,
-        usage=json.dumps(outcome.usage) if outcome.usage else None,
-        isolation=json.dumps(outcome.isolation) if outcome.isolation else None,
-        error=json.dumps(error.as_dict()) if error is not None else None,
-        at=now_us,
-        event_type=OF_STATUS[status].value,
-        event_data=told,
-        result=json.dumps(outcome.result) if outcome.result is not None else None,
+
+
+def _told(attempt: int, error: JobError) -> str:
+    """Say in the log what went wrong, without the words that may hold a user's values."""
+    return json.dumps(
+        {"attempt": attempt, "error": {"category": error.category.value, "code": error.code}}
     )
 
 

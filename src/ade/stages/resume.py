@@ -78,7 +78,6 @@ def _resume(tx: Transaction, ask: Resume) -> JobRow | AdeError:
             data={"by": ask.by},
             eligible=not on_lane,
         )
-        tx.delete_results([ask.ref])
         moves.apply(tx, [step])
         if on_lane:
             moves.promote(tx, moves.lanes_of([job]))
@@ -102,7 +101,6 @@ def _resolve(tx: Transaction, ask: Resolve) -> JobRow | AdeError:
             data=_told(ask),
             result=ask.result,
         )
-        tx.delete_results([ask.ref])
         moves.apply(tx, [step])
         moves.promote(tx, moves.lanes_of([job]))
         return tx.read_job(ask.ref) or job

@@ -87,7 +87,14 @@ def array_literals(rows: Iterable[tuple[Any, ...]]) -> tuple[str, ...]:
 
 
 def _array_literal(values: Sequence[Any]) -> str:
-    return "{" + ",".join([_element(value) for value in values]) + "}"
+    first = values[0]
+    if values.count(first) == len(values):  # most columns of a batch hold one value
+        elements = [_element(first)] * len(values)
+    elif type(first) is int and None not in values:
+        elements = [str(value) for value in values]
+    else:
+        elements = [_element(value) for value in values]
+    return "{" + ",".join(elements) + "}"
 
 
 def _element(value: Any) -> str:

@@ -11,6 +11,7 @@ from ade.store.rows import (
     Append,
     Ask,
     Claim,
+    Ending,
     ExecutionRef,
     Head,
     Held,
@@ -153,8 +154,12 @@ class Transaction(Reading, Protocol):
         """Keep leases."""
         ...
 
+    def end(self, endings: Sequence[Ending]) -> list[bool]:
+        """Record how running attempts ended, and log it; False for one that lost its lease."""
+        ...
+
     def move(self, moves: Sequence[Move]) -> list[Moved]:
-        """Move jobs out of the status and fence that were seen, log it, record their results."""
+        """Move jobs out of the status and fence that were seen, and log it."""
         ...
 
     def append(self, appends: Sequence[Append]) -> list[Moved]:
@@ -175,10 +180,6 @@ class Transaction(Reading, Protocol):
 
     def lock_jobs(self, refs: Sequence[JobRef]) -> list[JobRow]:
         """Read jobs and keep others from changing them until the end."""
-        ...
-
-    def delete_results(self, refs: Sequence[JobRef]) -> None:
-        """Drop the results of jobs that are opened again."""
         ...
 
     def due_jobs(self, pool: str, limit: int) -> list[JobRow]:

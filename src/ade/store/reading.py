@@ -5,7 +5,7 @@ from sqlalchemy import func, select
 from ade.store import rows
 from ade.store.dialects.base import Dialect
 from ade.store.given import Given
-from ade.store.schema import events, is_eligible, is_queued, jobs, results, workspaces
+from ade.store.schema import events, is_eligible, is_queued, jobs, workspaces
 from ade.store.statements import JOB_COLUMNS, Statement
 
 EQUAL_FILTERS = ("status", "kind", "target_id", "priority", "submitted_by", "rerun_of")
@@ -25,8 +25,8 @@ READ_PAYLOAD = Statement(
     many=False,
 )
 READ_RESULT = Statement(
-    lambda d, g: select(results.c.body).where(
-        results.c.workspace_id == g["workspace_id"], results.c.job_id == g["id"]
+    lambda d, g: select(jobs.c.result).where(
+        jobs.c.workspace_id == g["workspace_id"], jobs.c.id == g["id"]
     ),
     rows.JobRef._fields,
     many=False,

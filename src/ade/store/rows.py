@@ -183,6 +183,23 @@ class Move(NamedTuple):
     result: str | None
 
 
+class Ending(NamedTuple):
+    """Hold how a running attempt ended: a terminal status or `paused`, and what came of it."""
+
+    workspace_id: str
+    id: str
+    fence: int
+    status: str
+    holds_lane: int
+    at: int
+    finished_at: int | None
+    usage: str | None
+    isolation: str | None
+    error: str | None
+    result: str | None
+    event_data: str
+
+
 class Moved(NamedTuple):
     """Say that a change took place, and which place in the event log is its own."""
 
@@ -221,16 +238,6 @@ class NewEvent(NamedTuple):
     at: int
     type: str
     data: str
-
-
-class NewResult(NamedTuple):
-    """Hold a result to insert."""
-
-    workspace_id: str
-    job_id: str
-    fence: int
-    at: int
-    body: str
 
 
 class Lane(NamedTuple):

@@ -3,7 +3,7 @@
 Conventions: every `_at` is microseconds since the epoch, UTC, in a BIGINT, so that the three
 databases compare times alike; flags are 0 or 1 for the same reason; JSON is text that the database
 never looks into. `workspace_id` is the first column of every key, so that sharding by workspace
-stays possible. The logs of a job (events, results) carry no foreign key: they are written in the
+stays possible. The log of a job (events) carries no foreign key: it is written in the
 transaction that changes the job and deleted in the one that deletes it, and the check would cost
 as much as the insert.
 """
@@ -30,7 +30,7 @@ from sqlalchemy.dialects.postgresql import UUID
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
-from ade.domain.job import TERMINAL, Priority, Status, StopRequest
+from ade.domain.job import Priority, Status, StopRequest
 
 NAMING = {
     "pk": "pk_%(table_name)s",
@@ -160,7 +160,30 @@ builds = Table(
     ),
 )
 
-_TERMINAL_WORDS = _words([status.value for status in Status if status in TERMINAL])
+_UNLEASED = "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL"
+_LEASED = "lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL AND fence > 0"
+_OVER = f"finished_at IS NOT NULL AND eligible = 0 AND {_UNLEASED}"
+
+# What must hold for a row in each status: terminal if and only if finished, running if and only if
+# leased. One expression, because each one costs on every write.
+SHAPES: dict[Status, str] = {
+    Status.QUEUED: f"finished_at IS NULL AND eligible IN (0, 1) AND {_UNLEASED}",
+    Status.RUNNING: f"finished_at IS NULL AND eligible = 0 AND {_LEASED}",
+    Status.SUCCEEDED: _OVER,
+    Status.FAILED: _OVER,
+    Status.TIMED_OUT: _OVER,
+    Status.CANCELLED: _OVER,
+    Status.PAUSED: f"finished_at IS NULL AND eligible = 0 AND {_UNLEASED}",
+    Status.PENDING: (
+        f"finished_at IS NULL AND eligible = 0 AND not_before IS NOT NULL AND {_UNLEASED}"
+    ),
+}
+
+
+def _one_of(shapes: dict[Status, str]) -> str:
+    cases = " ".join(f"WHEN status = '{s.value}' AND {shape} THEN 1" for s, shape in shapes.items())
+    return f"CASE {cases} ELSE 0 END = 1"
+
 
 jobs = Table(
     "jobs",
@@ -200,6 +223,7 @@ jobs = Table(
     Column("isolation", Json, nullable=True),
     Column("error", Json, nullable=True),
     Column("payload", Json, nullable=False),
+    Column("result", Json, nullable=True),
     ForeignKeyConstraint(
         ["workspace_id", "document_id"], ["documents.workspace_id", "documents.id"]
     ),
@@ -207,26 +231,10 @@ jobs = Table(
         ["workspace_id", "configuration_id"], ["configurations.workspace_id", "configurations.id"]
     ),
     ForeignKeyConstraint(["workspace_id", "build_id"], ["builds.workspace_id", "builds.id"]),
-    CheckConstraint(f"status IN ({_words([s.value for s in Status])})", name="status"),
+    CheckConstraint(_one_of(SHAPES), name="shape"),
     CheckConstraint(f"priority IN ({_words([p.value for p in Priority])})", name="priority"),
     CheckConstraint(
         f"stop_request IN ({_words([s.value for s in StopRequest])})", name="stop_request"
-    ),
-    CheckConstraint(
-        f"(status IN ({_TERMINAL_WORDS}) AND finished_at IS NOT NULL)"
-        f" OR (status NOT IN ({_TERMINAL_WORDS}) AND finished_at IS NULL)",
-        name="terminal_iff_finished_at",
-    ),
-    CheckConstraint(
-        "(status = 'running' AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL)"
-        " OR (status <> 'running' AND lease_owner IS NULL AND lease_expires_at IS NULL)",
-        name="running_iff_leased",
-    ),
-    CheckConstraint("stop_request IS NULL OR status = 'running'", name="stop_needs_running"),
-    CheckConstraint("status <> 'running' OR fence > 0", name="running_has_fence"),
-    CheckConstraint("status <> 'pending' OR not_before IS NOT NULL", name="pending_has_time"),
-    CheckConstraint(
-        "eligible = 0 OR (eligible = 1 AND status = 'queued')", name="eligible_is_queued"
     ),
     CheckConstraint(
         "holds_lane = 0 OR (holds_lane = 1 AND target_id IS NOT NULL)", name="lane_has_target"
@@ -319,16 +327,6 @@ events = Table(
     Column("data", Json, nullable=False),
     CheckConstraint("seq > 0", name="seq"),
     sqlite_with_rowid=False,
-)
-
-results = Table(
-    "results",
-    metadata,
-    Column("workspace_id", Id, primary_key=True),
-    Column("job_id", Id, primary_key=True),
-    Column("fence", Integer, nullable=False),
-    Column("at", BigInteger, nullable=False),
-    Column("body", Json, nullable=False),
 )
 
 # Which job stands for a piece of work: what makes concurrent twins run once.

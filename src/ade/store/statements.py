@@ -43,12 +43,12 @@ from ade.store.schema import (
     is_queued,
     is_running,
     jobs,
-    results,
 )
 
 JOB_COLUMNS = [jobs.c[name] for name in rows.JobRow._fields]
 _NEW_JOB_VALUES = [name for name in rows.NewJob._fields if name in jobs.c]
 _MOVED = [jobs.c[name] for name in rows.Moved._fields]
+_EVENT_COLUMNS = ["workspace_id", "job_id", "seq", "at", "type", "data"]
 _AT_BIRTH = {"fence": 0, "event_seq": 1}
 
 
@@ -56,8 +56,13 @@ def _same_job(job: FromClause, g: Given) -> ColumnElement[bool]:
     return and_(job.c.workspace_id == g["workspace_id"], job.c.id == g["id"])
 
 
-def _same_attempt(one: FromClause, other: FromClause) -> ColumnElement[bool]:
-    return and_(*[one.c[name] == other.c[name] for name in rows.Held._fields])
+def _holds_lease(job: FromClause, g: Given) -> ColumnElement[bool]:
+    """Match the job of whoever presents its current fence.
+
+    The status is compared with a parameter, not with a constant: a constant would let PostgreSQL
+    walk the index of running jobs once for each row given, instead of looking each row up.
+    """
+    return and_(_same_job(job, g), job.c.fence == g["fence"], job.c.status == literal("running"))
 
 
 def _same_lane(job: FromClause, g: Given) -> ColumnElement[bool]:
@@ -115,13 +120,13 @@ def register_executions(d: Dialect, g: Given) -> Insert:
 
 
 def find_executions(d: Dialect, g: Given) -> Executable:
-    """Find the jobs that stand for pieces of work."""
+    """Find the jobs of a workspace that stand for pieces of work."""
     return (
         select(*JOB_COLUMNS)
         .select_from(executions.join(jobs, _stands_for()))
         .where(
             executions.c.workspace_id == g["workspace_id"],
-            executions.c.execution_key == g["execution_key"],
+            d.one_of(executions.c.execution_key, "execution_keys"),
         )
     )
 
@@ -198,7 +203,7 @@ def claim(d: Dialect, g: Given) -> Update:
     waiting = jobs.alias("waiting")
     picked = d.limited(
         d.locked_skipping(
-            select(waiting.c.workspace_id, waiting.c.id)
+            select(*[part.label(f"part{n}") for n, part in enumerate(d.address(waiting))])
             .where(
                 is_eligible(waiting),
                 waiting.c.pool == g["pool"],
@@ -213,10 +218,8 @@ def claim(d: Dialect, g: Given) -> Update:
     return (
         update(jobs)
         .where(
-            jobs.c.workspace_id == source.c.workspace_id,
-            jobs.c.id == source.c.id,
-            is_eligible(jobs),
-            is_queued(jobs),
+            *[part == source.c[f"part{n}"] for n, part in enumerate(d.address(jobs))],
+            jobs.c.eligible == literal(1),
         )
         .values(
             status="running",
@@ -241,14 +244,11 @@ def claim_logged(d: Dialect, g: Given) -> Executable:
     return select(*[claimed.c[name] for name in rows.Claim._fields]).add_cte(logged)
 
 
-def _logged(changed: Any, at: Any, event_type: Any, data: Any, *given: FromClause) -> Any:
+def _logged(changed: Any, at: Any, event_type: Any, data: Any) -> Any:
     source = select(
         changed.c.workspace_id, changed.c.id, changed.c.event_seq, at, event_type, data
     ).select_from(changed)
-    for table in given:
-        source = source.join(table, _same_attempt(table, changed))
-    columns = ["workspace_id", "job_id", "seq", "at", "type", "data"]
-    return insert(events).from_select(columns, source).returning(events.c.seq).cte("logged")
+    return insert(events).from_select(_EVENT_COLUMNS, source).returning(events.c.seq).cte("logged")
 
 
 # --- renew, move --------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def renew(d: Dialect, g: Given) -> Update:
     """Keep leases, and learn what was asked of their jobs."""
     return (
         update(jobs)
-        .where(_same_job(jobs, g), jobs.c.fence == g["fence"], is_running(jobs))
+        .where(_holds_lease(jobs, g))
         .values(lease_expires_at=g["expires_at"])
         .returning(*[jobs.c[name] for name in rows.Renewed._fields])
     )
@@ -268,7 +268,7 @@ def move(d: Dialect, g: Given) -> Update:
     """Move jobs out of the status and fence that were seen."""
     written = (
         "status eligible holds_lane retries_left not_before started_at finished_at"
-        " usage isolation error"
+        " usage isolation error result"
     )
     return (
         update(jobs)
@@ -284,22 +284,37 @@ def move(d: Dialect, g: Given) -> Update:
     )
 
 
-def move_logged(d: Dialect, g: Any) -> Executable:
-    """Move, log and record results in one statement, where a statement may hold several changes."""
-    moved = move(d, g).cte("moved")
-    given = g["id"].table
-    logged = _logged(moved, g["at"], g["event_type"], g["event_data"], given)
-    same = _same_attempt(given, moved)
-    source = (
-        select(g["workspace_id"], g["id"], g["fence"], g["at"], g["result"])
-        .select_from(given.join(moved, same))
-        .where(g["result"].is_not(None))
+def end(d: Dialect, g: Given) -> Update:
+    """Record how running attempts ended; the event of an end is named after its status."""
+    written = "status holds_lane finished_at usage isolation error result"
+    return (
+        update(jobs)
+        .where(_holds_lease(jobs, g))
+        .values(
+            lease_owner=null(),
+            lease_expires_at=null(),
+            stop_request=null(),
+            event_seq=jobs.c.event_seq + literal_column("1"),
+            **{name: g[name] for name in written.split()},
+        )
     )
-    columns = ["workspace_id", "job_id", "fence", "at", "body"]
-    recorded = (
-        insert(results).from_select(columns, source).returning(results.c.fence).cte("recorded")
-    )
-    return select(*[moved.c[name] for name in rows.Moved._fields]).add_cte(logged, recorded)
+
+
+def end_logged(d: Dialect, g: Given) -> Executable:
+    """Record ends and log them in one statement, where a statement may hold several changes."""
+    told = [g[name].label(name) for name in ("at", "status", "event_data")]
+    ended = end(d, g).returning(*_MOVED, *told).cte("ended")
+    event_type: ColumnElement[str] = literal_column("'job.'") + ended.c.status
+    logged = _logged(ended, ended.c.at, event_type, ended.c.event_data)
+    return select(*[ended.c[name] for name in rows.Moved._fields]).add_cte(logged)
+
+
+def log_ends(d: Dialect, g: Given) -> Insert:
+    """Log ends that were just recorded, in the places that they took."""
+    source = select(
+        jobs.c.workspace_id, jobs.c.id, jobs.c.event_seq, g["at"], g["event_type"], g["event_data"]
+    ).where(_same_job(jobs, g), jobs.c.fence == g["fence"])
+    return insert(events).from_select(_EVENT_COLUMNS, source)
 
 
 def append(d: Dialect, g: Given) -> Update:
@@ -307,9 +322,7 @@ def append(d: Dialect, g: Given) -> Update:
     return (
         update(jobs)
         .where(
-            _same_job(jobs, g),
-            jobs.c.fence == g["fence"],
-            is_running(jobs),
+            _holds_lease(jobs, g),
             jobs.c.event_seq + g["places"] <= g["event_seq_max"],
         )
         .values(
@@ -324,7 +337,7 @@ def request_stop(d: Dialect, g: Given) -> Update:
     """Ask running attempts to stop."""
     return (
         update(jobs)
-        .where(_same_job(jobs, g), jobs.c.fence == g["fence"], is_running(jobs))
+        .where(_holds_lease(jobs, g))
         .values(stop_request=g["stop_request"], event_seq=jobs.c.event_seq + literal_column("1"))
         .returning(*_MOVED)
     )
@@ -334,12 +347,7 @@ def report_started(d: Dialect, g: Given) -> Update:
     """Record that dispatched attempts have begun."""
     return (
         update(jobs)
-        .where(
-            _same_job(jobs, g),
-            jobs.c.fence == g["fence"],
-            is_running(jobs),
-            jobs.c.started_at.is_(None),
-        )
+        .where(_holds_lease(jobs, g), jobs.c.started_at.is_(None))
         .values(started_at=g["at"], event_seq=jobs.c.event_seq + literal_column("1"))
         .returning(*_MOVED)
     )
@@ -348,18 +356,6 @@ def report_started(d: Dialect, g: Given) -> Update:
 def insert_events(d: Dialect, g: Given) -> Insert:
     """Append events whose places were reserved by an update of their job."""
     return insert_values(events, {name: g[name] for name in rows.NewEvent._fields})
-
-
-def insert_results(d: Dialect, g: Given) -> Insert:
-    """Record results of jobs that were just moved."""
-    return insert_values(results, {name: g[name] for name in rows.NewResult._fields})
-
-
-def delete_results(d: Dialect, g: Given) -> Executable:
-    """Drop the results of jobs that are opened again."""
-    return delete(results).where(
-        results.c.workspace_id == g["workspace_id"], results.c.job_id == g["id"]
-    )
 
 
 def lock_jobs(d: Dialect, g: Given) -> Executable:
@@ -526,7 +522,7 @@ STATEMENTS: dict[str, Statement] = {
     "insert_jobs": Statement(insert_jobs, _fields(rows.NewJob)),
     "insert_first_events": Statement(insert_first_events, _fields(rows.NewJob)),
     "register_executions": Statement(register_executions, _fields(rows.NewJob)),
-    "find_executions": Statement(find_executions, _fields(rows.ExecutionRef)),
+    "find_executions": Statement(find_executions, ("workspace_id", "execution_keys"), many=False),
     "forget_executions": Statement(forget_executions, _fields(rows.NewExecution)),
     "find_idempotency": Statement(find_idempotency, _fields(rows.IdempotencyRef), many=False),
     "insert_idempotency": Statement(insert_idempotency, _fields(rows.IdempotencyRow), many=False),
@@ -542,13 +538,13 @@ STATEMENTS: dict[str, Statement] = {
     "claim_logged": Statement(claim_logged, _fields(rows.Ask), many=False),
     "renew": Statement(renew, _fields(rows.Renewal)),
     "move": Statement(move, _fields(rows.Move)),
-    "move_logged": Statement(move_logged, _fields(rows.Move)),
+    "end": Statement(end, _fields(rows.Ending, "event_type")),
+    "end_logged": Statement(end_logged, _fields(rows.Ending)),
+    "log_ends": Statement(log_ends, _fields(rows.Ending, "event_type")),
     "append": Statement(append, _fields(rows.Append)),
     "request_stop": Statement(request_stop, _fields(rows.StopAsk)),
     "report_started": Statement(report_started, _fields(rows.Held, "at")),
     "insert_events": Statement(insert_events, _fields(rows.NewEvent)),
-    "insert_results": Statement(insert_results, _fields(rows.NewResult)),
-    "delete_results": Statement(delete_results, _fields(rows.JobRef)),
     "lock_jobs": Statement(lock_jobs, _fields(rows.JobRef)),
     "promote_lanes": Statement(promote_lanes, _fields(rows.Lane)),
     "clear_lane": Statement(clear_lane, _fields(rows.Held, "source")),

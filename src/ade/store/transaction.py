@@ -13,6 +13,7 @@ from ade.store.rows import (
     Append,
     Ask,
     Claim,
+    Ending,
     ExecutionRef,
     Head,
     Held,
@@ -26,7 +27,6 @@ from ade.store.rows import (
     NewEvent,
     NewExecution,
     NewJob,
-    NewResult,
     Renewal,
     Renewed,
     StopAsk,
@@ -162,7 +162,15 @@ class SqlTransaction(SqlReading):
 
     def find_executions(self, refs: Sequence[ExecutionRef]) -> list[JobRow]:
         """Find the jobs that stand for pieces of work."""
-        return self._each("find_executions", refs, JobRow._make)
+        keys: dict[str, list[str]] = {}
+        for ref in refs:
+            keys.setdefault(ref.workspace_id, []).append(ref.execution_key)
+        spelled = self._compiler.dialect.spell_list
+        return [
+            JobRow._make(row)
+            for workspace_id, some in keys.items()
+            for row in self._named("find_executions", workspace_id, spelled(some))
+        ]
 
     def forget_executions(self, stands: Sequence[NewExecution]) -> None:
         """Take from jobs that they stand for pieces of work."""
@@ -251,10 +259,24 @@ class SqlTransaction(SqlReading):
         """Keep leases."""
         return self._each("renew", renewals, Renewed._make)
 
-    def move(self, moves: Sequence[Move]) -> list[Moved]:
-        """Move jobs out of the status and fence that were seen, log it, record their results."""
+    def end(self, endings: Sequence[Ending]) -> list[bool]:
+        """Record how running attempts ended, and log it; False for one that lost its lease."""
         if self._compiler.dialect.chains_changes:
-            return self._each("move_logged", moves, Moved._make)
+            ended = {row[1:3] for row in self._each("end_logged", endings, tuple)}
+            return [ending[1:3] in ended for ending in endings]
+        self._cursor.execute(self._compiler.dialect.savepoint)
+        rows = [(*ending, f"job.{ending.status}") for ending in endings]
+        self._do("end", rows)
+        if self._cursor.rowcount != len(rows):  # someone lost a lease: find out who
+            self._cursor.execute(self._compiler.dialect.rollback_to_savepoint)
+            ended_each = [self._run("end", *row) == 1 for row in rows]
+        else:
+            ended_each = [True] * len(rows)
+        self._do("log_ends", [row for row, ended in zip(rows, ended_each, strict=True) if ended])
+        return ended_each
+
+    def move(self, moves: Sequence[Move]) -> list[Moved]:
+        """Move jobs out of the status and fence that were seen, and log it."""
         moved = self._each("move", moves, Moved._make)
         wanted = {move[:3]: move for move in moves}
         done = [(wanted[seen[:3]], seen.event_seq) for seen in moved]
@@ -263,14 +285,6 @@ class SqlTransaction(SqlReading):
                 NewEvent(m.workspace_id, m.id, seq, m.at, m.event_type, m.event_data)
                 for m, seq in done
             ]
-        )
-        self._do(
-            "insert_results",
-            [
-                NewResult(m.workspace_id, m.id, m.fence, m.at, m.result)
-                for m, _ in done
-                if m.result is not None
-            ],
         )
         return moved
 
@@ -293,10 +307,6 @@ class SqlTransaction(SqlReading):
     def lock_jobs(self, refs: Sequence[JobRef]) -> list[JobRow]:
         """Read jobs and keep others from changing them until the end."""
         return self._each("lock_jobs", refs, JobRow._make)
-
-    def delete_results(self, refs: Sequence[JobRef]) -> None:
-        """Drop the results of jobs that are opened again."""
-        self._do("delete_results", refs)
 
     def due_jobs(self, pool: str, limit: int) -> list[JobRow]:
         """Lock jobs whose time has come."""
@@ -325,7 +335,7 @@ class SqlTransaction(SqlReading):
         found = self._named("finished_jobs", workspace_id, newest, finished_before, limit)
         refs = [JobRef(workspace_id, job_id) for _, job_id, _ in found]
         self._do("forget_executions", [NewExecution(ws, key, id_) for ws, id_, key in found if key])
-        for name in ("delete_events", "delete_results", "delete_jobs"):
+        for name in ("delete_events", "delete_jobs"):
             self._do(name, refs)
         return refs
 

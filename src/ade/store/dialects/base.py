@@ -1,9 +1,10 @@
 """What a dialect answers for."""
 
+import json
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from sqlalchemy import Select, literal_column, select
+from sqlalchemy import Select, Text, bindparam, func, literal_column, select
 from sqlalchemy.engine import URL
 from sqlalchemy.engine import Dialect as CoreDialect
 from sqlalchemy.sql.base import Executable
@@ -29,6 +30,9 @@ class Dialect(ABC):
     # May several processes write at the same time?
     many_writers: ClassVar[bool] = True
 
+    savepoint: ClassVar[str] = "SAVEPOINT batch"
+    rollback_to_savepoint: ClassVar[str] = "ROLLBACK TO SAVEPOINT batch"
+
     def given(self, fields: tuple[str, ...], *, many: bool) -> Given:
         """Choose how a statement receives its values."""
         return GivenRows(fields) if many and self.takes_many else GivenRow()
@@ -44,6 +48,10 @@ class Dialect(ABC):
     def locked_skipping(self, query: Select[Any], table: FromClause) -> Select[Any]:
         """Lock the rows that are read, passing over those that others have locked."""
         return query
+
+    def address(self, table: FromClause) -> list[ColumnElement[Any]]:
+        """Return what finds a row again fastest within one statement."""
+        return [table.c.workspace_id, table.c.id]
 
     def materialized(self, query: Select[Any], name: str) -> FromClause:
         """Have a part of a statement evaluated once, before the rest."""
@@ -76,6 +84,15 @@ class Dialect(ABC):
         ).where(turns.c.workspace_id.is_not(None), turns.c.turn < g["limit"])
         turns = turns.union_all(following)
         return select(turns.c.workspace_id).where(turns.c.workspace_id.is_not(None))
+
+    def one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+        """Match a column with any member of a list that comes as one parameter."""
+        members = func.json_each(bindparam(name, type_=Text())).table_valued("value")
+        return column.in_(select(members.c.value))
+
+    def spell_list(self, members: list[str]) -> str:
+        """Spell a list as the parameter that `one_of` takes."""
+        return json.dumps(members)
 
     @abstractmethod
     def connect(self, url: URL) -> Any:

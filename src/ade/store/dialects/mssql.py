@@ -6,7 +6,7 @@ tests on every run, and the conformance suite runs on `ADE_TEST_MSSQL_URL`.
 
 from typing import Any
 
-from sqlalchemy import Select, literal_column, select
+from sqlalchemy import Select, Text, bindparam, func, literal_column, select
 from sqlalchemy.dialects.mssql.mssqlpython import MSDialect_mssqlpython
 from sqlalchemy.engine import URL
 from sqlalchemy.sql.base import Executable
@@ -27,6 +27,9 @@ class MssqlDialect(Dialect):
     name = "mssql"
     core = MSDialect_mssqlpython(paramstyle="qmark")  # type: ignore[no-untyped-call]
     core._supports_offset_fetch = True  # known from the server only once connected; 2012 and later
+
+    savepoint = "SAVE TRANSACTION batch"
+    rollback_to_savepoint = "ROLLBACK TRANSACTION batch"
 
     def limited(self, query: Select[Any], limit: ColumnElement[int]) -> Select[Any]:
         """Use OFFSET ... FETCH, which takes a parameter and needs an order."""
@@ -54,6 +57,11 @@ class MssqlDialect(Dialect):
             .order_by(job.c.workspace_id)
         )
         return self.limited(query, g["limit"])
+
+    def one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+        """Use OPENJSON."""
+        members = func.openjson(bindparam(name, type_=Text())).table_valued("value")
+        return column.in_(select(members.c.value))
 
     def connect(self, url: URL) -> Any:
         """Open a connection that locks by row versions for readers."""

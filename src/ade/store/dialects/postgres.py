@@ -5,12 +5,15 @@ from typing import Any
 
 import psycopg
 from psycopg.types.string import TextLoader
-from sqlalchemy import Select
+from sqlalchemy import Select, Text, any_, bindparam, literal_column
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.engine import URL
+from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
 from ade.store.dialects.base import Dialect
+from ade.store.given import array_literals
 
 CHANNEL = "ade"
 # PostgreSQL refuses notifications of 8000 bytes; a long list of topics becomes "everything".
@@ -40,6 +43,10 @@ class PostgresDialect(Dialect):
     chains_changes = True
     takes_many = True
 
+    def address(self, table: FromClause) -> list[ColumnElement[Any]]:
+        """Use the ctid, which holds still while the row is locked."""
+        return [literal_column(f"{table.name}.ctid")]  # type: ignore[attr-defined]
+
     def locked(self, query: Select[Any], table: FromClause) -> Select[Any]:
         """Lock with FOR UPDATE."""
         return query.with_for_update(of=table)
@@ -51,6 +58,14 @@ class PostgresDialect(Dialect):
     def materialized(self, query: Select[Any], name: str) -> FromClause:
         """Use a WITH; PostgreSQL never folds one that locks rows into the rest."""
         return query.cte(name)
+
+    def one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+        """Use = ANY over an array."""
+        return column == any_(bindparam(name, type_=ARRAY(Text())))
+
+    def spell_list(self, members: list[str]) -> str:
+        """Spell an array literal."""
+        return array_literals([(member,) for member in members])[0]
 
     def connect(self, url: URL) -> psycopg.Connection[Any]:
         """Open a connection with the queue's plans pinned and every commit durable."""
