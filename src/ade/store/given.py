@@ -35,8 +35,9 @@ def type_of(name: str) -> TypeEngine[Any]:
     """Return the type of a row's field: that of the job's column of that name, if there is one."""
     if name in _EXTRA_TYPES:
         return _EXTRA_TYPES[name]
-    if name in schema.jobs.c:
-        return schema.jobs.c[name].type
+    for table in (schema.jobs, schema.requests):
+        if name in table.c:
+            return table.c[name].type
     return Text()
 
 

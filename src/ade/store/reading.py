@@ -5,21 +5,19 @@ from sqlalchemy import func, select
 from ade.store import rows
 from ade.store.dialects.base import Dialect
 from ade.store.given import Given
-from ade.store.schema import events, is_eligible, is_queued, jobs, workspaces
-from ade.store.statements import JOB_COLUMNS, Statement
+from ade.store.schema import events, is_eligible, is_queued, jobs, requests, workspaces
+from ade.store.statements import Statement, whole_jobs
 
 EQUAL_FILTERS = ("status", "kind", "target_id", "priority", "submitted_by", "rerun_of")
 
 READ_JOB = Statement(
-    lambda d, g: select(*JOB_COLUMNS).where(
-        jobs.c.workspace_id == g["workspace_id"], jobs.c.id == g["id"]
-    ),
+    lambda d, g: whole_jobs().where(jobs.c.workspace_id == g["workspace_id"], jobs.c.id == g["id"]),
     rows.JobRef._fields,
     many=False,
 )
 READ_PAYLOAD = Statement(
-    lambda d, g: select(jobs.c.payload).where(
-        jobs.c.workspace_id == g["workspace_id"], jobs.c.id == g["id"]
+    lambda d, g: select(requests.c.payload).where(
+        requests.c.workspace_id == g["workspace_id"], requests.c.id == g["id"]
     ),
     rows.JobRef._fields,
     many=False,
@@ -46,6 +44,13 @@ def _read_events(d: Dialect, g: Given):  # type: ignore[no-untyped-def]
     )
 
 
+READ_HISTORY = Statement(
+    lambda d, g: select(jobs.c.history).where(
+        jobs.c.workspace_id == g["workspace_id"], jobs.c.id == g["id"]
+    ),
+    rows.JobRef._fields,
+    many=False,
+)
 READ_EVENTS = Statement(_read_events, (*rows.JobRef._fields, "seq", "limit"), many=False)
 
 
@@ -97,14 +102,15 @@ def list_jobs(names: tuple[str, ...], *, paged: bool) -> Statement:
     """List jobs of a workspace, newest first: identifiers sort by time, so the key is the order."""
 
     def build(d: Dialect, g: Given):  # type: ignore[no-untyped-def]
-        query = select(*JOB_COLUMNS).where(jobs.c.workspace_id == g["workspace_id"])
+        query = whole_jobs().where(jobs.c.workspace_id == g["workspace_id"])
         if paged:
             query = query.where(jobs.c.id < g["id"])
         for name in names:
             if name == "submitted_after":
-                query = query.where(jobs.c.submitted_at > g["now"])
+                query = query.where(requests.c.submitted_at > g["now"])
             else:
-                query = query.where(jobs.c[name] == g[name])
+                column = jobs.c[name] if name in jobs.c else requests.c[name]
+                query = query.where(column == g[name])
         return d.limited(query.order_by(jobs.c.id.desc()), g["limit"])
 
     fields = ["now" if name == "submitted_after" else name for name in names]

@@ -185,45 +185,24 @@ def _one_of(shapes: dict[Status, str]) -> str:
     return f"CASE {cases} ELSE 0 END = 1"
 
 
-jobs = Table(
-    "jobs",
+# What was asked: written once, never changed. Kept apart from the job's state, so that the rows
+# which change are short.
+requests = Table(
+    "requests",
     metadata,
     Column("workspace_id", Id, ForeignKey("workspaces.id"), primary_key=True),
     Column("id", Id, primary_key=True),
     Column("kind", String(63), nullable=False),
-    Column("pool", Word, nullable=False),
-    Column("status", Word, nullable=False),
-    # May the claim take it now? Head of its lane, build settled, time come.
-    Column("eligible", SmallInteger, nullable=False),
     Column("priority", Word, nullable=False),
-    Column("rank", BigInteger, nullable=False),
-    Column("target_id", Name, nullable=True),
-    # On a target: nobody else of the lane may become eligible while this is 1.
-    Column("holds_lane", SmallInteger, nullable=False),
-    Column("not_before", BigInteger, nullable=True),
     Column("execution_key", Digest, nullable=True),
     _id("rerun_of", nullable=True),
     _id("configuration_id", nullable=True),
     _id("document_id", nullable=True),
     _id("build_id", nullable=True),
-    Column("fence", Integer, nullable=False),
-    Column("retries_left", Integer, nullable=False),
-    Column("lease_owner", Name, nullable=True),
-    Column("lease_expires_at", BigInteger, nullable=True),
-    Column("stop_request", Word, nullable=True),
-    Column("event_seq", Integer, nullable=False),
     Column("submitted_by", Name, nullable=False),
     Column("submitted_at", BigInteger, nullable=False),
-    Column("started_at", BigInteger, nullable=True),
-    Column("finished_at", BigInteger, nullable=True),
-    Column("timeout_ms", BigInteger, nullable=False),
     Column("limits", Json, nullable=False),
-    Column("progress", Json, nullable=True),
-    Column("usage", Json, nullable=True),
-    Column("isolation", Json, nullable=True),
-    Column("error", Json, nullable=True),
     Column("payload", Json, nullable=False),
-    Column("result", Json, nullable=True),
     ForeignKeyConstraint(
         ["workspace_id", "document_id"], ["documents.workspace_id", "documents.id"]
     ),
@@ -231,8 +210,46 @@ jobs = Table(
         ["workspace_id", "configuration_id"], ["configurations.workspace_id", "configurations.id"]
     ),
     ForeignKeyConstraint(["workspace_id", "build_id"], ["builds.workspace_id", "builds.id"]),
-    CheckConstraint(_one_of(SHAPES), name="shape"),
     CheckConstraint(f"priority IN ({_words([p.value for p in Priority])})", name="priority"),
+    CheckConstraint(
+        "kind <> 'normalize' OR (configuration_id IS NOT NULL"
+        " AND document_id IS NOT NULL AND build_id IS NOT NULL)",
+        name="run_is_complete",
+    ),
+)
+
+# Where a job is: the other half of the same row, inserted and deleted together with its request.
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("workspace_id", Id, primary_key=True),
+    Column("id", Id, primary_key=True),
+    Column("pool", Word, nullable=False),
+    Column("status", Word, nullable=False),
+    # May the claim take it now? Head of its lane, build settled, time come.
+    Column("eligible", SmallInteger, nullable=False),
+    Column("rank", BigInteger, nullable=False),
+    Column("target_id", Name, nullable=True),
+    # On a target: nobody else of the lane may become eligible while this is 1.
+    Column("holds_lane", SmallInteger, nullable=False),
+    Column("not_before", BigInteger, nullable=True),
+    Column("fence", Integer, nullable=False),
+    Column("retries_left", Integer, nullable=False),
+    Column("lease_owner", Name, nullable=True),
+    Column("lease_expires_at", BigInteger, nullable=True),
+    Column("stop_request", Word, nullable=True),
+    Column("event_seq", Integer, nullable=False),
+    Column("started_at", BigInteger, nullable=True),
+    Column("finished_at", BigInteger, nullable=True),
+    Column("timeout_ms", BigInteger, nullable=False),
+    Column("progress", Json, nullable=True),
+    Column("usage", Json, nullable=True),
+    Column("isolation", Json, nullable=True),
+    Column("error", Json, nullable=True),
+    # The newest lines of the event log (see `ade.store.history`).
+    Column("history", Json, nullable=False),
+    Column("result", Json, nullable=True),
+    CheckConstraint(_one_of(SHAPES), name="shape"),
     CheckConstraint(
         f"stop_request IN ({_words([s.value for s in StopRequest])})", name="stop_request"
     ),
@@ -242,12 +259,6 @@ jobs = Table(
     CheckConstraint(
         "target_id IS NULL OR holds_lane = 1 OR (eligible = 0 AND status <> 'running')",
         name="head_holds_lane",
-    ),
-    CheckConstraint("target_id IS NULL OR build_id IS NULL", name="lane_or_build"),
-    CheckConstraint(
-        "kind <> 'normalize' OR (configuration_id IS NOT NULL"
-        " AND document_id IS NOT NULL AND build_id IS NOT NULL)",
-        name="run_is_complete",
     ),
     CheckConstraint("fence >= 0 AND retries_left >= 0 AND event_seq >= 0", name="counts"),
 )
@@ -314,7 +325,9 @@ _partial(
 _partial("ix_jobs_lane_holder", _c.workspace_id, _c.target_id, where=holds_its_lane(jobs))
 _partial("ix_jobs_lease", _c.lease_expires_at, where=is_running(jobs))
 _partial("ix_jobs_held", _c.pool, _c.not_before, where=is_held(jobs))
-_partial("ix_jobs_build", _c.workspace_id, _c.build_id, where=_c.build_id.is_not(None))
+
+_build_id = requests.c.build_id
+_partial("ix_requests_build", requests.c.workspace_id, _build_id, where=_build_id.is_not(None))
 
 events = Table(
     "events",

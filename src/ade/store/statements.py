@@ -10,9 +10,12 @@ from typing import Any
 
 from sqlalchemy import (
     Insert,
+    Select,
+    String,
     Table,
     Update,
     and_,
+    cast,
     delete,
     exists,
     func,
@@ -43,13 +46,32 @@ from ade.store.schema import (
     is_queued,
     is_running,
     jobs,
+    requests,
 )
 
-JOB_COLUMNS = [jobs.c[name] for name in rows.JobRow._fields]
-_NEW_JOB_VALUES = [name for name in rows.NewJob._fields if name in jobs.c]
+JOB_COLUMNS = [jobs.c[name] if name in jobs.c else requests.c[name] for name in rows.JobRow._fields]
+_REQUEST_VALUES = [name for name in rows.NewJob._fields if name in requests.c]
+_JOB_VALUES = [name for name in rows.NewJob._fields if name in jobs.c]
 _MOVED = [jobs.c[name] for name in rows.Moved._fields]
-_EVENT_COLUMNS = ["workspace_id", "job_id", "seq", "at", "type", "data"]
 _AT_BIRTH = {"fence": 0, "event_seq": 1}
+
+
+def same_row() -> ColumnElement[bool]:
+    """Match the two halves of a job."""
+    return and_(requests.c.workspace_id == jobs.c.workspace_id, requests.c.id == jobs.c.id)
+
+
+def whole_jobs() -> Select[Any]:
+    """Read jobs, both halves."""
+    return select(*JOB_COLUMNS).select_from(jobs.join(requests, same_row()))
+
+
+def _next_line(job: FromClause, *parts: ColumnElement[Any]) -> ColumnElement[str]:
+    """Write a line into a job's own log, at the place that the same statement takes."""
+    line = job.c.history + cast(job.c.event_seq + literal_column("1"), String)
+    for part in parts:
+        line = line + part
+    return line
 
 
 def _same_job(job: FromClause, g: Given) -> ColumnElement[bool]:
@@ -83,27 +105,18 @@ def insert_values(
 # --- submit -------------------------------------------------------------------------------------
 
 
+def insert_requests(d: Dialect, g: Given) -> Insert:
+    """Insert what is asked of new jobs."""
+    return insert_values(requests, {name: g[name] for name in _REQUEST_VALUES})
+
+
 def insert_jobs(d: Dialect, g: Given) -> Insert:
-    """Insert new jobs."""
+    """Insert where new jobs are, with the first lines of their logs."""
     born: dict[str, ColumnElement[Any]] = {
         name: literal_column(str(value)) for name, value in _AT_BIRTH.items()
     }
-    return insert_values(jobs, {name: g[name] for name in _NEW_JOB_VALUES} | born)
-
-
-def insert_first_events(d: Dialect, g: Given) -> Insert:
-    """Open the event logs of new jobs."""
-    return insert_values(
-        events,
-        {
-            "workspace_id": g["workspace_id"],
-            "job_id": g["id"],
-            "seq": literal_column("1"),
-            "at": g["submitted_at"],
-            "type": g["event_type"],
-            "data": g["event_data"],
-        },
-    )
+    values = {name: g[name] for name in (*_JOB_VALUES, "history")}
+    return insert_values(jobs, values | born)
 
 
 def register_executions(d: Dialect, g: Given) -> Insert:
@@ -120,19 +133,16 @@ def register_executions(d: Dialect, g: Given) -> Insert:
 
 
 def find_executions(d: Dialect, g: Given) -> Executable:
-    """Find the jobs of a workspace that stand for pieces of work."""
-    return (
-        select(*JOB_COLUMNS)
-        .select_from(executions.join(jobs, _stands_for()))
-        .where(
-            executions.c.workspace_id == g["workspace_id"],
-            d.one_of(executions.c.execution_key, "execution_keys"),
-        )
+    """Find which jobs of a workspace stand for pieces of work."""
+    return select(executions.c.workspace_id, executions.c.job_id).where(
+        executions.c.workspace_id == g["workspace_id"],
+        d.one_of(executions.c.execution_key, "execution_keys"),
     )
 
 
-def _stands_for() -> ColumnElement[bool]:
-    return and_(jobs.c.workspace_id == executions.c.workspace_id, jobs.c.id == executions.c.job_id)
+def read_jobs(d: Dialect, g: Given) -> Select[Any]:
+    """Read jobs."""
+    return whole_jobs().where(_same_job(jobs, g))
 
 
 def forget_executions(d: Dialect, g: Given) -> Executable:
@@ -198,57 +208,74 @@ def held_lanes(d: Dialect, g: Given) -> Executable:
 # --- claim --------------------------------------------------------------------------------------
 
 
-def claim(d: Dialect, g: Given) -> Update:
-    """Take the next eligible jobs of a workspace: status, fence and lease in one step."""
-    waiting = jobs.alias("waiting")
-    picked = d.limited(
+def _next_eligible(d: Dialect, g: Given, job: FromClause) -> Any:
+    return d.limited(
         d.locked_skipping(
-            select(*[part.label(f"part{n}") for n, part in enumerate(d.address(waiting))])
+            select(job.c.workspace_id, job.c.id)
             .where(
-                is_eligible(waiting),
-                waiting.c.pool == g["pool"],
-                waiting.c.workspace_id == g["workspace_id"],
+                is_eligible(job),
+                job.c.pool == g["pool"],
+                job.c.workspace_id == g["workspace_id"],
             )
-            .order_by(waiting.c.rank, waiting.c.id),
-            waiting,
+            .order_by(job.c.rank, job.c.id),
+            job,
         ),
         g["limit"],
     )
-    source = d.materialized(picked, "picked")
+
+
+def _taken(g: Given) -> dict[str, Any]:
+    """Change a job to claimed: status, fence and lease in one step, and its line in the log."""
+    attempt = cast(jobs.c.fence + literal_column("1"), String)
+    return {
+        "status": "running",
+        "eligible": literal_column("0"),
+        "fence": jobs.c.fence + literal_column("1"),
+        "lease_owner": g["owner"],
+        "lease_expires_at": g["expires_at"],
+        "started_at": g["started_at"],
+        "event_seq": jobs.c.event_seq + literal_column("1"),
+        "history": _next_line(jobs, g["line_before"], attempt, g["line_after"]),
+    }
+
+
+def claim(d: Dialect, g: Given) -> Executable:
+    """Take the next eligible jobs of a workspace and return them, all in one statement."""
+    waiting = jobs.alias("waiting")
+    picked = _next_eligible(d, g, waiting)
+    picked = picked.with_only_columns(d.address(waiting).label("address")).cte("picked")
+    taken = (
+        update(jobs)
+        .where(d.address(jobs) == picked.c.address, jobs.c.eligible == literal(1))
+        .values(**_taken(g))
+        .returning(*[jobs.c[name] for name in rows.Claim._fields if name in jobs.c])
+        .cte("taken")
+    )
+    same = and_(requests.c.workspace_id == taken.c.workspace_id, requests.c.id == taken.c.id)
+    columns = [
+        taken.c[name] if name in taken.c else requests.c[name] for name in rows.Claim._fields
+    ]
+    return select(*columns).select_from(taken.join(requests, same))
+
+
+def pick(d: Dialect, g: Given) -> Executable:
+    """Read the next eligible jobs of a workspace, to be taken in the same transaction."""
+    columns = [jobs.c[name] if name in jobs.c else requests.c[name] for name in rows.Claim._fields]
+    found: Select[Any] = _next_eligible(d, g, jobs).with_only_columns(*columns)
+    return found.select_from(jobs.join(requests, same_row()))
+
+
+def take(d: Dialect, g: Given) -> Update:
+    """Claim the jobs that were just picked."""
     return (
         update(jobs)
         .where(
-            *[part == source.c[f"part{n}"] for n, part in enumerate(d.address(jobs))],
+            jobs.c.workspace_id == g["workspace_id"],
+            d.one_of(jobs.c.id, "ids"),
             jobs.c.eligible == literal(1),
         )
-        .values(
-            status="running",
-            eligible=literal_column("0"),
-            fence=jobs.c.fence + literal_column("1"),
-            lease_owner=g["owner"],
-            lease_expires_at=g["expires_at"],
-            started_at=g["started_at"],
-            event_seq=jobs.c.event_seq + literal_column("1"),
-        )
-        .returning(*[jobs.c[name] for name in rows.Claim._fields])
+        .values(**_taken(g))
     )
-
-
-def claim_logged(d: Dialect, g: Given) -> Executable:
-    """Claim and log in one statement, where a statement may hold several changes."""
-    claimed = claim(d, g).cte("claimed")
-    data = func.concat(
-        '{"attempt": ', claimed.c.fence, ', "worker": ', func.to_json(g["owner"]), "}"
-    )
-    logged = _logged(claimed, g["now"], g["event_type"], data)
-    return select(*[claimed.c[name] for name in rows.Claim._fields]).add_cte(logged)
-
-
-def _logged(changed: Any, at: Any, event_type: Any, data: Any) -> Any:
-    source = select(
-        changed.c.workspace_id, changed.c.id, changed.c.event_seq, at, event_type, data
-    ).select_from(changed)
-    return insert(events).from_select(_EVENT_COLUMNS, source).returning(events.c.seq).cte("logged")
 
 
 # --- renew, move --------------------------------------------------------------------------------
@@ -265,7 +292,7 @@ def renew(d: Dialect, g: Given) -> Update:
 
 
 def move(d: Dialect, g: Given) -> Update:
-    """Move jobs out of the status and fence that were seen."""
+    """Move jobs out of the status and fence that were seen, and empty their own logs."""
     written = (
         "status eligible holds_lane retries_left not_before started_at finished_at"
         " usage isolation error result"
@@ -278,6 +305,7 @@ def move(d: Dialect, g: Given) -> Update:
             lease_expires_at=null(),
             stop_request=null(),
             event_seq=jobs.c.event_seq + literal_column("1"),
+            history=literal_column("''"),
             **{name: g[name] for name in written.split()},
         )
         .returning(*_MOVED)
@@ -285,7 +313,7 @@ def move(d: Dialect, g: Given) -> Update:
 
 
 def end(d: Dialect, g: Given) -> Update:
-    """Record how running attempts ended; the event of an end is named after its status."""
+    """Record how running attempts ended, each with its line in the log."""
     written = "status holds_lane finished_at usage isolation error result"
     return (
         update(jobs)
@@ -295,26 +323,20 @@ def end(d: Dialect, g: Given) -> Update:
             lease_expires_at=null(),
             stop_request=null(),
             event_seq=jobs.c.event_seq + literal_column("1"),
+            history=_next_line(jobs, g["line"]),
             **{name: g[name] for name in written.split()},
         )
     )
 
 
-def end_logged(d: Dialect, g: Given) -> Executable:
-    """Record ends and log them in one statement, where a statement may hold several changes."""
-    told = [g[name].label(name) for name in ("at", "status", "event_data")]
-    ended = end(d, g).returning(*_MOVED, *told).cte("ended")
-    event_type: ColumnElement[str] = literal_column("'job.'") + ended.c.status
-    logged = _logged(ended, ended.c.at, event_type, ended.c.event_data)
-    return select(*[ended.c[name] for name in rows.Moved._fields]).add_cte(logged)
+def end_telling(d: Dialect, g: Given) -> Update:
+    """Record ends, and tell which were."""
+    return end(d, g).returning(jobs.c.id, jobs.c.fence)
 
 
-def log_ends(d: Dialect, g: Given) -> Insert:
-    """Log ends that were just recorded, in the places that they took."""
-    source = select(
-        jobs.c.workspace_id, jobs.c.id, jobs.c.event_seq, g["at"], g["event_type"], g["event_data"]
-    ).where(_same_job(jobs, g), jobs.c.fence == g["fence"])
-    return insert(events).from_select(_EVENT_COLUMNS, source)
+def read_histories(d: Dialect, g: Given) -> Executable:
+    """Read the lines that jobs keep of their logs."""
+    return select(jobs.c.workspace_id, jobs.c.id, jobs.c.history).where(_same_job(jobs, g))
 
 
 def append(d: Dialect, g: Given) -> Update:
@@ -360,7 +382,7 @@ def insert_events(d: Dialect, g: Given) -> Insert:
 
 def lock_jobs(d: Dialect, g: Given) -> Executable:
     """Read jobs and keep others from changing them until the end of the transaction."""
-    return d.locked(select(*JOB_COLUMNS).where(_same_job(jobs, g)), jobs)
+    return d.locked(read_jobs(d, g), jobs)
 
 
 # --- lanes, timers, builds ----------------------------------------------------------------------
@@ -422,15 +444,13 @@ def stalled_lanes(d: Dialect, g: Given) -> Executable:
 
 def lane_jobs(d: Dialect, g: Given) -> Executable:
     """Read the jobs that hold a lane."""
-    return (
-        select(*JOB_COLUMNS).where(_same_lane(jobs, g), holds_its_lane(jobs)).order_by(jobs.c.rank)
-    )
+    return whole_jobs().where(_same_lane(jobs, g), holds_its_lane(jobs)).order_by(jobs.c.rank)
 
 
 def due_jobs(d: Dialect, g: Given) -> Executable:
     """Lock jobs whose time has come."""
     held = (
-        select(*JOB_COLUMNS)
+        whole_jobs()
         .where(is_held(jobs), jobs.c.pool == g["pool"], jobs.c.not_before <= g["now"])
         .order_by(jobs.c.not_before)
     )
@@ -439,14 +459,12 @@ def due_jobs(d: Dialect, g: Given) -> Executable:
 
 def jobs_of_build(d: Dialect, g: Given) -> Executable:
     """Lock jobs that wait for a build."""
-    return d.locked(
-        select(*JOB_COLUMNS).where(
-            jobs.c.workspace_id == g["workspace_id"],
-            jobs.c.build_id == g["build_id"],
-            is_held(jobs),
-        ),
-        jobs,
+    waiting = whole_jobs().where(
+        requests.c.workspace_id == g["workspace_id"],
+        requests.c.build_id == g["build_id"],
+        is_held(jobs),
     )
+    return d.locked(waiting, jobs)
 
 
 def settled_builds(d: Dialect, g: Given) -> Executable:
@@ -463,7 +481,7 @@ def settled_builds(d: Dialect, g: Given) -> Executable:
 def expired_jobs(d: Dialect, g: Given) -> Executable:
     """Lock running jobs whose lease nobody renewed in time."""
     gone = (
-        select(*JOB_COLUMNS)
+        whole_jobs()
         .where(is_running(jobs), jobs.c.lease_expires_at < g["now"])
         .order_by(jobs.c.lease_expires_at)
     )
@@ -472,7 +490,7 @@ def expired_jobs(d: Dialect, g: Given) -> Executable:
 
 def overdue_jobs(d: Dialect, g: Given) -> Executable:
     """Lock running jobs that are over their timeout although their lease is alive."""
-    late = select(*JOB_COLUMNS).where(
+    late = whole_jobs().where(
         is_running(jobs), jobs.c.started_at + jobs.c.timeout_ms * literal(1000) < g["now"]
     )
     return d.limited(d.locked_skipping(late, jobs), g["limit"])
@@ -481,7 +499,8 @@ def overdue_jobs(d: Dialect, g: Given) -> Executable:
 def finished_jobs(d: Dialect, g: Given) -> Executable:
     """Find old finished jobs of a workspace; identifiers sort by time, so the key finds them."""
     old = (
-        select(jobs.c.workspace_id, jobs.c.id, jobs.c.execution_key)
+        select(jobs.c.workspace_id, jobs.c.id, requests.c.execution_key)
+        .select_from(jobs.join(requests, same_row()))
         .where(
             jobs.c.workspace_id == g["workspace_id"],
             jobs.c.id < g["id"],
@@ -497,6 +516,13 @@ def delete_events(d: Dialect, g: Given) -> Executable:
     """Delete the event logs of jobs."""
     return delete(events).where(
         events.c.workspace_id == g["workspace_id"], events.c.job_id == g["id"]
+    )
+
+
+def delete_requests(d: Dialect, g: Given) -> Executable:
+    """Delete what was asked of jobs that are being deleted."""
+    return delete(requests).where(
+        requests.c.workspace_id == g["workspace_id"], requests.c.id == g["id"]
     )
 
 
@@ -518,9 +544,11 @@ def _fields(row: type[Any], *more: str) -> tuple[str, ...]:
     return tuple(row._fields) + more
 
 
+_CLAIM_LINE = ("line_before", "line_after")
+
 STATEMENTS: dict[str, Statement] = {
-    "insert_jobs": Statement(insert_jobs, _fields(rows.NewJob)),
-    "insert_first_events": Statement(insert_first_events, _fields(rows.NewJob)),
+    "insert_requests": Statement(insert_requests, _fields(rows.NewJob)),
+    "insert_jobs": Statement(insert_jobs, _fields(rows.NewJob, "history")),
     "register_executions": Statement(register_executions, _fields(rows.NewJob)),
     "find_executions": Statement(find_executions, ("workspace_id", "execution_keys"), many=False),
     "forget_executions": Statement(forget_executions, _fields(rows.NewExecution)),
@@ -534,17 +562,19 @@ STATEMENTS: dict[str, Statement] = {
     "next_workspaces": Statement(
         lambda d, g: d.next_workspaces(g), ("pool", "workspace_id", "limit"), many=False
     ),
-    "claim": Statement(claim, _fields(rows.Ask), many=False),
-    "claim_logged": Statement(claim_logged, _fields(rows.Ask), many=False),
+    "claim": Statement(claim, _fields(rows.Ask, *_CLAIM_LINE), many=False),
+    "pick": Statement(pick, _fields(rows.Ask), many=False),
+    "take": Statement(take, _fields(rows.Ask, *_CLAIM_LINE, "ids"), many=False),
     "renew": Statement(renew, _fields(rows.Renewal)),
     "move": Statement(move, _fields(rows.Move)),
-    "end": Statement(end, _fields(rows.Ending, "event_type")),
-    "end_logged": Statement(end_logged, _fields(rows.Ending)),
-    "log_ends": Statement(log_ends, _fields(rows.Ending, "event_type")),
+    "end": Statement(end, _fields(rows.Ending, "line")),
+    "end_telling": Statement(end_telling, _fields(rows.Ending, "line")),
+    "read_histories": Statement(read_histories, _fields(rows.JobRef)),
     "append": Statement(append, _fields(rows.Append)),
     "request_stop": Statement(request_stop, _fields(rows.StopAsk)),
     "report_started": Statement(report_started, _fields(rows.Held, "at")),
     "insert_events": Statement(insert_events, _fields(rows.NewEvent)),
+    "read_jobs": Statement(read_jobs, _fields(rows.JobRef)),
     "lock_jobs": Statement(lock_jobs, _fields(rows.JobRef)),
     "promote_lanes": Statement(promote_lanes, _fields(rows.Lane)),
     "clear_lane": Statement(clear_lane, _fields(rows.Held, "source")),
@@ -559,5 +589,6 @@ STATEMENTS: dict[str, Statement] = {
         finished_jobs, ("workspace_id", "id", "finished_at", "limit"), many=False
     ),
     "delete_events": Statement(delete_events, _fields(rows.JobRef)),
+    "delete_requests": Statement(delete_requests, _fields(rows.JobRef)),
     "delete_jobs": Statement(delete_jobs, _fields(rows.JobRef)),
 }

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from ade.domain.ids import uuid7
-from ade.store import reading
+from ade.store import history, reading
 from ade.store.compiled import Compiled, Compiler
 from ade.store.given import array_literals
 from ade.store.rows import (
@@ -86,9 +86,13 @@ class SqlReading:
         return self._scalar(statement, *ref)  # type: ignore[no-any-return]
 
     def read_events(self, ref: JobRef, after: int, limit: int) -> list[NewEvent]:
-        """Read the event log of a job after a place in it."""
+        """Read the event log of a job after a place in it: the table's lines and the row's own."""
         statement = self._compiler.adhoc("read_events", lambda: reading.READ_EVENTS)
-        return [NewEvent._make(row) for row in self._rows(statement, (*ref, after, limit))]
+        events = [NewEvent._make(row) for row in self._rows(statement, (*ref, after, limit))]
+        statement = self._compiler.adhoc("read_history", lambda: reading.READ_HISTORY)
+        own = history.parse(*ref, self._scalar(statement, *ref) or "")
+        events += [event for event in own if event.seq > after]
+        return sorted(events, key=_place_in_log)[:limit]
 
     def lane_holders(self, lane: Lane) -> list[JobRow]:
         """Read the jobs that hold a lane."""
@@ -156,8 +160,14 @@ class SqlTransaction(SqlReading):
 
     def insert_jobs(self, new: Sequence[NewJob]) -> None:
         """Insert jobs with their first events, and let them stand for their execution keys."""
-        self._do("insert_jobs", new)
-        self._do("insert_first_events", new)
+        self._do("insert_requests", new)
+        self._do(
+            "insert_jobs",
+            [
+                (*job, history.first_line(job.submitted_at, job.event_type, job.event_data))
+                for job in new
+            ],
+        )
         self._do("register_executions", [job for job in new if job.registers])
 
     def find_executions(self, refs: Sequence[ExecutionRef]) -> list[JobRow]:
@@ -166,11 +176,12 @@ class SqlTransaction(SqlReading):
         for ref in refs:
             keys.setdefault(ref.workspace_id, []).append(ref.execution_key)
         spelled = self._compiler.dialect.spell_list
-        return [
-            JobRow._make(row)
+        found = [
+            row
             for workspace_id, some in keys.items()
             for row in self._named("find_executions", workspace_id, spelled(some))
         ]
+        return self._each("read_jobs", found, JobRow._make) if found else []
 
     def forget_executions(self, stands: Sequence[NewExecution]) -> None:
         """Take from jobs that they stand for pieces of work."""
@@ -234,26 +245,21 @@ class SqlTransaction(SqlReading):
 
     def claim(self, ask: Ask) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
+        line = history.started_line(ask.now, ask.event_type, json.dumps(ask.owner))
         if self._compiler.dialect.chains_changes:
-            claimed = [Claim._make(row) for row in self._named("claim_logged", *ask)]
-        else:
-            claimed = [Claim._make(row) for row in self._named("claim", *ask)]
-            worker = json.dumps(ask.owner)
-            self.insert_events(
-                [
-                    NewEvent(
-                        job.workspace_id,
-                        job.id,
-                        job.event_seq,
-                        ask.now,
-                        ask.event_type,
-                        f'{{"attempt": {job.fence}, "worker": {worker}}}',
-                    )
-                    for job in claimed
-                ]
+            claimed = [Claim._make(row) for row in self._named("claim", *ask, *line)]
+            claimed.sort(key=_place_in_line)
+            return claimed
+        picked = [Claim._make(row) for row in self._named("pick", *ask)]
+        if picked:
+            ids = self._compiler.dialect.spell_list([job.id for job in picked])
+            self._run("take", *ask, *line, ids)
+        return [
+            job._replace(
+                fence=job.fence + 1, event_seq=job.event_seq + 1, started_at=ask.started_at
             )
-        claimed.sort(key=_place_in_line)
-        return claimed
+            for job in picked
+        ]
 
     def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
         """Keep leases."""
@@ -261,31 +267,29 @@ class SqlTransaction(SqlReading):
 
     def end(self, endings: Sequence[Ending]) -> list[bool]:
         """Record how running attempts ended, and log it; False for one that lost its lease."""
-        if self._compiler.dialect.chains_changes:
-            ended = {row[1:3] for row in self._each("end_logged", endings, tuple)}
+        rows = [(*e, history.rest_of_line(e.at, f"job.{e.status}", e.event_data)) for e in endings]
+        if self._compiler.dialect.takes_many:
+            ended = set(self._each("end_telling", rows, tuple))
             return [ending[1:3] in ended for ending in endings]
         self._cursor.execute(self._compiler.dialect.savepoint)
-        rows = [(*ending, f"job.{ending.status}") for ending in endings]
         self._do("end", rows)
-        if self._cursor.rowcount != len(rows):  # someone lost a lease: find out who
-            self._cursor.execute(self._compiler.dialect.rollback_to_savepoint)
-            ended_each = [self._run("end", *row) == 1 for row in rows]
-        else:
-            ended_each = [True] * len(rows)
-        self._do("log_ends", [row for row, ended in zip(rows, ended_each, strict=True) if ended])
-        return ended_each
+        if self._cursor.rowcount == len(rows):
+            return [True] * len(rows)
+        self._cursor.execute(self._compiler.dialect.rollback_to_savepoint)  # find out who lost
+        return [self._run("end", *row) == 1 for row in rows]
 
     def move(self, moves: Sequence[Move]) -> list[Moved]:
         """Move jobs out of the status and fence that were seen, and log it."""
-        moved = self._each("move", moves, Moved._make)
+        refs = [JobRef(move.workspace_id, move.id) for move in moves]
+        earlier = {row[:2]: row[2] for row in self._each("read_histories", refs, tuple)}
         wanted = {move[:3]: move for move in moves}
-        done = [(wanted[seen[:3]], seen.event_seq) for seen in moved]
-        self.insert_events(
-            [
-                NewEvent(m.workspace_id, m.id, seq, m.at, m.event_type, m.event_data)
-                for m, seq in done
-            ]
-        )
+        moved = self._each("move", moves, Moved._make)
+        log: list[NewEvent] = []
+        for seen in moved:
+            to = wanted[seen[:3]]
+            log += history.parse(*seen[:2], earlier[seen[:2]])
+            log.append(NewEvent(*seen[:2], seen.event_seq, to.at, to.event_type, to.event_data))
+        self.insert_events(log)
         return moved
 
     def append(self, appends: Sequence[Append]) -> list[Moved]:
@@ -335,13 +339,17 @@ class SqlTransaction(SqlReading):
         found = self._named("finished_jobs", workspace_id, newest, finished_before, limit)
         refs = [JobRef(workspace_id, job_id) for _, job_id, _ in found]
         self._do("forget_executions", [NewExecution(ws, key, id_) for ws, id_, key in found if key])
-        for name in ("delete_events", "delete_jobs"):
+        for name in ("delete_events", "delete_jobs", "delete_requests"):
             self._do(name, refs)
         return refs
 
 
 def _place_in_line(claim: Claim) -> tuple[int, str]:
     return (claim.rank, claim.id)
+
+
+def _place_in_log(event: NewEvent) -> int:
+    return event.seq
 
 
 def _pieces(rows: Sequence[Row]) -> Iterable[list[Row]]:

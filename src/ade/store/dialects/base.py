@@ -49,9 +49,9 @@ class Dialect(ABC):
         """Lock the rows that are read, passing over those that others have locked."""
         return query
 
-    def address(self, table: FromClause) -> list[ColumnElement[Any]]:
-        """Return what finds a row again fastest within one statement."""
-        return [table.c.workspace_id, table.c.id]
+    def address(self, table: FromClause) -> ColumnElement[Any]:
+        """Return what finds a row again fastest within one statement that chains changes."""
+        raise NotImplementedError
 
     def materialized(self, query: Select[Any], name: str) -> FromClause:
         """Have a part of a statement evaluated once, before the rest."""

@@ -43,9 +43,9 @@ class PostgresDialect(Dialect):
     chains_changes = True
     takes_many = True
 
-    def address(self, table: FromClause) -> list[ColumnElement[Any]]:
+    def address(self, table: FromClause) -> ColumnElement[Any]:
         """Use the ctid, which holds still while the row is locked."""
-        return [literal_column(f"{table.name}.ctid")]  # type: ignore[attr-defined]
+        return literal_column(f"{table.name}.ctid")  # type: ignore[attr-defined]
 
     def locked(self, query: Select[Any], table: FromClause) -> Select[Any]:
         """Lock with FOR UPDATE."""

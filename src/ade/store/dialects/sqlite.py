@@ -3,11 +3,8 @@
 import sqlite3
 from typing import Any
 
-from sqlalchemy import literal_column
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import URL
-from sqlalchemy.sql.elements import ColumnElement
-from sqlalchemy.sql.expression import FromClause
 
 from ade.store.dialects.base import Dialect
 
@@ -30,10 +27,6 @@ class SqliteDialect(Dialect):
     name = "sqlite"
     core = SQLiteDialect_pysqlite(paramstyle="qmark")
     many_writers = False
-
-    def address(self, table: FromClause) -> list[ColumnElement[Any]]:
-        """Use the rowid, which every index ends in."""
-        return [literal_column(f"{table.name}.rowid")]  # type: ignore[attr-defined]
 
     def connect(self, url: URL) -> sqlite3.Connection:
         """Open the file in WAL mode with every commit durable."""

@@ -25,9 +25,9 @@ def upgrade() -> None:
     _create_documents()
     _create_configurations()
     _create_builds()
+    _create_requests()
     _create_jobs()
     _create_events()
-    _create_results()
     _create_executions()
     _create_idempotency_keys()
     _create_gates()
@@ -94,7 +94,7 @@ def _create_api_keys() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_api_keys")),
         sa.UniqueConstraint("digest", name=op.f("uq_api_keys_digest")),
     )
-    op.create_index("ix_api_keys_workspace", "api_keys", ["workspace_id", "id"])
+    op.create_index("ix_api_keys_workspace", "api_keys", ["workspace_id", "id"], unique=False)
 
 
 def _create_documents() -> None:
@@ -144,13 +144,11 @@ def _create_builds() -> None:
         sa.Column("started_at", sa.BigInteger(), nullable=True),
         sa.Column("finished_at", sa.BigInteger(), nullable=True),
         sa.CheckConstraint(
-            "(status = 'building' AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL)"
-            " OR (status <> 'building' AND lease_owner IS NULL AND lease_expires_at IS NULL)",
+            "(status = 'building' AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL) OR (status <> 'building' AND lease_owner IS NULL AND lease_expires_at IS NULL)",
             name=op.f("ck_builds_building_iff_leased"),
         ),
         sa.CheckConstraint(
-            "(status IN ('ready', 'failed', 'cancelled') AND finished_at IS NOT NULL)"
-            " OR (status NOT IN ('ready', 'failed', 'cancelled') AND finished_at IS NULL)",
+            "(status IN ('ready', 'failed', 'cancelled') AND finished_at IS NOT NULL) OR (status NOT IN ('ready', 'failed', 'cancelled') AND finished_at IS NULL)",
             name=op.f("ck_builds_settled_iff_finished_at"),
         ),
         sa.CheckConstraint(
@@ -169,80 +167,119 @@ def _create_builds() -> None:
     )
 
 
-def _create_jobs() -> None:
+def _create_requests() -> None:
     op.create_table(
-        "jobs",
+        "requests",
         sa.Column("workspace_id", ID, nullable=False),
         sa.Column("id", ID, nullable=False),
         sa.Column("kind", sa.String(length=63), nullable=False),
-        sa.Column("pool", WORD, nullable=False),
-        sa.Column("status", WORD, nullable=False),
-        sa.Column("eligible", sa.SmallInteger(), nullable=False),
         sa.Column("priority", WORD, nullable=False),
-        sa.Column("rank", sa.BigInteger(), nullable=False),
-        sa.Column("target_id", NAME, nullable=True),
-        sa.Column("holds_lane", sa.SmallInteger(), nullable=False),
-        sa.Column("not_before", sa.BigInteger(), nullable=True),
         sa.Column("execution_key", DIGEST, nullable=True),
         sa.Column("rerun_of", ID, nullable=True),
         sa.Column("configuration_id", ID, nullable=True),
         sa.Column("document_id", ID, nullable=True),
         sa.Column("build_id", ID, nullable=True),
+        sa.Column("submitted_by", NAME, nullable=False),
+        sa.Column("submitted_at", sa.BigInteger(), nullable=False),
+        sa.Column("limits", JSON, nullable=False),
+        sa.Column("payload", JSON, nullable=False),
+        sa.CheckConstraint(
+            "kind <> 'normalize' OR (configuration_id IS NOT NULL"
+            " AND document_id IS NOT NULL AND build_id IS NOT NULL)",
+            name=op.f("ck_requests_run_is_complete"),
+        ),
+        sa.CheckConstraint(
+            "priority IN ('high', 'normal', 'low')", name=op.f("ck_requests_priority")
+        ),
+        sa.ForeignKeyConstraint(
+            ["workspace_id", "build_id"],
+            ["builds.workspace_id", "builds.id"],
+            name=op.f("fk_requests_workspace_id_build_id"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["workspace_id", "configuration_id"],
+            ["configurations.workspace_id", "configurations.id"],
+            name=op.f("fk_requests_workspace_id_configuration_id"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["workspace_id", "document_id"],
+            ["documents.workspace_id", "documents.id"],
+            name=op.f("fk_requests_workspace_id_document_id"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_requests_workspace_id")
+        ),
+        sa.PrimaryKeyConstraint("workspace_id", "id", name=op.f("pk_requests")),
+    )
+    op.create_index(
+        "ix_requests_build",
+        "requests",
+        ["workspace_id", "build_id"],
+        unique=False,
+        postgresql_where=sa.text("build_id IS NOT NULL"),
+        sqlite_where=sa.text("build_id IS NOT NULL"),
+        mssql_where=sa.text("build_id IS NOT NULL"),
+    )
+
+
+def _create_jobs() -> None:
+    op.create_table(
+        "jobs",
+        sa.Column("workspace_id", ID, nullable=False),
+        sa.Column("id", ID, nullable=False),
+        sa.Column("pool", WORD, nullable=False),
+        sa.Column("status", WORD, nullable=False),
+        sa.Column("eligible", sa.SmallInteger(), nullable=False),
+        sa.Column("rank", sa.BigInteger(), nullable=False),
+        sa.Column("target_id", NAME, nullable=True),
+        sa.Column("holds_lane", sa.SmallInteger(), nullable=False),
+        sa.Column("not_before", sa.BigInteger(), nullable=True),
         sa.Column("fence", sa.Integer(), nullable=False),
         sa.Column("retries_left", sa.Integer(), nullable=False),
         sa.Column("lease_owner", NAME, nullable=True),
         sa.Column("lease_expires_at", sa.BigInteger(), nullable=True),
         sa.Column("stop_request", WORD, nullable=True),
         sa.Column("event_seq", sa.Integer(), nullable=False),
-        sa.Column("submitted_by", NAME, nullable=False),
-        sa.Column("submitted_at", sa.BigInteger(), nullable=False),
         sa.Column("started_at", sa.BigInteger(), nullable=True),
         sa.Column("finished_at", sa.BigInteger(), nullable=True),
         sa.Column("timeout_ms", sa.BigInteger(), nullable=False),
-        sa.Column("limits", JSON, nullable=False),
         sa.Column("progress", JSON, nullable=True),
         sa.Column("usage", JSON, nullable=True),
         sa.Column("isolation", JSON, nullable=True),
         sa.Column("error", JSON, nullable=True),
-        sa.Column("payload", JSON, nullable=False),
+        sa.Column("history", JSON, nullable=False),
+        sa.Column("result", JSON, nullable=True),
         sa.CheckConstraint(
-            "(status = 'running' AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL)"
-            " OR (status <> 'running' AND lease_owner IS NULL AND lease_expires_at IS NULL)",
-            name=op.f("ck_jobs_running_iff_leased"),
-        ),
-        sa.CheckConstraint(
-            "(status IN ('succeeded', 'failed', 'timed_out', 'cancelled')"
-            " AND finished_at IS NOT NULL)"
-            " OR (status NOT IN ('succeeded', 'failed', 'timed_out', 'cancelled')"
-            " AND finished_at IS NULL)",
-            name=op.f("ck_jobs_terminal_iff_finished_at"),
-        ),
-        sa.CheckConstraint(
-            "eligible = 0 OR (eligible = 1 AND status = 'queued')",
-            name=op.f("ck_jobs_eligible_is_queued"),
-        ),
-        sa.CheckConstraint(
-            "kind <> 'normalize' OR (configuration_id IS NOT NULL"
-            " AND document_id IS NOT NULL AND build_id IS NOT NULL)",
-            name=op.f("ck_jobs_run_is_complete"),
-        ),
-        sa.CheckConstraint("priority IN ('high', 'normal', 'low')", name=op.f("ck_jobs_priority")),
-        sa.CheckConstraint(
-            "status <> 'pending' OR not_before IS NOT NULL", name=op.f("ck_jobs_pending_has_time")
-        ),
-        sa.CheckConstraint(
-            "status <> 'running' OR fence > 0", name=op.f("ck_jobs_running_has_fence")
-        ),
-        sa.CheckConstraint(
-            "status IN ('pending', 'queued', 'running', 'paused', "
-            "'succeeded', 'failed', 'timed_out', 'cancelled')",
-            name=op.f("ck_jobs_status"),
+            "CASE"
+            " WHEN status = 'queued' AND finished_at IS NULL AND eligible IN (0, 1) AND "
+            "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL "
+            "THEN 1"
+            " WHEN status = 'running' AND finished_at IS NULL AND eligible = 0 AND "
+            "lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL AND fence > 0 THEN "
+            "1"
+            " WHEN status = 'succeeded' AND finished_at IS NOT NULL AND eligible = 0 AND "
+            "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL "
+            "THEN 1"
+            " WHEN status = 'failed' AND finished_at IS NOT NULL AND eligible = 0 AND "
+            "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL "
+            "THEN 1"
+            " WHEN status = 'timed_out' AND finished_at IS NOT NULL AND eligible = 0 AND "
+            "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL "
+            "THEN 1"
+            " WHEN status = 'cancelled' AND finished_at IS NOT NULL AND eligible = 0 AND "
+            "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL "
+            "THEN 1"
+            " WHEN status = 'paused' AND finished_at IS NULL AND eligible = 0 AND "
+            "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL "
+            "THEN 1"
+            " WHEN status = 'pending' AND finished_at IS NULL AND eligible = 0 AND "
+            "not_before IS NOT NULL AND lease_owner IS NULL AND lease_expires_at IS NULL "
+            "AND stop_request IS NULL THEN 1"
+            " ELSE 0 END = 1",
+            name=op.f("ck_jobs_shape"),
         ),
         sa.CheckConstraint(
             "stop_request IN ('cancel', 'pause')", name=op.f("ck_jobs_stop_request")
-        ),
-        sa.CheckConstraint(
-            "stop_request IS NULL OR status = 'running'", name=op.f("ck_jobs_stop_needs_running")
         ),
         sa.CheckConstraint(
             "target_id IS NULL OR holds_lane = 1 OR (eligible = 0 AND status <> 'running')",
@@ -255,57 +292,61 @@ def _create_jobs() -> None:
             "holds_lane = 0 OR (holds_lane = 1 AND target_id IS NOT NULL)",
             name=op.f("ck_jobs_lane_has_target"),
         ),
-        sa.CheckConstraint(
-            "target_id IS NULL OR build_id IS NULL", name=op.f("ck_jobs_lane_or_build")
-        ),
-        sa.ForeignKeyConstraint(
-            ["workspace_id", "build_id"],
-            ["builds.workspace_id", "builds.id"],
-            name=op.f("fk_jobs_workspace_id_build_id"),
-        ),
-        sa.ForeignKeyConstraint(
-            ["workspace_id", "configuration_id"],
-            ["configurations.workspace_id", "configurations.id"],
-            name=op.f("fk_jobs_workspace_id_configuration_id"),
-        ),
-        sa.ForeignKeyConstraint(
-            ["workspace_id", "document_id"],
-            ["documents.workspace_id", "documents.id"],
-            name=op.f("fk_jobs_workspace_id_document_id"),
-        ),
-        sa.ForeignKeyConstraint(
-            ["workspace_id"], ["workspaces.id"], name=op.f("fk_jobs_workspace_id")
-        ),
         sa.PrimaryKeyConstraint("workspace_id", "id", name=op.f("pk_jobs")),
     )
-    _partial_index(
-        "ix_jobs_build", "jobs", ["workspace_id", "build_id"], where="build_id IS NOT NULL"
+    op.create_index(
+        "ix_jobs_eligible",
+        "jobs",
+        ["pool", "workspace_id", "rank", "id"],
+        unique=False,
+        postgresql_where=sa.text("eligible = 1"),
+        sqlite_where=sa.text("eligible = 1"),
+        mssql_where=sa.text("eligible = 1"),
     )
-    _partial_index(
-        "ix_jobs_eligible", "jobs", ["pool", "workspace_id", "rank", "id"], where="eligible = 1"
-    )
-    _partial_index(
+    op.create_index(
         "ix_jobs_held",
         "jobs",
         ["pool", "not_before"],
-        where="eligible = 0 AND status IN ('pending', 'queued')",
+        unique=False,
+        postgresql_where=sa.text("eligible = 0 AND status IN ('pending', 'queued')"),
+        sqlite_where=sa.text("eligible = 0 AND status IN ('pending', 'queued')"),
+        mssql_where=sa.text("eligible = 0 AND status IN ('pending', 'queued')"),
     )
-    _partial_index(
+    op.create_index(
         "ix_jobs_lane",
         "jobs",
         ["workspace_id", "target_id", "rank", "id"],
-        where="status = 'queued' AND target_id IS NOT NULL",
+        unique=False,
+        postgresql_where=sa.text("status = 'queued' AND target_id IS NOT NULL"),
+        sqlite_where=sa.text("status = 'queued' AND target_id IS NOT NULL"),
+        mssql_where=sa.text("status = 'queued' AND target_id IS NOT NULL"),
     )
-    _partial_index(
-        "ix_jobs_lane_holder", "jobs", ["workspace_id", "target_id"], where="holds_lane = 1"
+    op.create_index(
+        "ix_jobs_lane_holder",
+        "jobs",
+        ["workspace_id", "target_id"],
+        unique=False,
+        postgresql_where=sa.text("holds_lane = 1"),
+        sqlite_where=sa.text("holds_lane = 1"),
+        mssql_where=sa.text("holds_lane = 1"),
     )
-    _partial_index("ix_jobs_lease", "jobs", ["lease_expires_at"], where="status = 'running'")
-    _partial_index(
+    op.create_index(
+        "ix_jobs_lease",
+        "jobs",
+        ["lease_expires_at"],
+        unique=False,
+        postgresql_where=sa.text("status = 'running'"),
+        sqlite_where=sa.text("status = 'running'"),
+        mssql_where=sa.text("status = 'running'"),
+    )
+    op.create_index(
         "ux_jobs_live_target",
         "jobs",
         ["workspace_id", "target_id"],
-        where="status = 'running' AND target_id IS NOT NULL",
         unique=True,
+        postgresql_where=sa.text("status = 'running' AND target_id IS NOT NULL"),
+        sqlite_where=sa.text("status = 'running' AND target_id IS NOT NULL"),
+        mssql_where=sa.text("status = 'running' AND target_id IS NOT NULL"),
     )
 
 
@@ -321,18 +362,6 @@ def _create_events() -> None:
         sa.CheckConstraint("seq > 0", name=op.f("ck_events_seq")),
         sa.PrimaryKeyConstraint("workspace_id", "job_id", "seq", name=op.f("pk_events")),
         sqlite_with_rowid=False,
-    )
-
-
-def _create_results() -> None:
-    op.create_table(
-        "results",
-        sa.Column("workspace_id", ID, nullable=False),
-        sa.Column("job_id", ID, nullable=False),
-        sa.Column("fence", sa.Integer(), nullable=False),
-        sa.Column("at", sa.BigInteger(), nullable=False),
-        sa.Column("body", JSON, nullable=False),
-        sa.PrimaryKeyConstraint("workspace_id", "job_id", name=op.f("pk_results")),
     )
 
 
@@ -363,7 +392,7 @@ def _create_idempotency_keys() -> None:
             "workspace_id", "principal", "endpoint", "key", name=op.f("pk_idempotency_keys")
         ),
     )
-    op.create_index("ix_idempotency_keys_created", "idempotency_keys", ["created_at"])
+    op.create_index("ix_idempotency_keys_created", "idempotency_keys", ["created_at"], unique=False)
 
 
 def _create_gates() -> None:
@@ -372,20 +401,4 @@ def _create_gates() -> None:
         sa.Column("name", WORD, nullable=False),
         sa.Column("passed", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_gates")),
-    )
-
-
-def _partial_index(
-    name: str, table: str, columns: list[str], *, where: str, unique: bool = False
-) -> None:
-    """Index only the rows that a condition holds for, in the words of each database."""
-    condition = sa.text(where)
-    op.create_index(
-        name,
-        table,
-        columns,
-        unique=unique,
-        postgresql_where=condition,
-        sqlite_where=condition,
-        mssql_where=condition,
     )
