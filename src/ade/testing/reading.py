@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ade.domain.job import TERMINAL
+from ade.domain.job import TERMINAL, Status
 from ade.store.rows import JobRef, JobRow, Lane, NewEvent
 from ade.testing.tables import Tables
 
@@ -51,8 +51,7 @@ class MemoryReading:
 
     def read_result(self, ref: JobRef) -> str | None:
         """Read what a job came to."""
-        result = self._tables.results.get(JobRef(*ref))
-        return result.body if result else None
+        return self._tables.results.get(JobRef(*ref))
 
     def read_events(self, ref: JobRef, after: int, limit: int) -> list[NewEvent]:
         """Read the event log of a job after a place in it."""
@@ -66,7 +65,7 @@ class MemoryReading:
 
     def count_lane(self, lane: Lane, limit: int) -> int:
         """Count the queued jobs of a lane, up to a number."""
-        return min(limit, len(self._lane(lane, status="queued")))
+        return min(limit, len(self._lane(lane, status=Status.QUEUED)))
 
     def count_ahead(self, job: JobRow, limit: int) -> int:
         """Count the eligible jobs of the same workspace that go before this one, up to a number."""

@@ -10,7 +10,6 @@ from ade.store.rows import (
     JobRef,
     JobRow,
     NewEvent,
-    NewResult,
 )
 from ade.testing.invariants import ImpossibleRow, check_job
 
@@ -26,7 +25,7 @@ class Tables:
     jobs: dict[JobRef, JobRow] = field(default_factory=dict)
     payloads: dict[JobRef, str] = field(default_factory=dict)
     events: dict[JobRef, tuple[NewEvent, ...]] = field(default_factory=dict)
-    results: dict[JobRef, NewResult] = field(default_factory=dict)
+    results: dict[JobRef, str] = field(default_factory=dict)
     executions: dict[ExecutionRef, str] = field(default_factory=dict)
     idempotency: dict[IdempotencyRef, IdempotencyRow] = field(default_factory=dict)
 
@@ -44,7 +43,7 @@ class Tables:
 
     def _check_parents(self, job: JobRow) -> None:
         if job.workspace_id not in self.workspaces:
-            raise ImpossibleRow("fk_jobs_workspace_id")
+            raise ImpossibleRow("fk_requests_workspace_id")
         for column, parents in (
             ("document_id", self.documents),
             ("configuration_id", self.configurations),
@@ -52,7 +51,7 @@ class Tables:
         ):
             parent = getattr(job, column)
             if parent is not None and JobRef(job.workspace_id, parent) not in parents:
-                raise ImpossibleRow(f"fk_jobs_workspace_id_{column}")
+                raise ImpossibleRow(f"fk_requests_workspace_id_{column}")
 
     def _check_live_target(self, job: JobRow) -> None:
         for other in self.jobs.values():
@@ -73,12 +72,11 @@ class Tables:
             raise ImpossibleRow("pk_events")
         self.events[ref] = (*log, event)
 
-    def add_result(self, result: NewResult) -> None:
-        """Record a result; a job has one at most."""
-        ref = JobRef(result.workspace_id, result.job_id)
-        if ref in self.results:
-            raise ImpossibleRow("pk_results")
-        self.results[ref] = result
+    def put_result(self, ref: JobRef, result: str | None) -> None:
+        """Record what a job came to, in place of what it came to before; None for nothing."""
+        self.results.pop(ref, None)
+        if result is not None:
+            self.results[ref] = result
 
     def add_execution(self, ref: ExecutionRef, job_id: str) -> None:
         """Let a job stand for a piece of work; only one can."""

@@ -13,6 +13,7 @@ from ade.store.rows import (
     Append,
     Ask,
     Claim,
+    Ending,
     ExecutionRef,
     Head,
     Held,
@@ -26,7 +27,6 @@ from ade.store.rows import (
     NewEvent,
     NewExecution,
     NewJob,
-    NewResult,
     Renewal,
     Renewed,
     StopAsk,
@@ -197,28 +197,37 @@ class MemoryTransaction(MemoryReading):
                 kept.append(Renewed(*ask[:3], job.stop_request))
         return kept
 
+    def end(self, endings: Sequence[Ending]) -> list[bool]:
+        """Record how running attempts ended, and log it; False for one that lost its lease."""
+        ended = []
+        for end in endings:
+            job = self._held(*end[:3], Status.RUNNING)
+            if job is not None:
+                self._put_down(job, end, f"job.{end.status}")
+            ended.append(job is not None)
+        return ended
+
     def move(self, moves: Sequence[Move]) -> list[Moved]:
-        """Move jobs out of the status and fence that were seen, log it, record their results."""
+        """Move jobs out of the status and fence that were seen, and log it."""
         return _moved(
-            self._move(job, step) for step in moves if (job := self._held(*step[:3], step.source))
+            self._put_down(job, step, step.event_type)
+            for step in moves
+            if (job := self._held(*step[:3], step.source))
         )
 
-    def _move(self, job: JobRow, step: Move) -> JobRow:
-        written = set(Move._fields) & set(JobRow._fields)
-        moved = self._change(
+    def _put_down(self, job: JobRow, to: Move | Ending, event_type: str) -> JobRow:
+        """Write what a job becomes: nobody holds it, and nobody needs to stop it any more."""
+        changed = self._change(
             job,
-            **_picked(step, written),
+            **_picked(to, JobRow._fields),
             lease_owner=None,
             lease_expires_at=None,
             stop_request=None,
             event_seq=job.event_seq + 1,
         )
-        self._log(moved, step.at, step.event_type, step.event_data)
-        if step.result is not None:
-            self._tables.add_result(
-                NewResult(job.workspace_id, job.id, job.fence, step.at, step.result)
-            )
-        return moved
+        self._log(changed, to.at, event_type, to.event_data)
+        self._tables.put_result(JobRef(job.workspace_id, job.id), to.result)
+        return changed
 
     def _log(self, job: JobRow, at: int, event_type: str, data: str) -> None:
         event = NewEvent(job.workspace_id, job.id, job.event_seq, at, event_type, data)
@@ -262,11 +271,6 @@ class MemoryTransaction(MemoryReading):
     def lock_jobs(self, refs: Sequence[JobRef]) -> list[JobRow]:
         """Read jobs; no two transactions run at the same time."""
         return [job for ref in refs if (job := self.read_job(ref))]
-
-    def delete_results(self, refs: Sequence[JobRef]) -> None:
-        """Drop the results of jobs that are opened again."""
-        for ref in refs:
-            self._tables.results.pop(JobRef(*ref), None)
 
     def due_jobs(self, pool: str, limit: int) -> list[JobRow]:
         """Find jobs whose time has come."""

@@ -94,7 +94,7 @@ def _create_api_keys() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_api_keys")),
         sa.UniqueConstraint("digest", name=op.f("uq_api_keys_digest")),
     )
-    op.create_index("ix_api_keys_workspace", "api_keys", ["workspace_id", "id"], unique=False)
+    op.create_index("ix_api_keys_workspace", "api_keys", ["workspace_id", "id"])
 
 
 def _create_documents() -> None:
@@ -144,11 +144,13 @@ def _create_builds() -> None:
         sa.Column("started_at", sa.BigInteger(), nullable=True),
         sa.Column("finished_at", sa.BigInteger(), nullable=True),
         sa.CheckConstraint(
-            "(status = 'building' AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL) OR (status <> 'building' AND lease_owner IS NULL AND lease_expires_at IS NULL)",
+            "(status = 'building' AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL)"
+            " OR (status <> 'building' AND lease_owner IS NULL AND lease_expires_at IS NULL)",
             name=op.f("ck_builds_building_iff_leased"),
         ),
         sa.CheckConstraint(
-            "(status IN ('ready', 'failed', 'cancelled') AND finished_at IS NOT NULL) OR (status NOT IN ('ready', 'failed', 'cancelled') AND finished_at IS NULL)",
+            "(status IN ('ready', 'failed', 'cancelled') AND finished_at IS NOT NULL)"
+            " OR (status NOT IN ('ready', 'failed', 'cancelled') AND finished_at IS NULL)",
             name=op.f("ck_builds_settled_iff_finished_at"),
         ),
         sa.CheckConstraint(
@@ -184,8 +186,8 @@ def _create_requests() -> None:
         sa.Column("limits", JSON, nullable=False),
         sa.Column("payload", JSON, nullable=False),
         sa.CheckConstraint(
-            "kind <> 'normalize' OR (configuration_id IS NOT NULL"
-            " AND document_id IS NOT NULL AND build_id IS NOT NULL)",
+            "kind <> 'normalize' OR (configuration_id IS NOT NULL AND document_id IS NOT NULL"
+            " AND build_id IS NOT NULL)",
             name=op.f("ck_requests_run_is_complete"),
         ),
         sa.CheckConstraint(
@@ -211,14 +213,8 @@ def _create_requests() -> None:
         ),
         sa.PrimaryKeyConstraint("workspace_id", "id", name=op.f("pk_requests")),
     )
-    op.create_index(
-        "ix_requests_build",
-        "requests",
-        ["workspace_id", "build_id"],
-        unique=False,
-        postgresql_where=sa.text("build_id IS NOT NULL"),
-        sqlite_where=sa.text("build_id IS NOT NULL"),
-        mssql_where=sa.text("build_id IS NOT NULL"),
+    _partial_index(
+        "ix_requests_build", "requests", ["workspace_id", "build_id"], where="build_id IS NOT NULL"
     )
 
 
@@ -251,30 +247,29 @@ def _create_jobs() -> None:
         sa.Column("result", JSON, nullable=True),
         sa.CheckConstraint(
             "CASE"
-            " WHEN status = 'queued' AND finished_at IS NULL AND eligible IN (0, 1) AND "
-            "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL "
-            "THEN 1"
-            " WHEN status = 'running' AND finished_at IS NULL AND eligible = 0 AND "
-            "lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL AND fence > 0 THEN "
-            "1"
-            " WHEN status = 'succeeded' AND finished_at IS NOT NULL AND eligible = 0 AND "
-            "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL "
-            "THEN 1"
-            " WHEN status = 'failed' AND finished_at IS NOT NULL AND eligible = 0 AND "
-            "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL "
-            "THEN 1"
-            " WHEN status = 'timed_out' AND finished_at IS NOT NULL AND eligible = 0 AND "
-            "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL "
-            "THEN 1"
-            " WHEN status = 'cancelled' AND finished_at IS NOT NULL AND eligible = 0 AND "
-            "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL "
-            "THEN 1"
-            " WHEN status = 'paused' AND finished_at IS NULL AND eligible = 0 AND "
-            "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL "
-            "THEN 1"
-            " WHEN status = 'pending' AND finished_at IS NULL AND eligible = 0 AND "
-            "not_before IS NOT NULL AND lease_owner IS NULL AND lease_expires_at IS NULL "
-            "AND stop_request IS NULL THEN 1"
+            " WHEN status = 'queued' AND finished_at IS NULL AND eligible IN (0, 1)"
+            " AND lease_owner IS NULL AND lease_expires_at IS NULL"
+            " AND stop_request IS NULL THEN 1"
+            " WHEN status = 'running' AND finished_at IS NULL AND eligible = 0"
+            " AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL AND fence > 0 THEN 1"
+            " WHEN status = 'succeeded' AND finished_at IS NOT NULL AND eligible = 0"
+            " AND lease_owner IS NULL AND lease_expires_at IS NULL"
+            " AND stop_request IS NULL THEN 1"
+            " WHEN status = 'failed' AND finished_at IS NOT NULL AND eligible = 0"
+            " AND lease_owner IS NULL AND lease_expires_at IS NULL"
+            " AND stop_request IS NULL THEN 1"
+            " WHEN status = 'timed_out' AND finished_at IS NOT NULL AND eligible = 0"
+            " AND lease_owner IS NULL AND lease_expires_at IS NULL"
+            " AND stop_request IS NULL THEN 1"
+            " WHEN status = 'cancelled' AND finished_at IS NOT NULL AND eligible = 0"
+            " AND lease_owner IS NULL AND lease_expires_at IS NULL"
+            " AND stop_request IS NULL THEN 1"
+            " WHEN status = 'paused' AND finished_at IS NULL AND eligible = 0"
+            " AND lease_owner IS NULL AND lease_expires_at IS NULL"
+            " AND stop_request IS NULL THEN 1"
+            " WHEN status = 'pending' AND finished_at IS NULL AND eligible = 0"
+            " AND not_before IS NOT NULL AND lease_owner IS NULL AND lease_expires_at IS NULL"
+            " AND stop_request IS NULL THEN 1"
             " ELSE 0 END = 1",
             name=op.f("ck_jobs_shape"),
         ),
@@ -294,59 +289,31 @@ def _create_jobs() -> None:
         ),
         sa.PrimaryKeyConstraint("workspace_id", "id", name=op.f("pk_jobs")),
     )
-    op.create_index(
-        "ix_jobs_eligible",
-        "jobs",
-        ["pool", "workspace_id", "rank", "id"],
-        unique=False,
-        postgresql_where=sa.text("eligible = 1"),
-        sqlite_where=sa.text("eligible = 1"),
-        mssql_where=sa.text("eligible = 1"),
+    _partial_index(
+        "ix_jobs_eligible", "jobs", ["pool", "workspace_id", "rank", "id"], where="eligible = 1"
     )
-    op.create_index(
+    _partial_index(
         "ix_jobs_held",
         "jobs",
         ["pool", "not_before"],
-        unique=False,
-        postgresql_where=sa.text("eligible = 0 AND status IN ('pending', 'queued')"),
-        sqlite_where=sa.text("eligible = 0 AND status IN ('pending', 'queued')"),
-        mssql_where=sa.text("eligible = 0 AND status IN ('pending', 'queued')"),
+        where="eligible = 0 AND status IN ('pending', 'queued')",
     )
-    op.create_index(
+    _partial_index(
         "ix_jobs_lane",
         "jobs",
         ["workspace_id", "target_id", "rank", "id"],
-        unique=False,
-        postgresql_where=sa.text("status = 'queued' AND target_id IS NOT NULL"),
-        sqlite_where=sa.text("status = 'queued' AND target_id IS NOT NULL"),
-        mssql_where=sa.text("status = 'queued' AND target_id IS NOT NULL"),
+        where="status = 'queued' AND target_id IS NOT NULL",
     )
-    op.create_index(
-        "ix_jobs_lane_holder",
-        "jobs",
-        ["workspace_id", "target_id"],
-        unique=False,
-        postgresql_where=sa.text("holds_lane = 1"),
-        sqlite_where=sa.text("holds_lane = 1"),
-        mssql_where=sa.text("holds_lane = 1"),
+    _partial_index(
+        "ix_jobs_lane_holder", "jobs", ["workspace_id", "target_id"], where="holds_lane = 1"
     )
-    op.create_index(
-        "ix_jobs_lease",
-        "jobs",
-        ["lease_expires_at"],
-        unique=False,
-        postgresql_where=sa.text("status = 'running'"),
-        sqlite_where=sa.text("status = 'running'"),
-        mssql_where=sa.text("status = 'running'"),
-    )
-    op.create_index(
+    _partial_index("ix_jobs_lease", "jobs", ["lease_expires_at"], where="status = 'running'")
+    _partial_index(
         "ux_jobs_live_target",
         "jobs",
         ["workspace_id", "target_id"],
+        where="status = 'running' AND target_id IS NOT NULL",
         unique=True,
-        postgresql_where=sa.text("status = 'running' AND target_id IS NOT NULL"),
-        sqlite_where=sa.text("status = 'running' AND target_id IS NOT NULL"),
-        mssql_where=sa.text("status = 'running' AND target_id IS NOT NULL"),
     )
 
 
@@ -392,7 +359,7 @@ def _create_idempotency_keys() -> None:
             "workspace_id", "principal", "endpoint", "key", name=op.f("pk_idempotency_keys")
         ),
     )
-    op.create_index("ix_idempotency_keys_created", "idempotency_keys", ["created_at"], unique=False)
+    op.create_index("ix_idempotency_keys_created", "idempotency_keys", ["created_at"])
 
 
 def _create_gates() -> None:
@@ -401,4 +368,20 @@ def _create_gates() -> None:
         sa.Column("name", WORD, nullable=False),
         sa.Column("passed", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_gates")),
+    )
+
+
+def _partial_index(
+    name: str, table: str, columns: list[str], *, where: str, unique: bool = False
+) -> None:
+    """Index only the rows that a condition holds for, in the words of each database."""
+    condition = sa.text(where)
+    op.create_index(
+        name,
+        table,
+        columns,
+        unique=unique,
+        postgresql_where=condition,
+        sqlite_where=condition,
+        mssql_where=condition,
     )
