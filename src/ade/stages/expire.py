@@ -12,6 +12,7 @@ from ade.domain.job import Status
 from ade.domain.outcome import lease_lost_error, timed_out_error
 from ade.stages import moves
 from ade.stages.finish import stopped_status
+from ade.stages.place import settled_builds
 from ade.stages.rules import AGENT, LOCAL, Rules, stop_topic
 from ade.store.port import Transaction
 from ade.store.rows import JobRow, Move
@@ -95,7 +96,11 @@ def _timed_out(job: JobRow, now_us: int) -> Move:
 
 
 def _queue_due(tx: Transaction, due: list[JobRow]) -> None:
-    """Queue jobs whose time has come; those on a lane wait for their turn, unless they hold it."""
+    """Queue jobs whose time has come.
+
+    Those on a lane wait for their turn, unless they hold it; runs wait for their build.
+    """
+    settled = settled_builds(tx, [(job.workspace_id, job.build_id) for job in due])
     steps = []
     for job in due:
         free = job.target_id is None or bool(job.holds_lane)
@@ -104,7 +109,7 @@ def _queue_due(tx: Transaction, due: list[JobRow]) -> None:
                 job,
                 Status.QUEUED,
                 tx.now_us,
-                eligible=free and job.build_id is None,
+                eligible=free and (job.build_id is None or job.build_id in settled),
                 forced=job.status == Status.QUEUED,  # a retry whose wait is over stays queued
             )
         )

@@ -75,7 +75,11 @@ def _record(tx: Transaction, attempts: list[Finished]) -> dict[Held, Recorded]:
 
 
 def _goes_back(attempt: Finished) -> bool:
-    if attempt.outcome is None:
+    """Tell whether what was asked of the job meanwhile decides where it goes.
+
+    Also for one that says it was paused: it may not have heard that it was then cancelled.
+    """
+    if attempt.outcome is None or attempt.outcome.status is Status.PAUSED:
         return True
     error = attempt.outcome.error
     return (
@@ -132,6 +136,8 @@ def _requeued(job: JobRow, outcome: Outcome | None, now_us: int) -> Move:
         return moves.move(job, stopped_status(job), now_us, outcome=outcome)
     if outcome is None:
         return moves.move(job, Status.QUEUED, now_us, event=EventType.RELEASED, eligible=True)
+    if outcome.status is Status.PAUSED:
+        return moves.move(job, Status.PAUSED, now_us, outcome=outcome)
     wait = backoff_seconds(job.fence)
     return moves.move(
         job,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,10 @@ class Place:
 
 def place(tx: Transaction, asked: list[Submission]) -> list[Place]:
     """Find a place for each submission, in order: the first on a free lane takes it."""
+    if any(ask.target_id is not None and ask.build_id is not None for ask in asked):
+        raise ValueError("a job waits for its lane or for a build, not for both")
     taken = _taken_lanes(tx, asked)
-    settled = _settled_builds(tx, asked)
+    settled = settled_builds(tx, [(ask.workspace_id, ask.build_id) for ask in asked])
     places = []
     for ask in asked:
         if ask.not_before is not None and ask.not_before > tx.now_us:
@@ -47,6 +50,7 @@ def _taken_lanes(tx: Transaction, asked: list[Submission]) -> set[Lane]:
     return tx.held_lanes(list(lanes))
 
 
-def _settled_builds(tx: Transaction, asked: list[Submission]) -> set[str]:
-    builds = {JobRef(ask.workspace_id, ask.build_id) for ask in asked if ask.build_id is not None}
-    return tx.settled_builds(list(builds)) if builds else set()
+def settled_builds(tx: Transaction, builds: Iterable[tuple[str, str | None]]) -> set[str]:
+    """Find which builds are terminal, so that nobody needs to wait for them."""
+    refs = {JobRef(workspace_id, id_) for workspace_id, id_ in builds if id_ is not None}
+    return tx.settled_builds(list(refs)) if refs else set()

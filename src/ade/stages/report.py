@@ -1,7 +1,7 @@
 """Let whoever holds a lease say how it goes: progress, log lines, notes.
 
-A job's log is bounded. At the limit, one last `events.truncated` is written and what a worker says
-after it is dropped; changes of status are always written.
+A job's log is bounded. What still fits is kept, then one last `events.truncated` is written, and
+what a worker says after it is dropped; changes of status are always written.
 """
 
 import json
@@ -46,19 +46,11 @@ def _report(rules: Rules, tx: Transaction, said: Report) -> bool | LeaseLost:
     job = next(iter(tx.lock_jobs([JobRef(said.held.workspace_id, said.held.id)])), None)
     if job is None or job.fence != said.held.fence or job.status != Status.RUNNING:
         return lost(said.held)
-    if job.event_seq < rules.events_per_job_max + 1:
-        limit = rules.events_per_job_max
-        note = (EventType.TRUNCATED, {"limit": limit})
-        _append(tx, said.held, [note], progress, limit + len(lines) + 1)
-        _fill(tx, said.held, limit)
+    room = rules.events_per_job_max - job.event_seq
+    if room >= 0:
+        note = (EventType.TRUNCATED, {"limit": rules.events_per_job_max})
+        _append(tx, said.held, [*lines[:room], note], None, rules.events_per_job_max + 1)
     return False
-
-
-def _fill(tx: Transaction, held: Held, limit: int) -> None:
-    """Leave no room below the limit, so that the note is the last thing a worker adds."""
-    job = tx.read_job(JobRef(held.workspace_id, held.id))
-    if job is not None and job.event_seq <= limit:
-        tx.append([Append(*held, limit + 1 - job.event_seq, limit + 1, None)])
 
 
 def _append(

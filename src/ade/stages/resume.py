@@ -8,6 +8,7 @@ from ade.domain.errors import AdeError, InvalidTransition
 from ade.domain.events import EventType
 from ade.domain.job import Status
 from ade.stages import moves
+from ade.stages.place import settled_builds
 from ade.stages.rules import Rules, job_topic, work_topic
 from ade.stages.stop import lock_job
 from ade.store.port import Transaction
@@ -70,13 +71,14 @@ def _resume(tx: Transaction, ask: Resume) -> JobRow | AdeError:
         if status not in RESUMABLE_ON_TARGET:
             raise InvalidTransition(f"A job that is {status.value} cannot be resumed.")
         on_lane = job.target_id is not None
+        settled = settled_builds(tx, [(job.workspace_id, job.build_id)])
         step = moves.move(
             job,
             Status.QUEUED,
             tx.now_us,
             event=EventType.RESUMED,
             data={"by": ask.by},
-            eligible=not on_lane,
+            eligible=not on_lane and (job.build_id is None or job.build_id in settled),
         )
         moves.apply(tx, [step])
         if on_lane:
