@@ -226,11 +226,9 @@ def _make_template(server_url: str) -> None:
         admin.execute(f'ALTER DATABASE "{TEMPLATE}_new" RENAME TO "{TEMPLATE}"'.encode())
 
 
-def mssql_database(worker: str) -> str | None:
+def mssql_database(worker: str) -> str:
     """Create a database of this test process on the server of `ADE_TEST_MSSQL_URL`, migrated."""
-    given = os.environ.get("ADE_TEST_MSSQL_URL")
-    if not given:
-        return None
+    given = os.environ["ADE_TEST_MSSQL_URL"]
     name = f"ade_test_{worker}"
     engine = create_engine(given, poolclass=NullPool, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:

@@ -1,0 +1,206 @@
+"""Who may do what: keys in all their ways, roles on all routes, workspaces apart."""
+
+import base64
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.server import JOBS, KEY, TARGETS, Server, echo, problem
+
+from ade.http.auth import BELIEVED_SECONDS, Gatekeeper
+
+WS = "/api/v1/workspaces/default"
+UNKNOWN = "00000000-0000-7000-8000-000000000000"
+# What a route needs, and an order of the roles that have it.
+ROLES = ("viewer", "editor", "admin")
+ROUTES: list[tuple[str, str, str, Any]] = [
+    ("viewer", "GET", WS, None),
+    ("viewer", "GET", JOBS, None),
+    ("viewer", "GET", JOBS + "/{job}", None),
+    ("viewer", "GET", JOBS + "/{job}/payload", None),
+    ("viewer", "GET", JOBS + "/{job}/result", None),
+    ("viewer", "GET", JOBS + "/{job}/artifacts", None),
+    ("viewer", "GET", JOBS + "/{job}/events", None),
+    ("viewer", "GET", JOBS + "/{job}/logs", None),
+    ("viewer", "GET", JOBS + "/{job}/attempts", None),
+    ("viewer", "GET", TARGETS + "/t", None),
+    ("viewer", "GET", TARGETS + "/t/jobs", None),
+    ("editor", "POST", JOBS, echo(2)),
+    ("editor", "POST", JOBS + "/batch", {"jobs": [echo(3)]}),
+    ("editor", "POST", JOBS + "/{job}/cancel", None),
+    ("editor", "POST", JOBS + "/{job}/interrupt", None),
+    ("editor", "POST", JOBS + "/{job}/resume", None),
+    ("editor", "POST", JOBS + "/{job}/retry", None),
+    ("editor", "POST", TARGETS + "/t/jobs", echo(4)),
+    ("editor", "POST", TARGETS + "/t/jobs/{lane_job}/interrupt", None),
+    ("editor", "POST", TARGETS + "/t/jobs/{lane_job}/resume", None),
+    ("editor", "POST", TARGETS + "/t/jobs/{lane_job}/resolve", {"result": 1}),
+    ("editor", "POST", TARGETS + "/t/jobs/{lane_job}/clear", None),
+    ("editor", "POST", TARGETS + "/t/jobs/{lane_job}/cancel", None),
+    ("admin", "GET", WS + "/members", None),
+    ("admin", "POST", WS + "/members", {"name": "new", "role": "viewer"}),
+    ("admin", "GET", WS + "/keys", None),
+    ("admin", "POST", WS + "/keys", {"label": "k"}),
+    ("operator", "POST", "/api/v1/workspaces", {"slug": "more", "name": "More"}),
+]
+
+
+async def key_for(server: Server, role: str, ws: str = WS) -> str:
+    member = await server.http.post(ws + "/members", json={"name": f"a {role}", "role": role})
+    body = {"label": role, "role": role, "user_id": member.json()["user_id"]}
+    made = await server.http.post(ws + "/keys", json=body)
+    assert made.status_code == 201, made.text
+    return made.json()["key"]
+
+
+async def ask(client: httpx.AsyncClient, route: tuple[str, str, str, Any], **ids: str) -> Any:
+    _, method, path, body = route
+    return await client.request(method, path.format(**ids), json=body)
+
+
+async def test_every_route_asks_for_its_role(server: Server) -> None:
+    """Walk the whole matrix: each route with no key, a wrong one, and a key of each role."""
+    job = (await server.submit())["job_id"]
+    lane_job = (await server.submit(target_id="t"))["job_id"]
+    ids = {"job": job, "lane_job": lane_job}
+    clients = {role: server.client(await key_for(server, role)) for role in ROLES}
+    for route in ROUTES:
+        needed, method, path, _ = route
+        where = f"{method} {path}"
+        answer = await ask(server.client(), route, **ids)
+        problem(answer, 401, "unauthenticated")
+        assert "Bearer" in answer.headers["www-authenticate"]
+        problem(await ask(server.client("wrong"), route, **ids), 401, "unauthenticated")
+        for role, client in clients.items():
+            answer = await ask(client, route, **ids)
+            may = needed != "operator" and ROLES.index(role) >= ROLES.index(needed)
+            assert (answer.status_code not in (401, 403, 404)) is may, f"{role} {where}"
+            if not may:
+                problem(answer, 403, "forbidden")
+        answer = await ask(server.http, route, **ids)
+        assert answer.status_code not in (401, 403, 404), f"operator {where}"
+
+
+async def test_malformed_bodies_do_not_come_before_the_key(server: Server) -> None:
+    for path in (JOBS, JOBS + "/batch", TARGETS + "/t/jobs", WS + "/members", "/api/v1/workspaces"):
+        answer = await server.client().post(path, content=b"{")
+        problem(answer, 401, "unauthenticated")
+
+
+async def test_another_workspace_is_not_there(server: Server) -> None:
+    await server.http.post("/api/v1/workspaces", json={"slug": "other", "name": "Other"})
+    other = server.client(await key_for(server, "admin", "/api/v1/workspaces/other"))
+    job = await server.submit()
+    for route in ROUTES:
+        if route[2].startswith(WS):
+            answer = await ask(other, route, job=job["job_id"], lane_job=job["job_id"])
+            problem(answer, 404, "not_found")
+    mine = f"/api/v1/workspaces/other/jobs/{job['job_id']}"
+    problem(await other.get(mine), 404, "not_found")
+    problem(await server.http.get(mine), 404, "not_found")
+    listed = (await other.get("/api/v1/workspaces")).json()["items"]
+    assert [ws["slug"] for ws in listed] == ["other"]
+
+
+async def test_a_key_never_allows_more_than_its_user_may(server: Server) -> None:
+    member = await server.http.post(WS + "/members", json={"name": "v", "role": "viewer"})
+    body = {"label": "k", "role": "admin", "user_id": member.json()["user_id"]}
+    made = (await server.http.post(WS + "/keys", json=body)).json()
+    client = server.client(made["key"])
+    assert (await client.get(JOBS)).status_code == 200
+    problem(await client.post(JOBS, json=echo()), 403, "forbidden")
+
+
+async def test_an_operators_key_for_a_workspace_is_no_operators_key(server: Server) -> None:
+    made = (await server.http.post(WS + "/keys", json={"label": "k", "role": "admin"})).json()
+    client = server.client(made["key"])
+    assert (await client.get(WS + "/keys")).status_code == 200
+    answer = await client.post("/api/v1/workspaces", json={"slug": "x", "name": "X"})
+    problem(answer, 403, "forbidden")
+
+
+def basic(text: str) -> dict[str, str]:
+    return {"Authorization": "Basic " + base64.b64encode(text.encode()).decode()}
+
+
+async def test_a_key_may_be_the_password_of_basic(server: Server) -> None:
+    client = server.client()
+    for user in ("", "anyone", "a:b"[:1]):
+        answer = await client.get(JOBS, headers=basic(f"{user}:{KEY}"))
+        assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        "Bearer \xff",
+        "Basic",
+        "Basic !!!",
+        "Basic " + base64.b64encode(b"no colon").decode(),
+        "Basic " + base64.b64encode(b"\xff:\xfe").decode(),
+        "Digest abc",
+        KEY,
+    ],
+)
+async def test_what_is_no_key(server: Server, value: str) -> None:
+    headers = {"Authorization": value.encode("latin-1")}
+    answer = await server.client().get(JOBS, headers=headers)  # type: ignore[arg-type]
+    problem(answer, 401, "unauthenticated")
+
+
+async def test_the_link_with_a_token_gives_a_cookie(server: Server) -> None:
+    client = server.client()
+    answer = await client.get("/", params={"token": KEY})
+    assert answer.status_code == 303
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+    assert KEY not in answer.headers["location"]
+    client.cookies.set("ade_session", KEY)
+    assert (await client.get(JOBS)).status_code == 200
+    own = await client.post(JOBS, json=echo(), headers={"Origin": "http://ade"})
+    assert own.status_code == 202
+    foreign = await client.post(JOBS, json=echo(), headers={"Origin": "https://evil.example"})
+    problem(foreign, 403, "forbidden")
+    problem(await client.get("/", params={"token": "wrong"}), 401, "unauthenticated")
+    problem(await client.get("/", params={"token": "w\0\r\nx"}), 401, "unauthenticated")
+    assert (await client.get("/")).json()["name"] == "ade"
+
+
+@pytest.mark.parametrize("cookie", ["ade_session=wrong", "ade_session=", "ade_session", "x=1"])
+async def test_what_is_no_cookie(server: Server, cookie: str) -> None:
+    problem(await server.client().get(JOBS, headers={"Cookie": cookie}), 401, "unauthenticated")
+
+
+async def test_a_revoked_key_is_believed_for_two_seconds_at_most(server: Server) -> None:
+    now = 100.0
+    gatekeeper = Gatekeeper(server.directory, lambda: now)
+    made = (await server.http.post(WS + "/keys", json={"label": "k"})).json()
+    await gatekeeper.holder_of(made["key"])
+    revoked = await server.http.delete(f"{WS}/keys/{made['key_id']}")
+    assert revoked.json()["revoked_at"] is not None
+    now += BELIEVED_SECONDS - 0.01
+    await gatekeeper.holder_of(made["key"])
+    now += 0.02
+    with pytest.raises(Exception, match="not valid"):
+        await gatekeeper.holder_of(made["key"])
+    problem(await server.client(made["key"]).get(JOBS), 401, "unauthenticated")
+
+
+async def test_an_unknown_key_is_asked_for_once(server: Server) -> None:
+    asked = 0
+    find = server.directory.find_key
+
+    async def count(digest: str) -> Any:
+        nonlocal asked
+        asked += 1
+        return await find(digest)
+
+    server.directory.find_key = count  # type: ignore[method-assign]
+    for key in ("wrong", "wrong", KEY, KEY):
+        await server.client(key).get(JOBS)
+    assert asked == 2
