@@ -106,7 +106,7 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
             yield parts
         finally:
             if parts.worker is not None and working is not None:
-                parts.worker.drain()
+                parts.worker.begin_to_drain()
                 await working
             sweeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):

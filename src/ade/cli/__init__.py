@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ade import __version__
-from ade.cli import settings
+from ade.cli import demo, serve, settings, worker
 
 app = typer.Typer(
     name="ade",
@@ -13,6 +13,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # its listing of locals would print secrets
 )
+app.command("serve")(serve.serve)
+app.command("worker")(worker.worker)
+app.command("demo")(demo.demo)
 app.command("settings")(settings.print_settings)
 
 

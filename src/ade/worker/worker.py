@@ -80,9 +80,16 @@ class Worker:
         """Count the places for attempts."""
         return self._rules.slots
 
-    def drain(self) -> None:
+    def begin_to_drain(self) -> None:
         """Stop claiming; `run` returns when the attempts have ended or were handed back."""
         self._draining.set()
+
+    def drain(self) -> None:
+        """Begin to drain; asked a second time, hand back at once what is still running."""
+        if self._draining.is_set():
+            for attempt in list(self._attempts):
+                attempt.hand_back()
+        self.begin_to_drain()
 
     async def run(self) -> None:
         """Work until drained."""

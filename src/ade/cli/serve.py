@@ -1,0 +1,33 @@
+"""``ade serve``: the HTTP door, a worker and the sweeper in one process."""
+
+from typing import Annotated
+
+import typer
+
+from ade.cli.running import run
+from ade.cli.settings import settings_or_exit
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Instead of ADE_HOST.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Instead of ADE_PORT; 0 takes a free one.")
+    ] = None,
+) -> None:
+    """Accept jobs over HTTP and run them, until told to stop."""
+    from ade import __version__
+    from ade.serving import serve as serve_http
+    from ade.telemetry.logs import set_up_logs
+
+    given = {"host": host, "port": port}
+    settings = settings_or_exit().model_copy(
+        update={name: value for name, value in given.items() if value is not None}
+    )
+    set_up_logs(settings.log_format, settings.log_level)
+
+    def ready(link: str) -> None:
+        typer.echo(f"ADE {__version__} is ready: {link}")
+        if "token=" in link:
+            typer.echo("The token in this link is the first API key; it is not shown again.")
+
+    run(lambda: serve_http(settings, ready))

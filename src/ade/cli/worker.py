@@ -1,0 +1,26 @@
+"""``ade worker``: run jobs of a shared database, without a door."""
+
+import typer
+
+from ade.cli.exit_codes import ExitCode
+from ade.cli.running import run
+from ade.cli.settings import settings_or_exit
+
+
+def worker() -> None:
+    """Run jobs beside other processes; needs PostgreSQL."""
+    from ade.server import is_sqlite
+    from ade.serving import work
+    from ade.telemetry.logs import set_up_logs
+
+    settings = settings_or_exit()
+    if is_sqlite(settings):
+        typer.echo(
+            "ade: a worker of its own needs a database that several processes can write to."
+            " SQLite has one owner: `ade serve` runs the jobs itself"
+            " (ADE_MAX_CONCURRENCY says how many). Set ADE_DATABASE_URL=postgresql://...",
+            err=True,
+        )
+        raise typer.Exit(ExitCode.USAGE)
+    set_up_logs(settings.log_format, settings.log_level)
+    run(lambda: work(settings, lambda name: typer.echo(f"worker {name} is ready")))

@@ -1,0 +1,153 @@
+"""Serve: the parts of this process behind the HTTP door, until a signal says otherwise."""
+
+import asyncio
+import ipaddress
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from types import FrameType
+
+import uvicorn
+
+from ade.domain.errors import Unavailable
+from ade.http import create_app
+from ade.http.health import Component, Probe
+from ade.server import Parts, running
+from ade.settings import Settings
+from ade.store.directory import Directory
+
+BACKLOG = 2048
+# Streams never end by themselves: after this they are cut, and their readers resume elsewhere.
+CONNECTIONS_GRACE_SECONDS = 3
+SWEEPS_MISSED_MAX = 5
+
+
+class DrainingServer(uvicorn.Server):
+    """Stop claiming the moment that a signal arrives, not when the last connection has closed."""
+
+    def __init__(self, config: uvicorn.Config, drain: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._drain = drain
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to drain on the first signal; give up the grace on the second."""
+        self._drain()
+        super().handle_exit(sig, frame)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach a host name."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bind(settings: Settings) -> socket.socket:
+    """Take the port, or say who cannot have it."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server(
+            (settings.host, settings.port), family=family, backlog=BACKLOG, reuse_port=False
+        )
+    except OSError as error:
+        raise Unavailable(
+            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}."
+            " Choose another with ADE_HOST and ADE_PORT."
+        ) from None
+
+
+def link(settings: Settings, port: int, key: str | None) -> str:
+    """Return the address of this server; with a key in it, it lets its reader in."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{port}/" + (f"?token={key}" if key else "")
+
+
+async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `ready` is told the link once jobs are accepted."""
+    with bind(settings) as listening:
+        port = listening.getsockname()[1]
+        async with running(settings) as parts:
+            directory = Directory(settings.database_url)
+            try:
+                key = _first_key(settings, directory)
+                app = create_app(
+                    parts.kernel,
+                    directory,
+                    settings,
+                    parts.kinds,
+                    health_probes=_probes(settings, parts),
+                )
+                config = uvicorn.Config(
+                    app,
+                    http="httptools",
+                    log_config=None,
+                    access_log=False,
+                    server_header=False,
+                    lifespan="off",
+                    timeout_graceful_shutdown=CONNECTIONS_GRACE_SECONDS,
+                )
+                server = DrainingServer(config, lambda: _drain(parts))
+                ready(link(settings, port, key))
+                await server.serve(sockets=[listening])
+            finally:
+                directory.close()
+
+
+def _drain(parts: Parts) -> None:
+    if parts.worker is not None:
+        parts.worker.drain()
+
+
+def _first_key(settings: Settings, directory: Directory) -> str | None:
+    given = settings.bootstrap_api_key
+    if given is None and not is_loopback(settings.host) and not directory.has_keys():
+        raise Unavailable(
+            f"ADE_HOST={settings.host} can be reached from other machines, and there is no API key"
+            " yet. Set ADE_BOOTSTRAP_API_KEY, or start once on 127.0.0.1."
+        )
+    return directory.bootstrap(given.get_secret_value() if given is not None else None)
+
+
+def _probes(settings: Settings, parts: Parts) -> Mapping[str, Probe]:
+    worker, sweeper = parts.worker, parts.sweeper
+
+    def worker_pool() -> Component:
+        if worker is None:
+            return Component("degraded", "Nothing is run: safe mode.")
+        return Component("ok", f"{worker.running} of {worker.slots} slots are busy.")
+
+    def sweeping() -> Component:
+        age = sweeper.age_seconds
+        if age is None or age > SWEEPS_MISSED_MAX * settings.sweep_seconds + 1:
+            return Component("degraded", "The last sweep is overdue; lost jobs wait longer.")
+        return Component("ok", f"The last sweep was {age:.1f} s ago.")
+
+    def isolation() -> Component:
+        if settings.sandbox == "none":
+            return Component("degraded", "ADE_SANDBOX=none: jobs run without walls.")
+        return Component(
+            "degraded",
+            f"No walls are up, and ADE_SANDBOX={settings.sandbox} asks for them:"
+            " only ADE's own code is run, jobs with other code are refused.",
+        )
+
+    return {"worker-pool": worker_pool, "sweeper": sweeping, "isolation": isolation}
+
+
+async def work(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Work without a door until SIGTERM or SIGINT."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    async with running(settings) as parts:
+
+        def end() -> None:
+            _drain(parts)
+            ended.set()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, end)
+        ready(parts.worker.name if parts.worker is not None else "safe mode: nothing is run")
+        await ended.wait()
