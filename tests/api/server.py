@@ -62,23 +62,20 @@ class Server:
         self.http = self.client(KEY)
 
     @classmethod
-    async def open(
-        cls, url: str, folder: Path, rules: Rules | None = None, **changes: Any
-    ) -> "Server":
+    def open(cls, url: str, folder: Path, rules: Rules | None = None, **changes: Any) -> "Server":
         """Open the database and make the app."""
         probes = changes.pop("health_probes", {})
         settings = Settings(storage_data_dir=folder, database_url=url, **changes)
         directory = Directory(url)
-        await asyncio.to_thread(directory.bootstrap, KEY)
+        directory.bootstrap(KEY)
         kernel = Kernel(SqlStore(url), rules or Rules(queue_size=0))
         app = create_app(kernel, directory, settings, load_kinds(), health_probes=probes)
         return cls(app, kernel, directory)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Let go of everything."""
-        await self.http.aclose()
         self.directory.close()
-        await asyncio.to_thread(self.kernel.store.close)
+        self.kernel.store.close()
 
     def client(self, key: str | None = None, **options: Any) -> httpx.AsyncClient:
         """Make a client with a key."""

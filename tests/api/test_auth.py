@@ -146,9 +146,9 @@ async def test_a_key_may_be_the_password_of_basic(server: Server) -> None:
         KEY,
     ],
 )
-async def test_what_is_no_key(server: Server, value: str) -> None:
+async def test_what_is_no_key(standing: Server, value: str) -> None:
     headers = {"Authorization": value.encode("latin-1")}
-    answer = await server.client().get(JOBS, headers=headers)  # type: ignore[arg-type]
+    answer = await standing.client().get(JOBS, headers=headers)  # type: ignore[arg-type]
     problem(answer, 401, "unauthenticated")
 
 
@@ -172,8 +172,8 @@ async def test_the_link_with_a_token_gives_a_cookie(server: Server) -> None:
 
 
 @pytest.mark.parametrize("cookie", ["ade_session=wrong", "ade_session=", "ade_session", "x=1"])
-async def test_what_is_no_cookie(server: Server, cookie: str) -> None:
-    problem(await server.client().get(JOBS, headers={"Cookie": cookie}), 401, "unauthenticated")
+async def test_what_is_no_cookie(standing: Server, cookie: str) -> None:
+    problem(await standing.client().get(JOBS, headers={"Cookie": cookie}), 401, "unauthenticated")
 
 
 async def test_a_revoked_key_is_believed_for_two_seconds_at_most(server: Server) -> None:

@@ -32,10 +32,10 @@ RAW_BODIES = {
 
 
 @pytest.mark.parametrize("name", RAW_BODIES)
-async def test_bodies_that_are_no_job(server: Server, name: str) -> None:
-    answer = await server.http.post(JOBS, content=RAW_BODIES[name], headers=JSON)
+async def test_bodies_that_are_no_job(standing: Server, name: str) -> None:
+    answer = await standing.http.post(JOBS, content=RAW_BODIES[name], headers=JSON)
     problem(answer, 422, "validation_error")
-    lane = await server.http.post(TARGETS + "/t/jobs", content=RAW_BODIES[name], headers=JSON)
+    lane = await standing.http.post(TARGETS + "/t/jobs", content=RAW_BODIES[name], headers=JSON)
     problem(lane, 422, "validation_error")
 
 
@@ -91,56 +91,58 @@ WRONG_FIELDS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", WRONG_FIELDS, ids=lambda c: json.dumps(c)[:60])
-async def test_fields_that_are_wrong(server: Server, change: dict[str, Any]) -> None:
-    answer = await server.http.post(JOBS, json={**echo(), **change})
+async def test_fields_that_are_wrong(standing: Server, change: dict[str, Any]) -> None:
+    answer = await standing.http.post(JOBS, json={**echo(), **change})
     assert 400 <= answer.status_code < 500
     found = problem(answer, answer.status_code, answer.json()["code"])
     assert found["code"] in ("validation_error", "limit_exceeds_quota")
     assert "secret-value" not in answer.text
-    batch = await server.http.post(JOBS + "/batch", json={"jobs": [{**echo(), **change}, echo(9)]})
+    batch = await standing.http.post(
+        JOBS + "/batch", json={"jobs": [{**echo(), **change}, echo(9)]}
+    )
     assert batch.status_code == 207
     refused, taken = batch.json()["items"]
     assert refused["problem"]["code"] == found["code"]
     assert taken["status"] == 202
 
 
-async def test_a_backslash_before_u0000_is_no_nul(server: Server) -> None:
-    job = await server.submit(value="\\u0000")
-    envelope = (await server.http.get(job["links"]["self"] + "/payload")).json()
+async def test_a_backslash_before_u0000_is_no_nul(standing: Server) -> None:
+    job = await standing.submit(value="\\u0000")
+    envelope = (await standing.http.get(job["links"]["self"] + "/payload")).json()
     assert envelope["inputs"]["value"] == "\\u0000"
 
 
-async def test_numbers_that_json_allows_are_kept(server: Server) -> None:
+async def test_numbers_that_json_allows_are_kept(standing: Server) -> None:
     numbers = [10**300, -1, 2**63, 1.5, -0.0, 1e300]
-    job = await server.submit(value=numbers)
-    envelope = (await server.http.get(job["links"]["self"] + "/payload")).json()
+    job = await standing.submit(value=numbers)
+    envelope = (await standing.http.get(job["links"]["self"] + "/payload")).json()
     assert envelope["inputs"]["value"] == numbers
 
 
-async def test_the_last_of_two_equal_keys_counts(server: Server) -> None:
+async def test_the_last_of_two_equal_keys_counts(standing: Server) -> None:
     body = b'{"job_type":"nope","job_type":"echo","document_revision_id":"r","inputs":{}}'
-    answer = await server.http.post(JOBS, content=body, headers=JSON)
+    answer = await standing.http.post(JOBS, content=body, headers=JSON)
     assert answer.status_code == 202
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "nonsense"])
-async def test_bodies_that_are_not_called_json(server: Server, kind: str) -> None:
+async def test_bodies_that_are_not_called_json(standing: Server, kind: str) -> None:
     body = json.dumps(echo()).encode()
-    answer = await server.http.post(JOBS, content=body, headers={"content-type": kind})
+    answer = await standing.http.post(JOBS, content=body, headers={"content-type": kind})
     problem(answer, 415, "unsupported_media_type")
 
 
-async def test_json_may_be_called_by_its_longer_names(server: Server) -> None:
+async def test_json_may_be_called_by_its_longer_names(standing: Server) -> None:
     body = json.dumps(echo()).encode()
     for kind in ("application/json; charset=utf-8", "APPLICATION/JSON", "application/x+json"):
-        answer = await server.http.post(JOBS, content=body, headers={"content-type": kind})
+        answer = await standing.http.post(JOBS, content=body, headers={"content-type": kind})
         assert answer.status_code == 202
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, "tab\there", "ünï"])
-async def test_idempotency_keys_that_are_none(server: Server, key: str) -> None:
+async def test_idempotency_keys_that_are_none(standing: Server, key: str) -> None:
     headers = {"Idempotency-Key": key.encode("latin-1")}
-    answer = await server.http.post(JOBS, json=echo(), headers=headers)  # type: ignore[arg-type]
+    answer = await standing.http.post(JOBS, json=echo(), headers=headers)  # type: ignore[arg-type]
     problem(answer, 422, "validation_error")
 
 
@@ -157,13 +159,13 @@ READS = ["", "/payload", "/result", "/artifact", "/output", "/artifacts", "/even
 
 
 @pytest.mark.parametrize("job_id", UNKNOWN, ids=lambda text: text[:12])
-async def test_unknown_jobs_are_not_found(server: Server, job_id: str) -> None:
+async def test_unknown_jobs_are_not_found(standing: Server, job_id: str) -> None:
     for read in [*READS, "/attempts"]:
-        problem(await server.http.get(f"{JOBS}/{job_id}{read}"), 404, "not_found")
+        problem(await standing.http.get(f"{JOBS}/{job_id}{read}"), 404, "not_found")
     for verb in ("cancel", "interrupt", "resume", "retry"):
-        problem(await server.http.post(f"{JOBS}/{job_id}/{verb}"), 404, "not_found")
+        problem(await standing.http.post(f"{JOBS}/{job_id}/{verb}"), 404, "not_found")
     for verb in ("cancel", "interrupt", "resume", "clear"):
-        answer = await server.http.post(f"{TARGETS}/t/jobs/{job_id}/{verb}")
+        answer = await standing.http.post(f"{TARGETS}/t/jobs/{job_id}/{verb}")
         problem(answer, 404, "not_found")
 
 
@@ -189,45 +191,45 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda text: text[:30])
-async def test_lists_refuse_what_they_do_not_understand(server: Server, query: str) -> None:
-    problem(await server.http.get(f"{JOBS}?{query}"), 422, "validation_error")
+async def test_lists_refuse_what_they_do_not_understand(standing: Server, query: str) -> None:
+    problem(await standing.http.get(f"{JOBS}?{query}"), 422, "validation_error")
 
 
 @pytest.mark.parametrize(
     "query", ["after=-1", "after=x", "after=99999999999", "after=" + "9" * 400]
 )
-async def test_event_logs_refuse_places_that_are_none(server: Server, query: str) -> None:
-    job = await server.submit()
-    answer = await server.http.get(f"{job['links']['events']}?{query}")
+async def test_event_logs_refuse_places_that_are_none(standing: Server, query: str) -> None:
+    job = await standing.submit()
+    answer = await standing.http.get(f"{job['links']['events']}?{query}")
     problem(answer, 422, "validation_error")
 
 
 @pytest.mark.parametrize("query", ["stream=stdin", "tail=0", "tail=x", "tail=" + "9" * 30])
-async def test_logs_refuse_what_they_do_not_know(server: Server, query: str) -> None:
-    job = await server.submit()
-    problem(await server.http.get(f"{job['links']['logs']}?{query}"), 422, "validation_error")
+async def test_logs_refuse_what_they_do_not_know(standing: Server, query: str) -> None:
+    job = await standing.submit()
+    problem(await standing.http.get(f"{job['links']['logs']}?{query}"), 422, "validation_error")
 
 
-async def test_a_path_that_is_not_there_and_a_method_that_is_not_known(server: Server) -> None:
-    problem(await server.http.get("/api/v1/nothing"), 404, "not_found")
-    answer = await server.http.put(JOBS)
+async def test_a_path_that_is_not_there_and_a_method_that_is_not_known(standing: Server) -> None:
+    problem(await standing.http.get("/api/v1/nothing"), 404, "not_found")
+    answer = await standing.http.put(JOBS)
     problem(answer, 405, "method_not_allowed")
     assert answer.headers["allow"] == "GET, POST"
 
 
-async def test_a_trace_id_is_taken_over(server: Server) -> None:
+async def test_a_trace_id_is_taken_over(standing: Server) -> None:
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
     headers = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
     for path in (JOBS, "/nothing"):
-        answer = await server.http.get(path, headers=headers)
+        answer = await standing.http.get(path, headers=headers)
         assert answer.headers["x-trace-id"] == trace
-    answer = await server.http.post(JOBS, json=echo(), headers=headers)
+    answer = await standing.http.post(JOBS, json=echo(), headers=headers)
     assert answer.headers["x-trace-id"] == trace
 
 
 @pytest.mark.parametrize("sent", ["nonsense", "00-" + "0" * 32 + "-00f067aa0ba902b7-01", ""])
-async def test_a_trace_id_that_is_none_is_replaced(server: Server, sent: str) -> None:
-    answer = await server.http.get("/healthz", headers={"traceparent": sent})
+async def test_a_trace_id_that_is_none_is_replaced(standing: Server, sent: str) -> None:
+    answer = await standing.http.get("/healthz", headers={"traceparent": sent})
     made = answer.headers["x-trace-id"]
     assert len(made) == 32
     assert int(made, 16)

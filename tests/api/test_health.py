@@ -62,7 +62,8 @@ async def test_a_server_without_its_database_is_not_ready(server: Server) -> Non
     async def fail(*_: Any) -> Any:
         raise ConnectionError
 
-    server.kernel.read = fail  # type: ignore[method-assign]
+    kernel: Any = server.kernel
+    kernel.read = fail
     assert (await server.client().get("/readyz")).status_code == 503
     assert (await server.client().get("/healthz")).status_code == 200
     assert (await server.client().get("/api/v1/health")).json()["status"] == "down"

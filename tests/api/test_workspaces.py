@@ -39,14 +39,14 @@ async def test_an_operator_makes_workspaces(server: Server) -> None:
         [],
     ],
 )
-async def test_workspaces_that_cannot_be(server: Server, body: Any) -> None:
-    answer = await server.http.post("/api/v1/workspaces", json=body)
+async def test_workspaces_that_cannot_be(standing: Server, body: Any) -> None:
+    answer = await standing.http.post("/api/v1/workspaces", json=body)
     problem(answer, 422, "validation_error")
 
 
-async def test_an_unknown_workspace_is_not_there(server: Server) -> None:
+async def test_an_unknown_workspace_is_not_there(standing: Server) -> None:
     for name in ("nope", "00000000-0000-0000-0000-000000000000", "%00", "a" * 300):
-        problem(await server.http.get(f"/api/v1/workspaces/{name}"), 404, "not_found")
+        problem(await standing.http.get(f"/api/v1/workspaces/{name}"), 404, "not_found")
 
 
 async def test_members_come_and_go_with_what_their_keys_may(server: Server) -> None:

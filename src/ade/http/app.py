@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from ade import __version__
 from ade.domain.errors import AdeError
@@ -81,4 +82,17 @@ def create_app(
 
 
 async def _problem(request: Request, error: Exception) -> Response:
-    return reply_to(error, trace_id_in(request.scope)).as_response()
+    response = reply_to(error, trace_id_in(request.scope)).as_response()
+    if response.status_code == 405:  # the router names the methods of one route only
+        response.headers["Allow"] = ", ".join(_methods(request.app, request.url.path))
+    return response
+
+
+def _methods(app: FastAPI, path: str) -> list[str]:
+    """List what may be done with a path."""
+    return sorted(
+        method.upper()
+        for template, operations in app.openapi()["paths"].items()
+        if compile_path(template)[0].match(path)
+        for method in operations
+    )

@@ -1,5 +1,6 @@
 """Turn what a client sent into a submission: kind, inputs, limits, network, execution key."""
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -149,6 +150,8 @@ class Intake:
         if not SET_BY_ADE.isdisjoint(asked):
             kept = {name: value for name, value in asked.items() if name not in SET_BY_ADE}
         payload = to_json(kept)
+        if b"NaN" in payload or b"Infinity" in payload:
+            refuse_endless(kept)
         if len(payload) > self._payload_bytes_max:
             raise PayloadTooLarge(
                 f"A job's payload may have {self._payload_bytes_max // 1024} KiB."
@@ -201,6 +204,19 @@ def refuse_nul(value: Any) -> None:
                 raise InvalidRequest("A text holds the character NUL (\\u0000).")
         elif isinstance(one, Mapping):
             waiting += one.keys()
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+
+
+def refuse_endless(value: Any) -> None:
+    """Raise if a number anywhere is one that JSON has no word for."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, float) and not math.isfinite(one):
+            raise InvalidRequest("A number is too large, or none (NaN).")
+        if isinstance(one, Mapping):
             waiting += one.values()
         elif isinstance(one, list):
             waiting += one

@@ -151,7 +151,7 @@ def job_routes(door: Door) -> APIRouter:
             _file_of(door, file),
             methods=["GET"],
             name=f"read_{name}",
-            summary=f"Read the job's {file}.",
+            description=f"Read the job's {file}; 404 if it left none.",
             responses=answers(200, None, "The file", 404, content={JSON: {"schema": {}}}),
         )
     return router
