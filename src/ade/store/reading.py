@@ -1,6 +1,6 @@
 """The statements that only read, for the doors."""
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 
 from ade.store import rows
 from ade.store.dialects.base import Dialect
@@ -61,14 +61,15 @@ def _count_ahead(d: Dialect, g: Given):  # type: ignore[no-untyped-def]
             is_eligible(jobs),
             jobs.c.pool == g["pool"],
             jobs.c.workspace_id == g["workspace_id"],
-            jobs.c.rank < g["rank"],
+            jobs.c.rank <= g["rank"],
+            or_(jobs.c.rank < g["rank"], jobs.c.id < g["id"]),
         )
         .order_by(jobs.c.rank, jobs.c.id)
     )
     return select(func.count()).select_from(d.limited(ahead, g["limit"]).subquery())
 
 
-COUNT_AHEAD = Statement(_count_ahead, ("workspace_id", "pool", "rank", "limit"), many=False)
+COUNT_AHEAD = Statement(_count_ahead, ("workspace_id", "pool", "rank", "id", "limit"), many=False)
 
 
 def _count_lane(d: Dialect, g: Given):  # type: ignore[no-untyped-def]

@@ -106,7 +106,8 @@ class SqlReading:
     def count_ahead(self, job: JobRow, limit: int) -> int:
         """Count the eligible jobs of the same workspace that go before this one, up to a number."""
         statement = self._compiler.adhoc("count_ahead", lambda: reading.COUNT_AHEAD)
-        return int(self._scalar(statement, job.workspace_id, job.pool, job.rank, limit))
+        place = (job.workspace_id, job.pool, job.rank, job.id)
+        return int(self._scalar(statement, *place, limit))
 
     def workspace_ids(self) -> list[str]:
         """List all workspaces."""
