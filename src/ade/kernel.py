@@ -23,6 +23,7 @@ from ade.stages import (
     retain,
     stop,
     submit,
+    turn,
 )
 from ade.stages.claim import ClaimAsk
 from ade.stages.expire import Swept
@@ -33,6 +34,7 @@ from ade.stages.retain import Retain
 from ade.stages.rules import Rules
 from ade.stages.stop import Stop
 from ade.stages.submit import Accepted, Submission
+from ade.stages.turn import Turn, Turned
 from ade.store.port import Reading
 from ade.store.rows import Claim, Held, IdempotencyRow, JobRef, JobRow, Renewed
 from ade.store.store import Found, Store
@@ -53,6 +55,7 @@ class Verbs:
         self.claim = partial(claim.claim, rules)
         self.renew = partial(renew.renew, rules)
         self.finish = partial(finish.finish, rules)
+        self.turn = partial(turn.turn, rules)
         self.report = partial(report.report, rules)
         self.stop = partial(stop.stop, rules)
         self.resume = partial(resume.resume, rules)
@@ -113,6 +116,10 @@ class Kernel:
     async def finish(self, attempt: Finished) -> Recorded:
         """Record how an attempt ended, or raise LeaseLost."""
         return await self._one(self.verbs.finish, attempt)
+
+    async def turn(self, ended: list[Finished], ask: ClaimAsk) -> Turned:
+        """Record what just ended and take what comes next, in one transaction."""
+        return await self._one(self.verbs.turn, Turn(ended, ask))
 
     async def report(self, said: Report) -> bool:
         """Append to a job's log while holding its lease."""

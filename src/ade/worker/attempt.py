@@ -88,8 +88,9 @@ class Attempt:
 
     async def see_through(self) -> None:
         """Prepare, run, collect, finish."""
-        ref = JobRef(self.claim.workspace_id, self.claim.id)
-        with structlog.contextvars.bound_contextvars(job_id=ref.id, attempt=self.claim.fence):
+        with structlog.contextvars.bound_contextvars(
+            job_id=self.claim.id, attempt=self.claim.fence
+        ):
             outcome = await self._outcome()
             self._ended.set()
             if self._telling is not None:
@@ -99,7 +100,7 @@ class Attempt:
                 log.warning("attempt given up", reason="lease lost")
                 return
             await self._finish(None if self._handed_back else outcome)
-            await self._mirror.sync(ref)
+            await self._copy_events()
 
     async def _outcome(self) -> Outcome:
         """Run the job; whatever goes wrong around it is an internal error, never silence."""
@@ -129,7 +130,6 @@ class Attempt:
         payload = json.loads(self.claim.payload)
         self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / "run-request.json").write_text(json.dumps(payload, indent=1))
-        self._mirror.sync_now(JobRef(self.claim.workspace_id, self.claim.id))
         if not kind.trusted and not self._runner.isolation and self._least_sandbox != "none":
             raise Unwalled
         return Assignment(
@@ -144,6 +144,7 @@ class Attempt:
     async def _run(self, assignment: Assignment) -> Outcome:
         running = self._runner.start(assignment, self._tell)
         self._running = running
+        copying = asyncio.create_task(self._copy_events())
         timed_out = False
         try:
             async with asyncio.timeout(assignment.limits.timeout_ms / 1000) as deadline:
@@ -156,6 +157,7 @@ class Attempt:
             running.kill()
             await ending
             raise
+        await copying
         await asyncio.to_thread(self._keep_logs, outcome)
         if outcome.status is Status.SUCCEEDED:
             return outcome  # done is done, also when a stop came at the last moment
@@ -166,6 +168,13 @@ class Attempt:
                 timed_out_error(assignment.limits.timeout_ms), outcome, status=Status.TIMED_OUT
             )
         return outcome
+
+    async def _copy_events(self) -> None:
+        """Bring the file of the job's events up to date; what is missing comes with the next."""
+        try:
+            await self._mirror.sync(JobRef(self.claim.workspace_id, self.claim.id))
+        except Exception as error:
+            log.warning("events not copied", reason=type(error).__name__)
 
     def _stopped(self, outcome: Outcome | None = None) -> Outcome:
         status = Status.PAUSED if self._stop is StopRequest.PAUSE else Status.CANCELLED
@@ -189,7 +198,7 @@ class Attempt:
             self._told = None
             try:
                 await self._kernel.report(Report(self.held, progress=told))
-                await self._mirror.sync(JobRef(self.claim.workspace_id, self.claim.id))
+                await self._copy_events()
             except Exception as error:
                 log.info("progress was not recorded", reason=type(error).__name__)
             with contextlib.suppress(TimeoutError):
