@@ -13,24 +13,28 @@ from typing import Any
 
 from ade.domain.errors import InvalidRequest
 
-# A first spelling is enough unless it may hold a float; a match inside a string only costs time.
-_PERHAPS_A_FLOAT = re.compile(r"\d[.e]", re.IGNORECASE)
+# A number outside of a string stands behind one of these; a match inside one only costs time.
+_PERHAPS_A_FLOAT = re.compile(r"(?:^|[:,\[])-?\d+[.e]")
+
+
+def _refuse(value: Any) -> Any:
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+# Made once: `json.dumps` would make one for each call, which costs as much as its work.
+_encode: Any = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+    None, _refuse, json.encoder.encode_basestring, None, ":", ",", True, False, False
+)
 
 
 def canonical_json(value: Any) -> bytes:
     """Spell a JSON value in its one canonical way."""
     try:
-        text = json.dumps(
-            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        )
-        if _PERHAPS_A_FLOAT.search(text):
-            text = json.dumps(
-                _plain(value),
-                sort_keys=True,
-                separators=(",", ":"),
-                ensure_ascii=False,
-                allow_nan=False,
-            )
+        text = "".join(_encode(value, 0))
+        # Python spells every float with one of these.
+        spelled = "." in text or "e+" in text or "e-" in text
+        if spelled and _PERHAPS_A_FLOAT.search(text):
+            text = "".join(_encode(_plain(value), 0))
         return text.encode()
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidRequest(f"The value cannot be written as JSON: {_reason(error)}") from None

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ade.clock import Clock, new_id
 from ade.domain.errors import AdeError, SafeMode
@@ -35,8 +36,7 @@ class Idempotency:
     answer: Callable[["Accepted"], tuple[int, str]] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(NamedTuple):
     """Hold a job that someone asks for."""
 
     workspace_id: str
@@ -59,8 +59,7 @@ class Submission:
     idempotency: Idempotency | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(NamedTuple):
     """Say which job stands for a submission, and how it came to."""
 
     job: JobRow

@@ -1,7 +1,6 @@
 """`/{ws}/jobs/{id}/cancel|interrupt|resume|retry`: what a person may do with a job."""
 
 import json
-from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -103,7 +102,7 @@ def verb_routes(door: Door) -> APIRouter:
         if key is not None:
             endpoint = f"POST jobs/{ref.id}/retry"
             named = idempotency_of(grant, endpoint, key, digest(None), answer)
-            submission = replace(submission, idempotency=named)
+            submission = submission._replace(idempotency=named)
         accepted = await door.kernel.submit(submission)
         metrics.submitted("replayed" if accepted.replayed else "accepted")
         headers = {"Location": job_path(grant.workspace.slug, accepted.job.id)}
