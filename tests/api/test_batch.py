@@ -91,3 +91,22 @@ async def test_one_job_that_is_too_large_does_not_spoil_the_others(serve: Any) -
     assert [item["status"] for item in items] == [413, 202]
     whole = {"jobs": [echo(value="x" * 1000)] * 70}
     problem(await server.http.post(BATCH, json=whole), 413, "payload_too_large")
+
+
+async def test_a_job_reads_the_same_in_a_batch_and_alone(server: Server) -> None:
+    jobs = [
+        echo(value=1),
+        echo(value=2),
+        echo(value=3, target_id="\x01 execution_key"),
+        echo(value=4, target_id="\x01 execution_key"),
+        echo(value=5, priority="high", limits={"memory_mb": 77}),
+        echo(value=1),
+        echo(value=6, not_before="2999-01-01T00:00:00Z"),
+    ]
+    items = (await server.http.post(BATCH, json={"jobs": jobs})).json()["items"]
+    for item in items:
+        made = item["job"]
+        found = (await server.http.get(made["links"]["self"])).json()
+        for varying in ("deduplicated", "waiting"):
+            del made[varying], found[varying]
+        assert made == found

@@ -21,7 +21,7 @@ from ade.http.contract import JobRequest
 from ade.http.door import Door
 from ade.http.edge import trace_id_in
 from ade.http.intake import body_digest
-from ade.http.job_json import ENDED, job_path, job_text
+from ade.http.job_json import ENDED, Mould, job_path, job_text
 from ade.http.problems import problem
 from ade.http.reply import Reply
 from ade.stages.submit import Accepted, Idempotency, Submission
@@ -113,7 +113,7 @@ class Submitting:
         accepted = iter(await door.kernel.submit_many(submissions))
         trace_id, slug = trace_id_in(scope), grant.workspace.slug
         counts: Counter[str] = Counter()
-        texts = []
+        texts, mould = [], Mould(slug, safe_mode=door.safe_mode)
         for refused in outcomes:
             outcome = refused or next(accepted)
             if isinstance(outcome, AdeError):
@@ -122,7 +122,10 @@ class Submitting:
                 texts.append(f'{{"status": {outcome.status}, "problem": {told}}}')
                 continue
             counts[_outcome(outcome)] += 1
-            status, text = outcome.replayed or (_status(outcome.job), self._text(outcome, slug))
+            status, text = outcome.replayed or (
+                _status(outcome.job),
+                mould.text(outcome.job, deduplicated=outcome.deduplicated),
+            )
             texts.append(f'{{"status": {status}, "job": {text}}}')
         for word, jobs in counts.items():
             metrics.submitted(word, jobs)
