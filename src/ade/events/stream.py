@@ -1,26 +1,38 @@
 """Follow one job's event log as it grows.
 
-News from `kernel.wake` is only a hint; the log is read at least once a second whatever happens, so
+News is only a hint; the log is read at least once a second whatever happens, so
 a lost hint costs a second and never an event. The bell is hung up before the first look: what is
 written between the look and the wait rings it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
 
 from ade.domain.job import TERMINAL, Status
-from ade.kernel import Kernel
+from ade.events.wake import Wake
 from ade.stages.rules import job_topic
 from ade.store.port import Reading
 from ade.store.rows import JobRef, JobRow, NewEvent
+from ade.store.store import Found
 
 EVENTS_PER_READ = 500
 LOOK_SECONDS_MAX = 1.0
 HEARTBEAT_SECONDS = 15.0
 
 
+class Source(Protocol):
+    """Offer jobs to read, and news of them: the kernel does."""
+
+    wake: Wake
+
+    async def read(self, look: Callable[[Reading], Found]) -> Found:
+        """Read in one snapshot."""
+        ...
+
+
 async def follow(
-    kernel: Kernel, ref: JobRef, after: int, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+    source: Source, ref: JobRef, after: int, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> AsyncIterator[list[NewEvent]]:
     """Yield events in order until the job has ended and all were given; `[]` is a sign of life."""
 
@@ -28,10 +40,10 @@ async def follow(
         return reading.read_job(ref), reading.read_events(ref, after, EVENTS_PER_READ)
 
     now = asyncio.get_running_loop().time
-    with kernel.wake.listen(job_topic(ref.id)) as bell:
+    with source.wake.listen(job_topic(ref.id)) as bell:
         quiet_since = now()
         while True:
-            job, events = await kernel.read(look)
+            job, events = await source.read(look)
             if events:
                 after = events[-1].seq
                 quiet_since = now()
@@ -45,14 +57,14 @@ async def follow(
                 yield []
 
 
-async def wait_until_ended(kernel: Kernel, job: JobRow, seconds: float) -> JobRow:
+async def wait_until_ended(source: Source, job: JobRow, seconds: float) -> JobRow:
     """Return the job when it has ended, or as it is when the time is up."""
     now = asyncio.get_running_loop().time
     until = now() + seconds
     ref = JobRef(job.workspace_id, job.id)
-    with kernel.wake.listen(job_topic(job.id)) as bell:
+    with source.wake.listen(job_topic(job.id)) as bell:
         while True:
-            found = await kernel.read(lambda reading: reading.read_job(ref))
+            found = await source.read(lambda reading: reading.read_job(ref))
             job = found or job
             left = until - now()
             if Status(job.status) in TERMINAL or left <= 0:

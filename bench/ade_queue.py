@@ -1,0 +1,277 @@
+"""ADE's kernel under the same clock: every job with its lane, priority, lease, fence and events.
+
+A worker's turn finishes a batch and claims the next in one transaction, which is how ADE means it
+to be used. Workers are processes on PostgreSQL; on SQLite, which one process owns, threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar
+
+from ade.domain.job import Status
+from ade.domain.limits import Limits
+from ade.domain.outcome import Outcome
+from ade.kernel import Kernel
+from ade.kinds import load_kinds
+from ade.stages.claim import ClaimAsk
+from ade.stages.finish import Finished
+from ade.stages.rules import Rules
+from ade.stages.submit import Submission
+from ade.stages.turn import Turn
+from ade.store.directory import Directory
+from ade.store.hints import hear
+from ade.store.migrate import upgrade
+from ade.store.store import SqlStore
+from ade.worker.runner import Assignment, Tell
+from ade.worker.worker import Worker, WorkerRules
+from bench.ade_scenes import add_finished
+from bench.cases import BULK_ROWS, Case, Contestant, Sample
+from bench.goals import (
+    BLOCKED_LANE,
+    FEW_WAITING,
+    IN_PROCESS,
+    MANY_FINISHED,
+    MANY_WAITING,
+    OVER_NOTIFY,
+)
+
+LIMITS = Limits(300_000, 60_000, 512, 256, 50)
+DONE = Outcome(Status.SUCCEEDED, result={"outputs": {"result_json": None}})
+LANE_JOBS = 20_000
+FINISHED_JOBS = 1_000_000
+FEW, MANY = 1_000, 100_000
+PARTS_OF_FEW = 10
+
+DRAINS = tuple(
+    Case("drain", batch, workers, jobs_max=20_000 if batch == 1 else None)
+    for workers in (1, 4)
+    for batch in (1, 10, 100)
+)
+SCENES = tuple(
+    Case("drain", 100, scene=scene)
+    for scene in (BLOCKED_LANE, FEW_WAITING, MANY_WAITING, MANY_FINISHED)
+)
+
+
+class AdeQueue(Contestant):
+    """ADE's kernel over one database."""
+
+    name = "ADE"
+    cases: ClassVar[tuple[Case, ...]]
+
+    def __init__(self, url: str) -> None:
+        super().__init__(self.database_url(url))
+        upgrade(self.url)
+        self._scene = ""
+        directory = Directory(self.url)
+        directory.bootstrap()
+        workspace = asyncio.run(directory.find_workspace("default"))
+        assert workspace is not None
+        directory.close()
+        self._workspace_id = workspace.id
+        self._kernel = open_kernel(self.url)
+
+    @staticmethod
+    def database_url(url: str) -> str:
+        return url
+
+    def submission(self, number: int, target_id: str | None = None) -> Submission:
+        return Submission(
+            self._workspace_id,
+            "echo",
+            f'{{"inputs": {{"value": {number}}}}}',
+            LIMITS,
+            "bench",
+            target_id=target_id,
+        )
+
+    def enqueue(self, count: int) -> Sample:
+        asked = [self.submission(number) for number in range(count)]
+        submit = self._kernel.now.submit
+        began = time.perf_counter()
+        for ask in asked:
+            submit(ask)
+        return Sample(count, time.perf_counter() - began)
+
+    def enqueue_bulk(self, count: int, target_id: str | None = None) -> Sample:
+        asked = [self.submission(number, target_id) for number in range(count)]
+        began = time.perf_counter()
+        for start in range(0, count, BULK_ROWS):
+            self._kernel.now.many("submit", asked[start : start + BULK_ROWS])
+        return Sample(count, time.perf_counter() - began)
+
+    def arrange(self, scene: str) -> None:
+        self._scene = scene
+        if scene == BLOCKED_LANE:
+            self.enqueue_bulk(LANE_JOBS, "blocked")
+            [claim] = self._kernel.now.claim(ClaimAsk("blocker", 1))
+            failed = Outcome(Status.FAILED)
+            self._kernel.now.finish(Finished(claim, failed))
+        elif scene == MANY_FINISHED:
+            add_finished(self.url, self._workspace_id, FINISHED_JOBS)
+
+    def fill(self, count: int) -> None:
+        size = {FEW_WAITING: FEW, MANY_WAITING: MANY}.get(self._scene, count)
+        self.enqueue_bulk(size)
+
+    def drain(self, count: int, batch: int, workers: int) -> Sample:
+        if self._scene != FEW_WAITING:
+            return self._drain(count, batch, workers)
+        parts = []
+        for part in range(PARTS_OF_FEW):
+            if part:
+                self.fill(FEW)
+            parts.append(self._drain(FEW, batch, workers))
+        return Sample(sum(part.jobs for part in parts), sum(part.seconds for part in parts))
+
+    def _drain(self, count: int, batch: int, workers: int) -> Sample:
+        raise NotImplementedError
+
+    def pickup(self, count: int) -> Sample:
+        return asyncio.run(pick_up(self, count, worker_kernel=self._kernel))
+
+
+class AdePostgres(AdeQueue):
+    database = "postgres"
+    cases = (Case("enqueue"), Case("bulk"), *DRAINS, *SCENES, Case("pickup", scene=OVER_NOTIFY))
+
+    @staticmethod
+    def database_url(url: str) -> str:
+        return url.replace("postgresql://", "postgresql+psycopg://", 1)
+
+    def _drain(self, count: int, batch: int, workers: int) -> Sample:
+        self._kernel.store.close()  # before the fork: threads and connections stay behind
+        fork = multiprocessing.get_context("fork")
+        ready, reports = fork.Barrier(workers), fork.SimpleQueue()
+        order = (self.url, count // workers, batch, ready, reports)
+        crew = [fork.Process(target=drain_in_process, args=order) for _ in range(workers)]
+        for worker in crew:
+            worker.start()
+        for worker in crew:
+            worker.join()
+        if any(worker.exitcode for worker in crew):
+            raise RuntimeError("a worker of ADE failed")
+        done, began, ended = zip(*(reports.get() for _ in crew), strict=True)
+        self._kernel = open_kernel(self.url)
+        return Sample(sum(done), max(ended) - min(began))
+
+    def pickup(self, count: int) -> Sample:
+        """The worker has a store of its own and hears of work by NOTIFY alone."""
+        kernel = open_kernel(self.url)
+        hints = hear(kernel.store, kernel.wake.publish)  # type: ignore[arg-type]
+        assert hints is not None
+        try:
+            return asyncio.run(pick_up(self, count, worker_kernel=kernel))
+        finally:
+            hints.close()
+
+
+class AdeSqlite(AdeQueue):
+    database = "sqlite"
+    cases = (Case("enqueue"), Case("bulk"), *DRAINS, *SCENES, Case("pickup", scene=IN_PROCESS))
+
+    @staticmethod
+    def database_url(url: str) -> str:
+        return f"sqlite:///{url}"
+
+    def _drain(self, count: int, batch: int, workers: int) -> Sample:
+        done: list[int] = []
+        share = count // workers
+
+        def work(number: int) -> None:
+            done.append(drain_share(self._kernel, f"worker {number}", share, batch))
+
+        crew = [threading.Thread(target=work, args=(number,)) for number in range(workers)]
+        began = time.perf_counter()
+        for worker in crew:
+            worker.start()
+        for worker in crew:
+            worker.join()
+        return Sample(sum(done), time.perf_counter() - began)
+
+
+def open_kernel(url: str) -> Kernel:
+    return Kernel(SqlStore(url), Rules(queue_size=0))
+
+
+def drain_share(kernel: Kernel, name: str, count: int, batch: int) -> int:
+    """Take turns until a worker's share is done: finish what was claimed, claim the next."""
+    ask, done, ended = ClaimAsk(name, batch), 0, list[Finished]()
+    while True:
+        ask.limit = min(batch, count - done - len(ended))
+        turned = kernel.now.turn(Turn(ended, ask))
+        done += len(ended)
+        if not turned.claimed:
+            return done
+        ended = [Finished(claim, DONE) for claim in turned.claimed]
+
+
+Report = tuple[int, float, float]
+
+
+def drain_in_process(
+    url: str, count: int, batch: int, ready: Barrier, reports: SimpleQueue[Report]
+) -> None:
+    kernel = open_kernel(url)
+    kernel.now.read(lambda reading: reading.workspace_ids())
+    ready.wait(30)
+    began = time.perf_counter()
+    done = drain_share(kernel, f"worker {multiprocessing.current_process().pid}", count, batch)
+    reports.put((done, began, time.perf_counter()))
+    kernel.store.close()
+
+
+class Stopwatch:
+    """Run nothing: note when a job would have started."""
+
+    isolation = ()
+
+    def __init__(self) -> None:
+        self.started: asyncio.Queue[float] = asyncio.Queue()
+
+    def start(self, assignment: Assignment, tell: Tell) -> Stopwatch:
+        self.started.put_nowait(time.perf_counter())
+        return self
+
+    async def outcome(self) -> Outcome:
+        return DONE
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+    kill: Callable[[Stopwatch], None] = stop
+
+
+async def pick_up(queue: AdeQueue, count: int, worker_kernel: Kernel) -> Sample:
+    """Submit to an idle worker of ADE, one job at a time."""
+    stopwatch = Stopwatch()
+    latencies = []
+    with TemporaryDirectory() as folder:
+        worker = Worker(
+            "bench",
+            kernel=worker_kernel,
+            kinds=load_kinds(),
+            runner=stopwatch,
+            jobs_dir=Path(folder),
+            rules=WorkerRules(slots=1, least_sandbox="none"),
+        )
+        working = asyncio.create_task(worker.run())
+        for number in range(count):
+            while worker.running:  # noqa: ASYNC110 - outside of what is timed
+                await asyncio.sleep(0.001)
+            ask = queue.submission(number)
+            began = time.perf_counter()
+            await queue._kernel.submit(ask)
+            latencies.append(await stopwatch.started.get() - began)
+        worker.drain()
+        await working
+    return Sample(count, sum(latencies), tuple(latencies))
