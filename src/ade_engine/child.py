@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import resource
+import select
 import signal
 import sys
 import traceback
@@ -24,6 +25,8 @@ def main() -> int:
     """Read the request, run the entry's `main(inputs, channel)`, send what it returns."""
     entry, descriptor = sys.argv[1], int(sys.argv[2])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if _nobody_listens(descriptor):
+        return 1
     request: dict[str, Any] = json.load(sys.stdin)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         channel = Channel(stream)
@@ -39,6 +42,13 @@ def main() -> int:
             channel.error("USER_CODE_ERROR", "PYTHON_EXCEPTION", message, traceback=shown)
             return 1
     return 0
+
+
+def _nobody_listens(descriptor: int) -> bool:
+    """Tell whether the one who started this died before the kernel was asked to watch it."""
+    channel = select.poll()
+    channel.register(descriptor, 0)
+    return any(events & select.POLLERR for _, events in channel.poll(0))
 
 
 def _limit(limits: dict[str, int]) -> None:

@@ -99,7 +99,8 @@ class Attempt:
                 metrics.fence_rejected("given_up")
                 log.warning("attempt given up", reason="lease lost")
                 return
-            await self._finish(None if self._handed_back else outcome)
+            done = outcome.status is Status.SUCCEEDED  # done is done, also at the last moment
+            await self._finish(outcome if done or not self._handed_back else None)
             await self._copy_events()
 
     async def _outcome(self) -> Outcome:
@@ -158,7 +159,8 @@ class Attempt:
             await ending
             raise
         await copying
-        await asyncio.to_thread(self._keep_logs, outcome)
+        if self._is_trusted():  # the folder may be another attempt's by now
+            await asyncio.to_thread(self._keep_logs, outcome)
         if outcome.status is Status.SUCCEEDED:
             return outcome  # done is done, also when a stop came at the last moment
         if self._stop is not None:
@@ -175,6 +177,9 @@ class Attempt:
             await self._mirror.sync(JobRef(self.claim.workspace_id, self.claim.id))
         except Exception as error:
             log.warning("events not copied", reason=type(error).__name__)
+
+    def _is_trusted(self) -> bool:
+        return not self._given_up and self._kernel.store.clock.monotonic() < self.trusted_until
 
     def _stopped(self, outcome: Outcome | None = None) -> Outcome:
         status = Status.PAUSED if self._stop is StopRequest.PAUSE else Status.CANCELLED
@@ -207,8 +212,7 @@ class Attempt:
 
     async def _finish(self, outcome: Outcome | None) -> None:
         """Record the end; while the database is away, try again as long as the lease is trusted."""
-        clock = self._kernel.store.clock
-        while clock.monotonic() < self.trusted_until:
+        while self._is_trusted():
             try:
                 recorded = await self._kernel.finish(Finished(self.claim, outcome))
             except LeaseLost:

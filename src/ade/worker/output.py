@@ -72,10 +72,10 @@ class Lines:
         if self.overflowed:
             return
         self._begun += piece
-        while (end := self._begun.find(b"\n")) >= 0:
+        while 0 <= (end := self._begun.find(b"\n")) <= self._line_bytes_max:
             line = bytes(self._begun[:end])
             del self._begun[: end + 1]
             self._take(line)
-        if len(self._begun) > self._line_bytes_max:
+        if len(self._begun) > self._line_bytes_max:  # ended or not
             self.overflowed = True
             self._begun.clear()

@@ -42,8 +42,10 @@ class Running(Protocol):
 class Runner(Protocol):
     """Start code."""
 
-    # The walls that hold around what is started; empty is none.
-    isolation: tuple[str, ...]
+    @property
+    def isolation(self) -> tuple[str, ...]:
+        """Name the walls that hold around what is started; empty is none."""
+        ...
 
     def start(self, assignment: Assignment, tell: Tell) -> Running:
         """Start an attempt; `tell` hears its progress."""

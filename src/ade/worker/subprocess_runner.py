@@ -12,6 +12,7 @@ import resource
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 from ade.domain.job import Status
@@ -22,38 +23,39 @@ from ade.worker.runner import Assignment, Tell
 CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.child")
 STOP_GRACE_SECONDS = 2.0
 RESULT_BYTES_MAX = 1024 * 1024
+PROGRESS_BYTES_MAX = 4096
 # A grandchild may keep a pipe open for ever; nobody waits for what it writes after the child's end.
 PIPE_GRACE_SECONDS = 0.5
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubprocessRunner:
     """Start each attempt as `python -m ade_engine.child`."""
 
+    file_mb_max: int = 100
+    result_bytes_max: int = RESULT_BYTES_MAX
+    stop_grace_seconds: float = STOP_GRACE_SECONDS
+    command: tuple[str, ...] = CHILD
     isolation: tuple[str, ...] = ()
-
-    def __init__(self, *, file_mb_max: int = 100, result_bytes_max: int = RESULT_BYTES_MAX) -> None:
-        self._file_mb_max = file_mb_max
-        self._result_bytes_max = result_bytes_max
 
     def start(self, assignment: Assignment, tell: Tell) -> "RunningChild":
         """Start the child and hand it its request."""
-        return RunningChild(assignment, tell, self._file_mb_max, self._result_bytes_max)
+        return RunningChild(self, assignment, tell)
 
 
 class RunningChild:
     """Stand for one child process."""
 
-    def __init__(
-        self, assignment: Assignment, tell: Tell, file_mb_max: int, result_bytes_max: int
-    ) -> None:
+    def __init__(self, runner: SubprocessRunner, assignment: Assignment, tell: Tell) -> None:
         self._tell = tell
         self._assignment = assignment
+        self._stop_grace_seconds = runner.stop_grace_seconds
         self._last: dict[str, Any] = {}
         self._stopping: asyncio.TimerHandle | None = None
         output_bytes_max = assignment.limits.max_output_kb * 1024
         self._stdout, self._stderr = Bounded(output_bytes_max), Bounded(output_bytes_max)
-        self._lines = Lines(result_bytes_max, self._hear)
-        self._child, channel = _spawn(assignment, file_mb_max)
+        self._lines = Lines(runner.result_bytes_max, self._hear)
+        self._child, channel = _spawn(runner, assignment)
         self._pidfd = os.pidfd_open(self._child.pid)
         self._intakes = [
             Intake(_owned(self._child.stdout), self._stdout.take),
@@ -62,14 +64,18 @@ class RunningChild:
         ]
 
     def _hear(self, line: bytes) -> None:
+        """Take one line of the child's; nothing that it may say there can harm the worker."""
         try:
             said = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
-        if "progress" in said:
-            self._tell(said["progress"])
-        else:
+        if not isinstance(said, dict):
+            return
+        progress = said.get("progress")
+        if progress is None:
             self._last = said
+        elif isinstance(progress, dict) and len(line) <= PROGRESS_BYTES_MAX:
+            self._tell(progress)
 
     async def outcome(self) -> Outcome:
         """Wait for the child's end and say what came of it."""
@@ -103,7 +109,7 @@ class RunningChild:
         if self._child.returncode is None and self._stopping is None:
             self._signal(signal.SIGTERM)
             loop = asyncio.get_running_loop()
-            self._stopping = loop.call_later(STOP_GRACE_SECONDS, self.kill)
+            self._stopping = loop.call_later(self._stop_grace_seconds, self.kill)
 
     def kill(self) -> None:
         """Kill the group."""
@@ -145,10 +151,7 @@ class RunningChild:
                 Category.RESOURCE_LIMIT, "RESULT_TOO_LARGE", "The result is larger than allowed."
             )
         if "error" in self._last:
-            said = self._last["error"]
-            return JobError(
-                Category(said["category"]), said["code"], said["message"], said["details"]
-            )
+            return _said_error(self._last["error"])
         if "result" in self._last and os.waitstatus_to_exitcode(status) == 0:
             return None
         code = os.waitstatus_to_exitcode(status)
@@ -160,16 +163,28 @@ class RunningChild:
         )
 
 
-def _spawn(assignment: Assignment, file_mb_max: int) -> tuple[subprocess.Popen[bytes], int]:
+def _said_error(said: Any) -> JobError:
+    """Read a child's own words about what went wrong; ADE's failures are not for it to claim."""
+    try:
+        category = Category(said["category"])
+        if category is Category.INTERNAL_ERROR:
+            raise ValueError
+        return JobError(category, str(said["code"]), str(said["message"]), dict(said["details"]))
+    except (KeyError, TypeError, ValueError):
+        message = "The job failed and did not say how."
+        return JobError(Category.USER_CODE_ERROR, "FAILED_WITHOUT_WORDS", message)
+
+
+def _spawn(runner: SubprocessRunner, assignment: Assignment) -> tuple[subprocess.Popen[bytes], int]:
     """Start the child in a session of its own, with a clean environment; return its channel."""
     request = assignment.folder / ".request.json"
-    limits = {**assignment.limits.as_dict(), "file_mb": file_mb_max}
+    limits = {**assignment.limits.as_dict(), "file_mb": runner.file_mb_max}
     request.write_text(json.dumps({"inputs": assignment.inputs, "limits": limits}))
     channel, childs_end = os.pipe()
     try:
         with request.open("rb") as stdin:
             child = subprocess.Popen(
-                [*CHILD, assignment.entry, str(childs_end)],
+                [*runner.command, assignment.entry, str(childs_end)],
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -130,13 +130,11 @@ class Worker:
         """Claim, counting the trust from before the question was asked."""
         asked = self._kernel.store.clock.monotonic()
         self._ask.limit = free
+        asking = asyncio.ensure_future(self._kernel.claim(self._ask))
         try:
-            # Shielded: a claim that was sent is heard out, or its jobs would wait for their leases.
-            asking = asyncio.ensure_future(self._kernel.claim(self._ask))
             claimed = await asyncio.shield(asking)
         except asyncio.CancelledError:
-            for claim in await asking:
-                self._begin(claim, asked)
+            await self._hear_out(asking, asked)
             raise
         except Exception as error:
             log.warning("cannot claim", reason=_reason(error))
@@ -146,6 +144,22 @@ class Worker:
         for claim in claimed:
             self._begin(claim, asked)
         return claimed
+
+    async def _hear_out(self, asking: "asyncio.Future[list[Claim]]", asked: float) -> None:
+        """Take what a last claim brings, or its jobs would wait for their leases to end.
+
+        Past the end of its trust the answer is worth nothing, so nobody waits longer for it.
+        """
+        left = self._kernel.rules.lease.trusted_until(asked) - self._kernel.store.clock.monotonic()
+        await asyncio.wait([asking], timeout=max(left, 0))
+        if not asking.done():
+            asking.cancel()
+            log.warning("cannot claim", reason="no answer")
+        elif error := asking.exception():
+            log.warning("cannot claim", reason=type(error).__name__)
+        else:
+            for claim in asking.result():
+                self._begin(claim, asked)
 
     def _begin(self, claim: Claim, asked: float) -> None:
         attempt = Attempt(
