@@ -1,0 +1,51 @@
+"""What tests need to know of other processes: whether they live, whose children they are."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+LOOK_SECONDS = 0.01
+PATIENCE_SECONDS = 20.0
+Found = TypeVar("Found")
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process exists and is more than a corpse that nobody has buried yet."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def children_of(pid: int) -> set[int]:
+    """List the living children of a process, of all of its threads."""
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found |= {int(word) for word in task.read_text().split()}
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return {child for child in found if is_alive(child)}
+
+
+def eventually(look: Callable[[], Found], seconds: float = PATIENCE_SECONDS) -> Found:
+    """Look until something is found; fail when the time is up."""
+    until = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < until, f"it did not happen within {seconds:g} s"
+        time.sleep(LOOK_SECONDS)
+    return found
+
+
+async def aeventually(look: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
+    """Look until something is found, without holding up the event loop."""
+    async with asyncio.timeout(seconds):
+        while True:
+            seen = look()
+            found = await seen if isinstance(seen, Awaitable) else seen
+            if found:
+                return found
+            await asyncio.sleep(LOOK_SECONDS)
