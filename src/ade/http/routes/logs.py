@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Query, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from ade.domain.errors import NotFound, Unavailable
@@ -83,10 +83,10 @@ def log_routes(door: Door) -> APIRouter:
         ),
     )
     async def read_events(
+        request: Request,
         grant: Viewer,
         job_id: str,
         after: Place = 0,
-        accept: Annotated[str, Header()] = "",
         last_event_id: Annotated[int | None, Header(ge=0, le=SEQ_MAX)] = None,
     ) -> Response:
         """Read the event log as lines of JSON so far, or follow it as server-sent events.
@@ -96,7 +96,7 @@ def log_routes(door: Door) -> APIRouter:
         job = await door.job(grant, job_id)
         ref = JobRef(job.workspace_id, job.id)
         start = after if last_event_id is None else last_event_id
-        if SSE not in accept:
+        if SSE not in request.headers.get("accept", ""):
             return StreamingResponse(written(ref, start), media_type=NDJSON, headers=NEVER_STORED)
         if open_streams >= STREAMS_MAX:
             raise Unavailable(f"{STREAMS_MAX} event streams are open already; try again shortly.")
