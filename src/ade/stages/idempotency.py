@@ -75,16 +75,22 @@ def _again(tx: Transaction, ask: Submission, earlier: IdempotencyRow) -> Outcome
 
 
 def remember(
-    tx: Transaction, asked: list[Submission], outcomes: dict[int, Outcome], repeated: set[int]
+    tx: Transaction,
+    asked: list[Submission],
+    outcomes: dict[int, Outcome],
+    repeated: set[int],
+    answered: set[int],
 ) -> None:
-    """Record the answers to first requests, then answer those that repeat them."""
+    """Record the answers to first requests, then answer those that repeat them.
+
+    Those answered from a record have one. A record that came up meanwhile is another process's:
+    inserting violates its key, and the whole submission runs again and finds it.
+    """
     for index, ask in enumerate(asked):
         outcome = outcomes.get(index)
-        if ask.idempotency is None or index in repeated or outcome is None:
+        if ask.idempotency is None or index in repeated or index in answered:
             continue
-        if isinstance(outcome, AdeError) or outcome.replayed is not None:
-            continue
-        if tx.find_idempotency(_ref(ask, ask.idempotency)) is None:
+        if outcome is not None and not isinstance(outcome, AdeError):
             tx.insert_idempotency(_row(tx, ask, ask.idempotency, outcome))
     for index in sorted(repeated):
         ask = asked[index]

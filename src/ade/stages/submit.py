@@ -76,6 +76,7 @@ def submit(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission])
         return [SafeMode(SAFE_MODE_DETAIL) for _ in asked]
     outcomes: dict[int, Outcome] = {}
     repeated = idempotency.replay(rules, tx, asked, outcomes)
+    answered = set(outcomes)
     twins, replaced = dedupe.join(tx, asked, outcomes, repeated)
     new = [i for i in range(len(asked)) if not (i in outcomes or i in twins or i in repeated)]
     admitted = admit.admit(rules, tx, asked, new, outcomes)
@@ -85,7 +86,7 @@ def submit(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission])
         outcomes[index] = Accepted(job.as_row())
     for index, first in twins.items():
         outcomes[index] = dedupe.joined(outcomes[first])
-    idempotency.remember(tx, asked, outcomes, repeated)
+    idempotency.remember(tx, asked, outcomes, repeated, answered)
     return [outcomes[i] for i in range(len(asked))]
 
 
