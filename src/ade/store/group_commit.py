@@ -11,14 +11,17 @@ gathers, so the cost of durability is shared by as many as there are.
     a verb returns an exception for an item  only that caller sees it; the others commit
     a verb raises                            the group is rolled back, each call runs on its own
     a race with another process              the call runs again (a unique key lost, a deadlock)
-    the connection breaks                    a new one is opened for the next call; this call's
-                                             outcome is unknown, and the caller is told so
+    the connection breaks before the commit  a new one is opened, and each call runs on its own
+    the connection breaks during the commit  nothing runs again: what was committed is not known,
+                                             and the callers are told so
+    the database cannot be reached           the callers are told so
     a caller gives up waiting                its call still runs; its outcome is dropped
 
 All that waits is concurrent by definition, so the order among verbs in a group is free.
 """
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -36,6 +39,10 @@ Commit = Callable[[Callable[[Transaction], Any]], Any]
 ITEMS_PER_COMMIT_MAX = 2000
 CALLS_WAITING_MAX = 100_000
 RUNS_MAX = 5
+
+
+class OutcomeUnknown(Unavailable):
+    """ADE cannot tell whether this took place."""
 
 
 @dataclass(slots=True)
@@ -110,6 +117,9 @@ class GroupCommit:
         while group := self._take():
             try:
                 self._run_together(group)
+            except Unavailable as error:
+                for call in group:
+                    call.outcome = error
             except Exception:
                 for call in group:
                     self._run_alone(call)
@@ -163,7 +173,7 @@ class GroupCommit:
             else:
                 by_loop.setdefault(call.loop, []).append(call)
         for loop, calls in by_loop.items():
-            if not loop.is_closed():
+            with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
                 loop.call_soon_threadsafe(_resolve_all, calls)
 
 

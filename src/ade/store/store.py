@@ -11,7 +11,7 @@ from ade.clock import Clock, SystemClock
 from ade.domain.errors import Unavailable
 from ade.store.compiled import Compiler, Rewrite
 from ade.store.dialects import dialect_for
-from ade.store.group_commit import GroupCommit, Verb
+from ade.store.group_commit import GroupCommit, OutcomeUnknown, Verb
 from ade.store.port import Reading, Transaction
 from ade.store.transaction import SqlReading, SqlTransaction
 
@@ -98,19 +98,27 @@ class SqlStore:
         """Run work in one transaction of the writing connection, then say what changed."""
         if self._connection is None:
             self._connection = self._connect()
-        cursor = self._connection.cursor()
+        committing = False
         try:
+            cursor = self._connection.cursor()
             self.dialect.begin(cursor, write=True)
             transaction = SqlTransaction(cursor, self._compiler, self.clock.now_us())
             outcome = work(transaction)
             if transaction.topics:
                 self.dialect.notify(cursor, list(transaction.topics))
+            committing = True
             cursor.execute("COMMIT")
-        except BaseException:
-            self._connection = _rolled_back(self._connection, cursor)
+        except BaseException as error:
+            self._connection = _rolled_back(self._connection)
+            if committing and self._connection is None:
+                raise OutcomeUnknown(
+                    "The connection to the database broke during a commit;"
+                    " whether it took place is not known."
+                ) from error
             raise
         if transaction.topics:
-            self.on_commit(list(transaction.topics))
+            with contextlib.suppress(Exception):  # a lost hint must not make a commit run again
+                self.on_commit(list(transaction.topics))
         return outcome
 
     def _look(self, look: Callable[[Reading], Found]) -> Found:
@@ -120,13 +128,13 @@ class SqlStore:
             connection = self._connect()
             self._opened.append(connection)
         self._reader.connection = None  # until the read has gone well
-        cursor = connection.cursor()
         try:
+            cursor = connection.cursor()
             self.dialect.begin(cursor, write=False)
             found = look(SqlReading(cursor, self._compiler))
             cursor.execute("COMMIT")
         except BaseException:
-            self._reader.connection = _rolled_back(connection, cursor)
+            self._reader.connection = _rolled_back(connection)
             raise
         self._reader.connection = connection
         return found
@@ -141,10 +149,10 @@ class SqlStore:
             ) from error
 
 
-def _rolled_back(connection: Any, cursor: Any) -> Any:
+def _rolled_back(connection: Any) -> Any:
     """Return the connection in a state to begin anew, or None if it is broken."""
     try:
-        cursor.execute("ROLLBACK")
+        connection.cursor().execute("ROLLBACK")
         return connection
     except Exception as error:
         if "no transaction is active" in str(error):
