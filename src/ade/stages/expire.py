@@ -15,7 +15,7 @@ from ade.stages.finish import stopped_status
 from ade.stages.place import settled_builds
 from ade.stages.rules import AGENT, LOCAL, Rules, stop_topic
 from ade.store.port import Transaction
-from ade.store.rows import JobRow, Move
+from ade.store.rows import JobRef, JobRow, Move
 
 ROWS_PER_SWEEP_MAX = 500
 
@@ -39,34 +39,38 @@ def expire(rules: Rules, tx: Transaction, asks: list[None]) -> list[Swept]:
 
 def _sweep(rules: Rules, tx: Transaction) -> Swept:
     lost = tx.expired_jobs(ROWS_PER_SWEEP_MAX)
+    late = tx.overdue_jobs(rules.overdue_grace_us, ROWS_PER_SWEEP_MAX)
+    due = [job for pool in (LOCAL, AGENT) for job in tx.due_jobs(pool, ROWS_PER_SWEEP_MAX)]
+    stalled = tx.stalled_lanes(ROWS_PER_SWEEP_MAX)
+    more = any(len(rows) >= ROWS_PER_SWEEP_MAX for rows in (lost, late, due, stalled))
+    # All lanes before any job, as everyone does it, or two would wait for each other.
+    lanes = {*stalled, *moves.lanes_of([*lost, *late, *due])}
+    if lanes:
+        tx.lock_lanes(list(lanes))
+    lost = _seize(tx, lost)
     _move_all(tx, lost, [_lost(job, tx.now_us) for job in lost])
-    gone = {job.id for job in lost}
-    late = [
-        job
-        for job in tx.overdue_jobs(rules.overdue_grace_us, ROWS_PER_SWEEP_MAX)
-        if job.id not in gone
-    ]
+    late = _seize(tx, late)
     _move_all(tx, late, [_timed_out(job, tx.now_us) for job in late])
     for job in late:
         tx.wake(stop_topic(job.lease_owner or ""))
-    due = [job for pool in (LOCAL, AGENT) for job in tx.due_jobs(pool, ROWS_PER_SWEEP_MAX)]
+    due = _seize(tx, due)
     _queue_due(tx, due)
-    stalled = tx.stalled_lanes(ROWS_PER_SWEEP_MAX)
-    if stalled:
-        tx.lock_lanes(stalled)
-        moves.promote(tx, stalled)
-    found = (lost, late, due, stalled)
-    more = any(len(rows) >= ROWS_PER_SWEEP_MAX for rows in found)
+    moves.promote(tx, list(lanes))
     return Swept(len(lost), len(late), len(due), len(stalled), more)
 
 
+def _seize(tx: Transaction, seen: list[JobRow]) -> list[JobRow]:
+    """Lock jobs, and return those that are still as seen: nobody renewed or moved them."""
+    if not seen:
+        return []
+    found = tx.lock_free_jobs([JobRef(job.workspace_id, job.id) for job in seen])
+    locked = {(job.workspace_id, job.id): job for job in found}
+    return [job for job in seen if locked.get((job.workspace_id, job.id)) == job]
+
+
 def _move_all(tx: Transaction, jobs: list[JobRow], steps: list[Move]) -> None:
-    if not steps:
-        return
     moves.apply(tx, steps)
     moves.wake_claimers(tx, steps, jobs)
-    lanes = moves.lock_lanes_of(tx, jobs)
-    moves.promote(tx, lanes)
 
 
 def _lost(job: JobRow, now_us: int) -> Move:

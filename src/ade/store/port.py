@@ -182,16 +182,20 @@ class Transaction(Reading, Protocol):
         """Read jobs and keep others from changing them until the end."""
         ...
 
+    def lock_free_jobs(self, refs: Sequence[JobRef]) -> list[JobRow]:
+        """Read and lock jobs, passing over those that others have locked."""
+        ...
+
     def due_jobs(self, pool: str, limit: int) -> list[JobRow]:
-        """Lock jobs whose time has come."""
+        """Find jobs whose time has come."""
         ...
 
     def expired_jobs(self, limit: int) -> list[JobRow]:
-        """Lock running jobs whose lease nobody renewed in time."""
+        """Find running jobs whose lease nobody renewed in time."""
         ...
 
     def overdue_jobs(self, grace_us: int, limit: int) -> list[JobRow]:
-        """Lock running jobs that are over their timeout although their lease is alive."""
+        """Find running jobs that are over their timeout although their lease is alive."""
         ...
 
     def jobs_of_build(self, workspace_id: str, build_id: str) -> list[JobRow]:
@@ -199,7 +203,7 @@ class Transaction(Reading, Protocol):
         ...
 
     def settled_builds(self, refs: Sequence[JobRef]) -> set[str]:
-        """Find which of these builds are terminal."""
+        """Find which of these builds are terminal; the others stay as they are until the end."""
         ...
 
     def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:

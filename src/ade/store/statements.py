@@ -34,7 +34,6 @@ from ade.store import rows
 from ade.store.dialects.base import Dialect
 from ade.store.given import Given
 from ade.store.schema import (
-    BUILD_SETTLED,
     builds,
     events,
     executions,
@@ -385,6 +384,11 @@ def lock_jobs(d: Dialect, g: Given) -> Executable:
     return d.locked(read_jobs(d, g), jobs)
 
 
+def lock_free_jobs(d: Dialect, g: Given) -> Executable:
+    """Read and lock jobs, passing over those that others have locked."""
+    return d.locked_skipping(read_jobs(d, g), jobs)
+
+
 # --- lanes, timers, builds ----------------------------------------------------------------------
 
 
@@ -448,13 +452,13 @@ def lane_jobs(d: Dialect, g: Given) -> Executable:
 
 
 def due_jobs(d: Dialect, g: Given) -> Executable:
-    """Lock jobs whose time has come."""
+    """Find jobs whose time has come."""
     held = (
         whole_jobs()
         .where(is_held(jobs), jobs.c.pool == g["pool"], jobs.c.not_before <= g["now"])
         .order_by(jobs.c.not_before)
     )
-    return d.limited(d.locked_skipping(held, jobs), g["limit"])
+    return d.limited(held, g["limit"])
 
 
 def jobs_of_build(d: Dialect, g: Given) -> Executable:
@@ -467,33 +471,31 @@ def jobs_of_build(d: Dialect, g: Given) -> Executable:
     return d.locked(waiting, jobs)
 
 
-def settled_builds(d: Dialect, g: Given) -> Executable:
-    """Find which of these builds are terminal."""
-    settled = builds.c.status.in_([literal_column(f"'{word}'") for word in BUILD_SETTLED])
-    return select(builds.c.id).where(
-        builds.c.workspace_id == g["workspace_id"], builds.c.id == g["id"], settled
-    )
+def read_builds(d: Dialect, g: Given) -> Executable:
+    """Read where builds are, and keep them there: a run that joins one must not miss its end."""
+    same = and_(builds.c.workspace_id == g["workspace_id"], builds.c.id == g["id"])
+    return d.shared(select(builds.c.id, builds.c.status).where(same), builds)
 
 
 # --- expire, retain -----------------------------------------------------------------------------
 
 
 def expired_jobs(d: Dialect, g: Given) -> Executable:
-    """Lock running jobs whose lease nobody renewed in time."""
+    """Find running jobs whose lease nobody renewed in time."""
     gone = (
         whole_jobs()
         .where(is_running(jobs), jobs.c.lease_expires_at < g["now"])
         .order_by(jobs.c.lease_expires_at)
     )
-    return d.limited(d.locked_skipping(gone, jobs), g["limit"])
+    return d.limited(gone, g["limit"])
 
 
 def overdue_jobs(d: Dialect, g: Given) -> Executable:
-    """Lock running jobs that are over their timeout although their lease is alive."""
+    """Find running jobs that are over their timeout although their lease is alive."""
     late = whole_jobs().where(
         is_running(jobs), jobs.c.started_at + jobs.c.timeout_ms * literal(1000) < g["now"]
     )
-    return d.limited(d.locked_skipping(late, jobs), g["limit"])
+    return d.limited(late, g["limit"])
 
 
 def finished_jobs(d: Dialect, g: Given) -> Executable:
@@ -576,13 +578,14 @@ STATEMENTS: dict[str, Statement] = {
     "insert_events": Statement(insert_events, _fields(rows.NewEvent)),
     "read_jobs": Statement(read_jobs, _fields(rows.JobRef)),
     "lock_jobs": Statement(lock_jobs, _fields(rows.JobRef)),
+    "lock_free_jobs": Statement(lock_free_jobs, _fields(rows.JobRef)),
     "promote_lanes": Statement(promote_lanes, _fields(rows.Lane)),
     "clear_lane": Statement(clear_lane, _fields(rows.Held, "source")),
     "stalled_lanes": Statement(stalled_lanes, ("limit",), many=False),
     "lane_jobs": Statement(lane_jobs, _fields(rows.Lane), many=False),
     "due_jobs": Statement(due_jobs, ("pool", "now", "limit"), many=False),
     "jobs_of_build": Statement(jobs_of_build, ("workspace_id", "build_id"), many=False),
-    "settled_builds": Statement(settled_builds, _fields(rows.JobRef)),
+    "read_builds": Statement(read_builds, _fields(rows.JobRef)),
     "expired_jobs": Statement(expired_jobs, ("now", "limit"), many=False),
     "overdue_jobs": Statement(overdue_jobs, ("now", "limit"), many=False),
     "finished_jobs": Statement(

@@ -31,6 +31,7 @@ from ade.store.rows import (
     Renewed,
     StopAsk,
 )
+from ade.store.schema import BUILD_SETTLED
 
 # How many rows one statement takes at most: bounds the size of its parameters.
 ROWS_PER_STATEMENT_MAX = 1000
@@ -313,16 +314,20 @@ class SqlTransaction(SqlReading):
         """Read jobs and keep others from changing them until the end."""
         return self._each("lock_jobs", refs, JobRow._make)
 
+    def lock_free_jobs(self, refs: Sequence[JobRef]) -> list[JobRow]:
+        """Read and lock jobs, passing over those that others have locked."""
+        return self._each("lock_free_jobs", refs, JobRow._make)
+
     def due_jobs(self, pool: str, limit: int) -> list[JobRow]:
-        """Lock jobs whose time has come."""
+        """Find jobs whose time has come."""
         return [JobRow._make(row) for row in self._named("due_jobs", pool, self.now_us, limit)]
 
     def expired_jobs(self, limit: int) -> list[JobRow]:
-        """Lock running jobs whose lease nobody renewed in time."""
+        """Find running jobs whose lease nobody renewed in time."""
         return [JobRow._make(row) for row in self._named("expired_jobs", self.now_us, limit)]
 
     def overdue_jobs(self, grace_us: int, limit: int) -> list[JobRow]:
-        """Lock running jobs that are over their timeout although their lease is alive."""
+        """Find running jobs that are over their timeout although their lease is alive."""
         late_since = self.now_us - grace_us
         return [JobRow._make(row) for row in self._named("overdue_jobs", late_since, limit)]
 
@@ -331,8 +336,9 @@ class SqlTransaction(SqlReading):
         return [JobRow._make(row) for row in self._named("jobs_of_build", workspace_id, build_id)]
 
     def settled_builds(self, refs: Sequence[JobRef]) -> set[str]:
-        """Find which of these builds are terminal."""
-        return set(self._each("settled_builds", refs, lambda row: str(next(iter(row)))))
+        """Find which of these builds are terminal; the others stay as they are until the end."""
+        found = self._each("read_builds", refs, tuple)
+        return {build_id for build_id, status in found if status in BUILD_SETTLED}
 
     def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:
         """Delete old finished jobs with their logs, and say which."""

@@ -272,6 +272,10 @@ class MemoryTransaction(MemoryReading):
         """Read jobs; no two transactions run at the same time."""
         return [job for ref in refs if (job := self.read_job(ref))]
 
+    def lock_free_jobs(self, refs: Sequence[JobRef]) -> list[JobRow]:
+        """Read jobs; no two transactions run at the same time."""
+        return self.lock_jobs(refs)
+
     def due_jobs(self, pool: str, limit: int) -> list[JobRow]:
         """Find jobs whose time has come."""
         due = [

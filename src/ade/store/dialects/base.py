@@ -45,6 +45,10 @@ class Dialect(ABC):
         """Keep the rows that are read from being changed by others."""
         return query
 
+    def shared(self, query: Select[Any], table: FromClause) -> Select[Any]:
+        """Keep the rows that are read from being changed by others, who may read them likewise."""
+        return query
+
     def locked_skipping(self, query: Select[Any], table: FromClause) -> Select[Any]:
         """Lock the rows that are read, passing over those that others have locked."""
         return query

@@ -41,6 +41,10 @@ class MssqlDialect(Dialect):
         """Lock with UPDLOCK."""
         return query.with_hint(table, "WITH (UPDLOCK, ROWLOCK)", "mssql")
 
+    def shared(self, query: Select[Any], table: FromClause) -> Select[Any]:
+        """Keep the shared lock until the end with HOLDLOCK."""
+        return query.with_hint(table, "WITH (HOLDLOCK, ROWLOCK)", "mssql")
+
     def locked_skipping(self, query: Select[Any], table: FromClause) -> Select[Any]:
         """Lock with UPDLOCK and pass over locked rows with READPAST."""
         return query.with_hint(table, "WITH (UPDLOCK, READPAST, ROWLOCK)", "mssql")

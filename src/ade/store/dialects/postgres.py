@@ -51,6 +51,10 @@ class PostgresDialect(Dialect):
         """Lock with FOR UPDATE."""
         return query.with_for_update(of=table)
 
+    def shared(self, query: Select[Any], table: FromClause) -> Select[Any]:
+        """Lock with FOR SHARE."""
+        return query.with_for_update(read=True, of=table)
+
     def locked_skipping(self, query: Select[Any], table: FromClause) -> Select[Any]:
         """Lock with FOR UPDATE SKIP LOCKED."""
         return query.with_for_update(skip_locked=True, of=table)
