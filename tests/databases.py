@@ -202,18 +202,18 @@ def _one_at_a_time(run: str) -> Iterator[None]:
 def fresh_postgres(server_url: str) -> Iterator[str]:
     """Create a database from the template, and drop it afterwards."""
     name = f"ade_{uuid.uuid4().hex}"
-    with psycopg.connect(_libpq(server_url), autocommit=True) as admin:
+    with psycopg.connect(libpq(server_url), autocommit=True) as admin:
         admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{TEMPLATE}"'.encode())
     try:
         yield make_url(server_url).set(database=name).render_as_string(hide_password=False)
     finally:
-        with psycopg.connect(_libpq(server_url), autocommit=True) as admin:
+        with psycopg.connect(libpq(server_url), autocommit=True) as admin:
             admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
 
 
 def _make_template(server_url: str) -> None:
     """Create the template once per server; a server that outlives a run may hold an old one."""
-    with psycopg.connect(_libpq(server_url), autocommit=True) as admin:
+    with psycopg.connect(libpq(server_url), autocommit=True) as admin:
         found = admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (TEMPLATE,))
         if found.fetchone() is not None:
             return
@@ -245,5 +245,6 @@ def _add_workspace(url: str) -> None:
     database.insert("workspaces", id=WORKSPACE, slug="default", name="Default", created_at=0)
 
 
-def _libpq(url: str) -> str:
+def libpq(url: str) -> str:
+    """Spell a URL as psycopg reads it."""
     return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)

@@ -1,12 +1,15 @@
 """Builds: a run waits until its build has ended, whichever way, and never longer."""
 
 import json
+from typing import Any
 
 import pytest
+from sqlalchemy import text
 from tests.databases import WORKSPACE, Database, MemoryDatabase, SqlDatabase
-from tests.store.acts import INTERNAL, Acts
+from tests.store.acts import INTERNAL, Acts, submission
 
 from ade.stages.builds import BuildEnded
+from ade.stages.submit import Accepted, Submission
 from ade.store.rows import JobRow
 
 CONFIGURATION = "0198c000-0000-7000-8000-000000000001"
@@ -18,19 +21,9 @@ ENDED = BuildEnded(WORKSPACE, BUILD)
 @pytest.fixture
 def build(acts: Acts, database: Database) -> "Build":
     """Prepare what runs need, with a build that has not begun."""
-    common = {"workspace_id": WORKSPACE, "created_at": 0}
-    database.insert("configurations", id=CONFIGURATION, name="c", **common)
-    database.insert("documents", id=DOCUMENT, name="d", digest="sha256:d", size_bytes=1, **common)
-    database.insert(
-        "builds",
-        id=BUILD,
-        configuration_id=CONFIGURATION,
-        fingerprint="sha256:f",
-        status="queued",
-        fence=0,
-        **common,
-    )
-    return Build(acts, database)
+    made = Build(acts, database)
+    made.prepare()
+    return made
 
 
 class Build:
@@ -40,15 +33,36 @@ class Build:
         self.acts = acts
         self.database = database
 
-    def run(self, **changes: object) -> JobRow:
-        """Submit a run."""
-        return self.acts.submit(
+    def prepare(self) -> None:
+        """Insert what runs refer to."""
+        insert, common = self.database.insert, {"workspace_id": WORKSPACE, "created_at": 0}
+        insert("configurations", id=CONFIGURATION, name="c", **common)
+        insert("documents", id=DOCUMENT, name="d", digest="sha256:d", size_bytes=1, **common)
+        insert(
+            "builds",
+            id=BUILD,
+            configuration_id=CONFIGURATION,
+            fingerprint="sha256:f",
+            status="queued",
+            fence=0,
+            **common,
+        )
+
+    def submission(self, **changes: Any) -> Submission:
+        """Ask for a run."""
+        return submission(
             kind="normalize",
             configuration_id=CONFIGURATION,
             document_id=DOCUMENT,
             build_id=BUILD,
             **changes,
         )
+
+    def run(self, **changes: Any) -> JobRow:
+        """Submit a run."""
+        self.acts.wait()
+        accepted: Accepted = self.acts.kernel.now.submit(self.submission(**changes))
+        return accepted.job
 
     def end(self, failure: str | None = None) -> int:
         """End the build, and tell the runs."""
@@ -57,8 +71,6 @@ class Build:
             self.database.insert("builds", workspace_id=WORKSPACE, id=BUILD, status=status)
         else:
             assert isinstance(self.database, SqlDatabase)
-            from sqlalchemy import text
-
             with self.database.connect() as connection:
                 connection.execute(text(f"UPDATE builds SET status = '{status}', finished_at = 1"))
         told: int = self.acts.kernel.now.settle_build(BuildEnded(WORKSPACE, BUILD, failure))

@@ -1,6 +1,6 @@
 """Reading: lists, logs, counts, and why a job waits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from tests.databases import WORKSPACE
@@ -12,9 +12,14 @@ from ade.store.port import Reading
 from ade.store.rows import JobRef, Lane
 
 
-def listed(acts: Acts, before: str | None = None, limit: int = 100, **filters: object) -> list[str]:
+def listed(
+    acts: Acts,
+    filters: Mapping[str, object] | None = None,
+    before: str | None = None,
+    limit: int = 100,
+) -> list[str]:
     def look(reading: Reading) -> list[str]:
-        return [job.id for job in reading.list_jobs(WORKSPACE, filters, before, limit)]
+        return [job.id for job in reading.list_jobs(WORKSPACE, filters or {}, before, limit)]
 
     return acts.kernel.now.read(look)
 
@@ -40,12 +45,12 @@ def test_filters(acts: Acts) -> None:
         {"submitted_by": "me"},
         {"status": "running", "kind": "other", "priority": "high"},
     ):
-        assert listed(acts, **filters) == [claim.id]
-    assert listed(acts, rerun_of=claim.id) == [rerun.id]
-    assert listed(acts, submitted_after=between) == [rerun.id, claim.id]
-    assert listed(acts, submitted_after=between, status="running") == [claim.id]
-    assert listed(acts, status="failed") == []
-    assert listed(acts, before=claim.id, priority="high") == []
+        assert listed(acts, filters) == [claim.id]
+    assert listed(acts, {"rerun_of": claim.id}) == [rerun.id]
+    assert listed(acts, {"submitted_after": between}) == [rerun.id, claim.id]
+    assert listed(acts, {"submitted_after": between, "status": "running"}) == [claim.id]
+    assert listed(acts, {"status": "failed"}) == []
+    assert listed(acts, {"priority": "high"}, before=claim.id) == []
 
 
 def test_a_workspace_sees_its_own(acts: Acts, workspaces: Callable[[int], list[str]]) -> None:
@@ -97,8 +102,8 @@ def test_how_many_are_ahead(acts: Acts, together: bool) -> None:
         jobs = [acts.submit() for _ in range(5)]
     acts.submit(pool=AGENT)
     acts.submit(priority=Priority.LOW)
-    count = [acts.kernel.now.read(lambda r, job=job: r.count_ahead(job, 3)) for job in jobs]
-    assert count == [0, 1, 2, 3, 3]
+    counts = acts.kernel.now.read(lambda reading: [reading.count_ahead(job, 3) for job in jobs])
+    assert counts == [0, 1, 2, 3, 3]
     acts.claim(2)
     assert acts.kernel.now.read(lambda reading: reading.count_ahead(jobs[4], 100)) == 2
 
