@@ -116,9 +116,10 @@ class Directory:
         self._thread.shutdown(wait=True)
 
     def bootstrap(self, given_key: str | None = None) -> str | None:
-        """Make workspace `default`, user `admin` and the first key; return the key if it is new.
+        """Make workspace `default`, user `admin` and the first key; return a key that was made up.
 
         A given key is added whenever it is unknown, also later; one that was revoked stays so.
+        It is not returned: whoever gave it knows it, and it is nothing for a log.
         Two servers that start at once meet at the workspace's unique slug: one makes everything.
         """
         return self._thread.submit(self._again, lambda: self._bootstrap(given_key)).result()
@@ -249,7 +250,7 @@ class Directory:
         if self._first(select(api_keys.c.id).where(api_keys.c.digest == key_digest(secret))):
             return None
         self._insert_key(secret, user_id, None, None, FIRST_KEY_LABEL)
-        return secret
+        return None if given_key else secret
 
     def _find_key(self, digest: str) -> KeyHolder | None:
         key = api_keys.c
