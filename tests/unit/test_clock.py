@@ -1,0 +1,46 @@
+"""The clocks: one that runs, one that is held in the hand."""
+
+import time
+
+import pytest
+
+from ade.clock import ManualClock, SystemClock, new_id
+
+
+def test_the_system_clock_tells_the_time_of_day() -> None:
+    before = time.time()
+    now_us = SystemClock().now_us()
+    assert before * 1e6 - 1 <= now_us <= time.time() * 1e6 + 1
+
+
+def test_the_monotonic_time_counts_suspended_time() -> None:
+    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert 0 <= SystemClock().monotonic() - since_boot < 10
+
+
+def test_a_manual_clock_stands_still() -> None:
+    clock = ManualClock(5_000_000)
+    assert (clock.now_us(), clock.monotonic()) == (5_000_000, 5.0)
+    assert (clock.now_us(), clock.monotonic()) == (5_000_000, 5.0)
+
+
+def test_a_manual_clock_goes_on_when_told() -> None:
+    clock = ManualClock(0)
+    clock.advance(1.5)
+    assert clock.now_us() == 1_500_000
+    assert clock.monotonic() == pytest.approx(1.5)
+
+
+def test_ids_sort_by_the_clock() -> None:
+    clock = ManualClock()
+    ids = []
+    for _ in range(50):
+        ids.append(new_id(clock))
+        clock.advance(0.001)
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 50
+
+
+def test_ids_of_one_moment_differ() -> None:
+    clock = ManualClock()
+    assert len({new_id(clock) for _ in range(1000)}) == 1000
