@@ -35,7 +35,7 @@ class MssqlDialect(Dialect):
         """Use OFFSET ... FETCH, which takes a parameter and needs an order."""
         if not query._order_by_clauses:
             query = query.order_by(literal_column("(SELECT NULL)"))
-        return query.limit(limit).offset(literal_column("0"))
+        return query.limit(limit).offset(0)
 
     def locked(self, query: Select[Any], table: FromClause) -> Select[Any]:
         """Lock with UPDLOCK."""
