@@ -1,0 +1,185 @@
+"""Take any comparison of the fence out of any statement, and a check fails.
+
+For each statement that compares `jobs.fence` with what a caller presents, that one comparison is
+made always true, and the battery of checks below must notice. With the statements as they are, it
+passes. So no comparison can be removed unnoticed, and none is there for nothing.
+"""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from tests.databases import SqlDatabase
+from tests.store.acts import Acts, failure, held, success
+from tests.store.compiling import sql_of, statements
+
+from ade.clock import ManualClock
+from ade.domain.errors import LeaseLost
+from ade.domain.job import Status
+from ade.kernel import Kernel
+from ade.stages import moves
+from ade.stages.finish import Finished
+from ade.stages.rules import AGENT, LOCAL, Rules
+from ade.store.port import Transaction
+from ade.store.rows import Append, Held, JobRow, Renewal, StopAsk
+
+COMPARISON = re.compile(r"jobs\.fence = (\?|%s|given\.fence)")
+
+
+def mutable(dialect: str) -> list[str]:
+    """Find the statements that compare the fence."""
+    return [name for name, sql in sql_of(dialect).items() if COMPARISON.search(sql)]
+
+
+class Second:
+    """Hold a job in its second attempt, and the fence of the first."""
+
+    def __init__(self, acts: Acts, pool: str = LOCAL, target_id: str | None = None) -> None:
+        self.acts = acts
+        self.job = acts.submit(pool=pool, target_id=target_id)
+        (self.first,) = acts.claim(pool=pool)
+        acts.lose(self.first)
+        (self.claim,) = acts.claim(pool=pool)
+        self.stale: Held = held(self.first)
+        self.before = acts.job(self.job)
+
+    def unchanged(self) -> bool:
+        """Tell whether nothing has happened to the job since."""
+        return self.acts.job(self.job) == self.before
+
+    def does_nothing(self, act: Callable[[Transaction], list[object]]) -> None:
+        """Check that a verb of the port finds no row for the old fence."""
+        (found,) = self.acts.kernel.store.write(lambda tx, items: [act(tx)], [None])
+        assert not found
+        assert self.unchanged()
+
+
+def renew(acts: Acts) -> None:
+    second = Second(acts)
+    second.does_nothing(lambda tx: list(tx.renew([Renewal(*second.stale, tx.now_us + 1)])))
+
+
+def end(acts: Acts) -> None:
+    second = Second(acts)
+    with pytest.raises(LeaseLost):
+        acts.finish(second.first, success(by="the first"))
+    assert second.unchanged()
+
+
+def end_beside_the_right_one(acts: Acts) -> None:
+    second = Second(acts)
+    ends = [Finished(second.first, failure()), Finished(second.claim, success(by=2))]
+    lost, recorded = acts.kernel.now.many("finish", ends)
+    assert isinstance(lost, LeaseLost)
+    assert recorded.status is Status.SUCCEEDED
+    assert acts.result(second.claim) == {"by": 2}
+
+
+def move(acts: Acts) -> None:
+    second = Second(acts)
+    stale: JobRow = second.before._replace(fence=second.first.fence)
+    second.does_nothing(lambda tx: list(tx.move([moves.move(stale, Status.FAILED, tx.now_us)])))
+
+
+def append(acts: Acts) -> None:
+    second = Second(acts)
+    second.does_nothing(lambda tx: list(tx.append([Append(*second.stale, 1, 100, None)])))
+
+
+def request_stop(acts: Acts) -> None:
+    second = Second(acts)
+    second.does_nothing(lambda tx: list(tx.request_stop([StopAsk(*second.stale, "cancel")])))
+
+
+def report_started(acts: Acts) -> None:
+    second = Second(acts, pool=AGENT)
+    second.does_nothing(lambda tx: list(tx.report_started(second.stale, tx.now_us)))
+
+
+def clear_lane(acts: Acts) -> None:
+    second = Second(acts, target_id="t")
+    acts.finish(second.claim, failure())
+    second.before = acts.job(second.job)
+    second.does_nothing(lambda tx: list(tx.clear_lane(second.stale, "failed")))
+
+
+CHECKS = [
+    renew,
+    end,
+    end_beside_the_right_one,
+    move,
+    append,
+    request_stop,
+    report_started,
+    clear_lane,
+]
+# The other of two spellings of one statement: a database runs either.
+NOT_RUN = {"sqlite": {"end_telling"}, "postgresql": {"end"}}
+
+
+def failed_checks(
+    database: SqlDatabase, rewrite: Callable[[str, str], str] | None = None
+) -> list[str]:
+    """Run the battery, each check on a clean database, and name those that fail."""
+    failed = []
+    for check in CHECKS:
+        database.wipe()
+        clock = ManualClock()
+        store = database.open(clock, rewrite)
+        try:
+            check(Acts(Kernel(store, Rules(queue_size=0)), clock))
+        except (Exception, pytest.fail.Exception):  # a broken statement may break what is above it
+            failed.append(check.__name__)
+        finally:
+            database.close()
+    return failed
+
+
+def test_the_statements_as_they_are_pass(sql_database: SqlDatabase) -> None:
+    assert failed_checks(sql_database) == []
+
+
+CASES = [
+    pytest.param(dialect, name, marks=[pytest.mark.postgresql] * (dialect == "postgresql"))
+    for dialect in ("sqlite", "postgresql")
+    for name in mutable(dialect)
+    if name not in NOT_RUN[dialect]
+]
+
+
+@pytest.mark.parametrize(("dialect", "name"), CASES)
+def test_a_fence_that_is_not_compared_is_noticed(
+    request: pytest.FixtureRequest, dialect: str, name: str
+) -> None:
+    url = request.getfixturevalue("sqlite_url" if dialect == "sqlite" else "postgres_url")
+    mutated = []
+
+    def mutate(statement: str, sql: str) -> str:
+        if statement != name:
+            return sql
+        changed, count = COMPARISON.subn(r"(jobs.fence = \1 OR 1 = 1)", sql)
+        assert count == 1, "more than one comparison: mutate each"
+        mutated.append(statement)
+        return changed
+
+    failed = failed_checks(SqlDatabase(dialect, url), mutate)
+    assert mutated, "the battery never ran this statement"
+    assert failed, f"no check notices that {name} does not compare the fence"
+
+
+def test_the_pattern_finds_every_comparison() -> None:
+    """A comparison spelled otherwise would escape the mutation."""
+    for dialect in NOT_RUN:
+        for name, sql in sql_of(dialect).items():
+            compared = re.findall(
+                r"fence (?:=|<|>|IN|IS|BETWEEN)", sql
+            )  # an assignment is `fence=`
+            assert len(compared) == len(COMPARISON.findall(sql)), f"{name}: {sql}"
+
+
+def test_every_statement_that_a_holder_runs_compares_the_fence() -> None:
+    """What is given a fence in its row must compare it."""
+    for dialect in NOT_RUN:
+        compared = set(mutable(dialect))
+        given = {name for name, s in statements().items() if "fence" in s.fields}
+        assert given <= compared, given - compared
