@@ -191,6 +191,14 @@ async def test_a_revoked_key_is_believed_for_two_seconds_at_most(server: Server)
     problem(await server.client(made["key"]).get(JOBS), 401, "unauthenticated")
 
 
+async def test_what_is_taken_here_is_gone_here_at_once(server: Server) -> None:
+    made = (await server.http.post(WS + "/keys", json={"label": "k"})).json()
+    client = server.client(made["key"])
+    assert (await client.get(JOBS)).status_code == 200
+    await server.http.delete(f"{WS}/keys/{made['key_id']}")
+    problem(await client.get(JOBS), 401, "unauthenticated")
+
+
 async def test_an_unknown_key_is_asked_for_once(server: Server) -> None:
     asked = 0
     find = server.directory.find_key

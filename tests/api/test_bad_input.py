@@ -235,6 +235,35 @@ async def test_a_trace_id_that_is_none_is_replaced(standing: Server, sent: str) 
     assert int(made, 16)
 
 
+@pytest.mark.parametrize("path", [JOBS, "/api/v1/workspaces"])
+async def test_a_client_that_leaves_halfway_is_not_answered(
+    standing: Server, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    messages: list[Any] = [
+        {"type": "http.request", "body": b'{"job', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    key = standing.http.headers["authorization"].encode()
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "query_string": b"",
+        "headers": [(b"authorization", key), (b"content-type", b"application/json")],
+    }
+    await standing.app(scope, receive, send)
+    assert sent == []
+    assert not caplog.records
+
+
 async def test_what_nobody_foresaw_is_a_500_that_tells_nothing(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

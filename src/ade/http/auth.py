@@ -6,7 +6,7 @@ A key that belongs to a workspace works there only, and never allows more than i
 
 The rule about time. What the database said of a key is believed for two seconds, so that a busy
 client costs microseconds and not a query per request. A revoked key, or a role that was taken, may
-therefore work for up to two seconds more, in every server process.
+therefore work for up to two seconds more in other server processes; the one that took it forgets.
 
     what is wrong                             the answer
     ----------------------------------------  ------------------------------------------
@@ -130,6 +130,10 @@ class Gatekeeper:
         principal = Principal(holder)
         self._known[name] = (until, principal)
         return principal
+
+    def forget(self) -> None:
+        """Believe nothing any more: keys or roles were changed through this process."""
+        self._known.clear()
 
     async def workspace(self, name: str) -> Workspace:
         """Find a workspace by slug or id; those that exist stay as they are, so they are kept."""

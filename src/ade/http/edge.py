@@ -22,6 +22,7 @@ TRACE_HEADER = b"x-trace-id"
 WORKSPACES = "/api/v1/workspaces/"
 TRACEPARENT = re.compile(rb"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 UNMATCHED = "unmatched"
+CLIENT_GONE = 499
 
 HotRoute = Callable[[Scope, Receive, str], Awaitable[Reply]]
 
@@ -49,17 +50,21 @@ class Edge:
             hot = self._hot.get(rest)
             if hot is not None and workspace:
                 reply = await self._answer(hot, scope, receive, workspace, trace_id)
-                await reply.send(send, (TRACE_HEADER, trace_id.encode()))
+                if reply is not None:
+                    await reply.send(send, (TRACE_HEADER, trace_id.encode()))
                 took = time.perf_counter() - began
-                metrics.answered("POST", f"{WORKSPACES}{{ws}}/{rest}", reply.status, took)
+                status = reply.status if reply is not None else CLIENT_GONE
+                metrics.answered("POST", f"{WORKSPACES}{{ws}}/{rest}", status, took)
                 return
         await self._pass_on(scope, receive, send, trace_id, began)
 
     async def _answer(
         self, hot: HotRoute, scope: Scope, receive: Receive, workspace: str, trace_id: str
-    ) -> Reply:
+    ) -> Reply | None:
         try:
             return await hot(scope, receive, workspace)
+        except ClientDisconnect:
+            return None
         except Exception as error:
             return reply_to(error, trace_id)
 
@@ -79,7 +84,7 @@ class Edge:
         try:
             await self._app(scope, receive, send_traced)
         except ClientDisconnect:
-            status = status or 499
+            status = status or CLIENT_GONE
         except Exception as error:
             reply = reply_to(error, trace_id)
             if status:

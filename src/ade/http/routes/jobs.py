@@ -101,7 +101,7 @@ def job_routes(door: Door) -> APIRouter:
         body = job_text(job, grant.workspace.slug, waiting=waiting).encode()
         tag = f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
-        if if_none_match is not None and tag in if_none_match.replace("W/", ""):
+        if if_none_match is not None and (tag in if_none_match or if_none_match.strip() == "*"):
             return Response(status_code=304, headers=headers)
         return Response(body, media_type=JSON, headers=headers)
 

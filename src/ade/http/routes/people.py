@@ -67,7 +67,9 @@ def people_routes(door: Door) -> APIRouter:
     async def set_member(request: Request, grant: Admin) -> Any:
         """Give a user a role; a name that nobody has becomes a user."""
         asked = await read_small(request, _MEMBER)
-        return member_json(await directory.set_member(grant.workspace.id, asked.name, asked.role))
+        member = await directory.set_member(grant.workspace.id, asked.name, asked.role)
+        gatekeeper.forget()
+        return member_json(member)
 
     @router.delete(
         "/members/{user_id}",
@@ -78,6 +80,7 @@ def people_routes(door: Door) -> APIRouter:
     async def remove_member(grant: Admin, user_id: str) -> Response:
         """Take a user's role; its keys stop working here within two seconds."""
         await directory.remove_member(grant.workspace.id, user_id)
+        gatekeeper.forget()
         return Response(status_code=204)
 
     @router.get("/keys", tags=["keys"], responses=answers(200, KeyPage, "Keys", 403, 404))
@@ -110,6 +113,8 @@ def people_routes(door: Door) -> APIRouter:
     )
     async def revoke_key(grant: Admin, key_id: str) -> Any:
         """Revoke a key; it stops working within two seconds."""
-        return key_json(await directory.revoke_key(grant.workspace.id, key_id))
+        revoked = await directory.revoke_key(grant.workspace.id, key_id)
+        gatekeeper.forget()
+        return key_json(revoked)
 
     return router
