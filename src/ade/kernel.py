@@ -141,9 +141,9 @@ class Kernel:
         """Free a lane without a result."""
         return await self._mirrored(await self._one(self.verbs.clear, ask))
 
-    async def expire(self) -> Swept:
+    async def expire(self, *, deep: bool = False) -> Swept:
         """Repair what time has passed over."""
-        return await self._one(self.verbs.expire, None)
+        return await self._one(self.verbs.expire, deep)
 
     async def retain(self, workspace_id: str) -> list[JobRef]:
         """Forget old jobs of a workspace, and say which."""

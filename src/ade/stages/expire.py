@@ -31,17 +31,21 @@ class Swept:
     more: bool = False
 
 
-def expire(rules: Rules, tx: Transaction, asks: list[None]) -> list[Swept]:
-    """Sweep once, for all who asked."""
-    swept = _sweep(rules, tx)
+def expire(rules: Rules, tx: Transaction, asks: list[bool | None]) -> list[Swept]:
+    """Sweep once, for all who asked; deeply, if one of them asked for that.
+
+    A deep sweep also looks for lanes that stand still, which takes as long as the lanes are. None
+    is known to: promotion happens in the transaction that frees a lane.
+    """
+    swept = _sweep(rules, tx, deep=any(asks))
     return [swept for _ in asks]
 
 
-def _sweep(rules: Rules, tx: Transaction) -> Swept:
+def _sweep(rules: Rules, tx: Transaction, *, deep: bool) -> Swept:
     lost = tx.expired_jobs(ROWS_PER_SWEEP_MAX)
     late = tx.overdue_jobs(rules.overdue_grace_us, ROWS_PER_SWEEP_MAX)
     due = [job for pool in (LOCAL, AGENT) for job in tx.due_jobs(pool, ROWS_PER_SWEEP_MAX)]
-    stalled = tx.stalled_lanes(ROWS_PER_SWEEP_MAX)
+    stalled = tx.stalled_lanes(ROWS_PER_SWEEP_MAX) if deep else []
     more = any(len(rows) >= ROWS_PER_SWEEP_MAX for rows in (lost, late, due, stalled))
     # All lanes before any job, as everyone does it, or two would wait for each other.
     lanes = {*stalled, *moves.lanes_of([*lost, *late, *due])}

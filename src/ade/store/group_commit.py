@@ -59,9 +59,18 @@ class Call:
 class GroupCommit:
     """Run verbs for many callers on one connection, in as few transactions as they allow."""
 
-    def __init__(self, commit: Commit, is_conflict: Callable[[Exception], bool]) -> None:
+    def __init__(
+        self,
+        commit: Commit,
+        is_conflict: Callable[[Exception], bool],
+        *,
+        idle: Callable[[], None] = lambda: None,
+        idle_seconds: float | None = None,
+    ) -> None:
         self._commit = commit
         self._is_conflict = is_conflict
+        self._idle = idle
+        self._idle_seconds = idle_seconds
         self._calls: deque[Call] = deque()
         self._wakes = threading.Condition()
         self._closed = False
@@ -114,7 +123,11 @@ class GroupCommit:
             self._wakes.notify()
 
     def _serve(self) -> None:
-        while group := self._take():
+        while not self._over():
+            group = self._take()
+            if not group:
+                self._idle()
+                continue
             try:
                 self._run_together(group)
             except Unavailable as error:
@@ -125,11 +138,15 @@ class GroupCommit:
                     self._run_alone(call)
             self._deliver(group)
 
-    def _take(self) -> list[Call]:
-        """Wait for work and take all of it, up to a limit; nothing when closed and empty."""
+    def _over(self) -> bool:
         with self._wakes:
-            while not self._calls and not self._closed:
-                self._wakes.wait()
+            return self._closed and not self._calls
+
+    def _take(self) -> list[Call]:
+        """Wait for work and take all of it, up to a limit; nothing if none came for a while."""
+        with self._wakes:
+            if not self._calls and not self._closed:
+                self._wakes.wait(self._idle_seconds)
             group: list[Call] = []
             items = 0
             while self._calls and (not group or items < ITEMS_PER_COMMIT_MAX):

@@ -1,44 +1,32 @@
-"""Hear what other processes changed: NOTIFY on PostgreSQL, a cheap look on SQLite.
+"""Hear what other processes changed, by NOTIFY.
 
-Both are hints. A notification that is lost while the connection is down, or a change between two
-looks, is found by the poll that every waiter does anyway.
+A notification is a hint. One that is lost while the connection is down is made up for by the poll
+that every waiter does anyway. SQLite has no such thing: there the writing connection looks at
+`data_version` whenever it is idle (`SqlStore`).
 """
 
 import json
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
 
 import psycopg
-from sqlalchemy.engine import URL
 
 from ade.store.dialects.postgres import CHANNEL, libpq_url
-from ade.store.dialects.sqlite import SqliteDialect
-from ade.store.store import SqlStore
+from ade.store.store import EVERYTHING, SqlStore
 
-LOOK_SECONDS = 0.02
 RECONNECT_SECONDS = 2.0
-EVERYTHING = ("*",)
+CLOSE_LOOK_SECONDS = 0.5
 Publish = Callable[[Sequence[str]], None]
 
 
-class Hints(Protocol):
-    """Hear until closed."""
+class Hints:
+    """Listen on a connection of its own, and open it again when it breaks."""
 
-    def close(self) -> None:
-        """Stop hearing."""
-        ...
-
-
-class _Thread:
-    """Run a loop in a thread until closed."""
-
-    def __init__(self, name: str) -> None:
+    def __init__(self, store: SqlStore, publish: Publish) -> None:
+        self._store = store
+        self._publish = publish
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._hear, name=name, daemon=True)
-
-    def start(self) -> None:
-        """Begin to hear."""
+        self._thread = threading.Thread(target=self._hear, name="ade-listen", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -47,61 +35,22 @@ class _Thread:
         self._thread.join(timeout=5)
 
     def _hear(self) -> None:
-        raise NotImplementedError
-
-
-class PostgresHints(_Thread):
-    """Listen on a connection of its own, and open it again when it breaks."""
-
-    def __init__(self, url: URL, publish: Publish) -> None:
-        super().__init__("ade-listen")
-        self._url = libpq_url(url)
-        self._publish = publish
-
-    def _hear(self) -> None:
         while not self._closing.is_set():
             try:
-                with psycopg.connect(self._url, autocommit=True) as connection:
+                with psycopg.connect(libpq_url(self._store.url), autocommit=True) as connection:
                     connection.execute(f"LISTEN {CHANNEL}".encode())
                     self._publish(EVERYTHING)  # whatever was missed while nobody listened
                     while not self._closing.is_set():
-                        for note in connection.notifies(timeout=0.5):
-                            self._publish(json.loads(note.payload))
+                        for note in connection.notifies(timeout=CLOSE_LOOK_SECONDS):
+                            self._pass_on(note)
             except psycopg.Error:
                 self._closing.wait(RECONNECT_SECONDS)
 
-
-class SqliteHints(_Thread):
-    """Look at `data_version`, which changes when another connection has committed."""
-
-    def __init__(self, url: URL, publish: Publish) -> None:
-        super().__init__("ade-look")
-        self._url = url
-        self._publish = publish
-
-    def _hear(self) -> None:
-        connection = SqliteDialect().connect(self._url)
-        seen = self._version(connection)
-        while not self._closing.wait(LOOK_SECONDS):
-            now = self._version(connection)
-            if now != seen:
-                seen = now
-                self._publish(EVERYTHING)
-        connection.close()
-
-    @staticmethod
-    def _version(connection: Any) -> int:
-        return int(connection.execute("PRAGMA data_version").fetchone()[0])
+    def _pass_on(self, note: psycopg.Notify) -> None:
+        if note.pid != self._store.writer_pid:  # what we changed ourselves is known already
+            self._publish(json.loads(note.payload))
 
 
 def hear(store: SqlStore, publish: Publish) -> Hints | None:
-    """Begin to hear what other processes change, where the database can tell."""
-    hints: _Thread
-    if store.dialect.name == "postgresql":
-        hints = PostgresHints(store.url, publish)
-    elif store.dialect.name == "sqlite" and store.url.database not in (None, "", ":memory:"):
-        hints = SqliteHints(store.url, publish)
-    else:
-        return None
-    hints.start()
-    return hints
+    """Begin to hear what other processes change, where the database tells."""
+    return Hints(store, publish) if store.dialect.name == "postgresql" else None

@@ -16,6 +16,9 @@ from ade.store.port import Reading, Transaction
 from ade.store.transaction import SqlReading, SqlTransaction
 
 READERS = 4
+# How often the owner of a SQLite file looks whether someone else wrote to it after all.
+LOOK_SECONDS = 0.05
+EVERYTHING = ("*",)
 Found = TypeVar("Found")
 OnCommit = Callable[[Sequence[str]], None]
 
@@ -66,7 +69,14 @@ class SqlStore:
         self._reader = threading.local()
         self._opened: list[Any] = []
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="ade-reader")
-        self._group = GroupCommit(self._commit, self.dialect.is_conflict)
+        self._ahead_us = 0
+        self._seen_version: int | None = None
+        self._group = GroupCommit(
+            self._commit,
+            self.dialect.is_conflict,
+            idle=self._look_for_others,
+            idle_seconds=None if self.dialect.many_writers else LOOK_SECONDS,
+        )
 
     def write(self, verb: Verb, items: list[Any]) -> Sequence[Any]:
         """Run a verb and wait for its commit."""
@@ -96,13 +106,16 @@ class SqlStore:
 
     def _commit(self, work: Callable[[Transaction], Any]) -> Any:
         """Run work in one transaction of the writing connection, then say what changed."""
-        if self._connection is None:
+        is_new = self._connection is None
+        if is_new:
             self._connection = self._connect()
+            self._set_clock()
         committing = False
         try:
             cursor = self._connection.cursor()
             self.dialect.begin(cursor, write=True)
-            transaction = SqlTransaction(cursor, self._compiler, self.clock.now_us())
+            now_us = self.clock.now_us() + self._ahead_us
+            transaction = SqlTransaction(cursor, self._compiler, now_us)
             outcome = work(transaction)
             if transaction.topics:
                 self.dialect.notify(cursor, list(transaction.topics))
@@ -115,16 +128,50 @@ class SqlStore:
                     "The connection to the database broke during a commit;"
                     " whether it took place is not known."
                 ) from error
+            if self._connection is None and not is_new:
+                return self._commit(work)  # it broke while idle: nothing was committed
+            self._say(error)
             raise
         if transaction.topics:
             with contextlib.suppress(Exception):  # a lost hint must not make a commit run again
                 self.on_commit(list(transaction.topics))
         return outcome
 
+    def _say(self, error: BaseException) -> None:
+        """Raise an error of the database in words that its reader can act on, if there are any."""
+        trouble = self.dialect.trouble(error) if isinstance(error, Exception) else None
+        if trouble is not None:
+            raise trouble from error
+
+    def _set_clock(self) -> None:
+        """Learn how far the database's clock is ahead of ours: leases are reckoned by its time."""
+        if isinstance(self.clock, SystemClock):
+            before = self.clock.now_us()
+            theirs = self.dialect.server_now_us(self._connection)
+            if theirs is not None:
+                self._ahead_us = theirs - (before + self.clock.now_us()) // 2
+
+    def _look_for_others(self) -> None:
+        """Wake everyone if another process has written to the database that we own."""
+        if self._connection is None:
+            return
+        version = self.dialect.others_version(self._connection)
+        if version != self._seen_version:
+            if self._seen_version is not None:
+                self.on_commit(EVERYTHING)
+            self._seen_version = version
+
+    @property
+    def writer_pid(self) -> int | None:
+        """Return the number by which the server knows the writing connection, if it has one."""
+        info = getattr(self._connection, "info", None)
+        return getattr(info, "backend_pid", None)
+
     def _look(self, look: Callable[[Reading], Found]) -> Found:
         """Run a read in one transaction of this thread's connection."""
         connection = getattr(self._reader, "connection", None)
-        if connection is None:
+        is_new = connection is None
+        if is_new:
             connection = self._connect()
             self._opened.append(connection)
         self._reader.connection = None  # until the read has gone well
@@ -133,8 +180,11 @@ class SqlStore:
             self.dialect.begin(cursor, write=False)
             found = look(SqlReading(cursor, self._compiler))
             cursor.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             self._reader.connection = _rolled_back(connection)
+            if self._reader.connection is None and not is_new:
+                return self._look(look)
+            self._say(error)
             raise
         self._reader.connection = connection
         return found

@@ -40,8 +40,10 @@ class Sweeper:
 
     async def sweep(self) -> None:
         """Sweep until nothing is left to repair, and now and then forget what is old."""
+        last = self._retained_at
+        thorough = last is None or self._clock.monotonic() - last >= RETAIN_EVERY_SECONDS
         while True:
-            swept = await self._kernel.expire()
+            swept = await self._kernel.expire(deep=thorough)
             metrics.swept(swept)
             if swept.lost or swept.timed_out or swept.lanes:
                 log.warning(
@@ -50,8 +52,7 @@ class Sweeper:
             if not swept.more:
                 break
         self._swept_at = self._clock.monotonic()
-        last = self._retained_at
-        if last is None or self._swept_at - last >= RETAIN_EVERY_SECONDS:
+        if thorough:
             self._retained_at = self._swept_at
             await self.retain()
 

@@ -11,6 +11,7 @@ from sqlalchemy.sql.base import Executable
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
+from ade.domain.errors import AdeError
 from ade.store.given import Given, GivenRow, GivenRows
 from ade.store.schema import is_eligible, jobs
 
@@ -109,6 +110,18 @@ class Dialect(ABC):
     @abstractmethod
     def lock_lanes(self, cursor: Any, lanes: list[str]) -> None:
         """Keep others from changing who is next in these lanes, until the transaction ends."""
+
+    def trouble(self, error: Exception) -> AdeError | None:
+        """Tell what an operator or a caller can do about an error of the database, if anything."""
+        return None
+
+    def server_now_us(self, connection: Any) -> int | None:
+        """Return the database's own time, where several machines share it."""
+        return None
+
+    def others_version(self, connection: Any) -> int | None:
+        """Return a number that changes when another connection commits, if a look is cheap."""
+        return None
 
     @abstractmethod
     def is_conflict(self, error: Exception) -> bool:

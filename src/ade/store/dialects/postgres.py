@@ -12,6 +12,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
+from ade.domain.errors import AdeError, StorageFull, Unavailable
 from ade.store.dialects.base import Dialect
 from ade.store.given import array_literals
 
@@ -92,6 +93,19 @@ class PostgresDialect(Dialect):
             " ORDER BY key) AS keys",
             (sorted(lanes),),
         )
+
+    def trouble(self, error: Exception) -> AdeError | None:
+        """Recognise a full disk and a server that is away."""
+        if isinstance(error, psycopg.errors.DiskFull):
+            return StorageFull("The disk with the database is full; nothing was changed.")
+        if isinstance(error, psycopg.OperationalError) and not self.is_conflict(error):
+            return Unavailable("The database cannot be reached at the moment; try again shortly.")
+        return None
+
+    def server_now_us(self, connection: Any) -> int | None:
+        """Ask the server, so that hosts whose clocks differ agree on when a lease ends."""
+        asked = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+        return int(connection.execute(asked).fetchone()[0])
 
     def is_conflict(self, error: Exception) -> bool:
         """Recognise a lost race for a unique key, a deadlock, a serialisation failure."""
