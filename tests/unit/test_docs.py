@@ -1,0 +1,380 @@
+"""The docs say what the code does: generated parts, links, variables, and every example.
+
+Parts between `<!-- generated: NAME -->` and `<!-- end -->` are written from the code by
+`.venv/bin/python tests/unit/test_docs.py`.
+"""
+
+import ast
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.metrics import MetricWrapperBase
+from pydantic import TypeAdapter
+
+from ade.cli import app as command_line
+from ade.cli.exit_codes import ExitCode
+from ade.domain import errors
+from ade.domain.errors import AdeError
+from ade.domain.events import EventType
+from ade.domain.job import TRANSITIONS, mermaid
+from ade.domain.outcome import Category
+from ade.domain.retry import RETRIED_BY_ITSELF
+from ade.http import models
+from ade.http.intake import Intake
+from ade.http.problems import CODES
+from ade.kinds import Kinds
+from ade.kinds.echo import Echo
+from ade.knobs import TEST_PREFIX
+from ade.settings import Settings, settings_knobs
+from ade.telemetry import metrics
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+REGENERATE = "run: .venv/bin/python tests/unit/test_docs.py"
+KIND_PAGE = DOCS / "how-to" / "write-a-kind.md"
+
+# --- parts that are written from the code ---------------------------------------------------------
+
+
+def diagram() -> str:
+    return f"```mermaid\n{mermaid()}\n```"
+
+
+def transitions() -> str:
+    return _table(
+        "| from | to | because |",
+        (
+            (f"`{step.source.value}`" if step.source else "–", f"`{step.target.value}`", step.cause)
+            for step in TRANSITIONS
+        ),
+    )
+
+
+def problems() -> str:
+    known = {kind.code: (kind.status, kind.title()) for kind in _tree(AdeError)}
+    plain = {code: (status, "") for status, code in CODES.items() if code not in known}
+    titles = {
+        "bad_request": "The request cannot be read",
+        "method_not_allowed": "The path does not know this method; `Allow` lists those it knows",
+        "unsupported_media_type": "The body must be JSON",
+    }
+    known |= {code: (status, titles[code]) for code, (status, _) in plain.items()}
+    ordered = sorted(known.items(), key=lambda item: (item[1][0], item[0]))
+    return _table(
+        "| code | status | meaning |",
+        ((f"`{code}`", str(status), f"{title}.") for code, (status, title) in ordered),
+    )
+
+
+def categories() -> str:
+    return _table(
+        "| category | tried again by ADE |",
+        ((f"`{c.value}`", "yes" if c in RETRIED_BY_ITSELF else "no") for c in Category),
+    )
+
+
+def metric_table() -> str:
+    found = [one for one in vars(metrics).values() if isinstance(one, MetricWrapperBase)]
+    return _table(
+        "| name | type | labels | meaning |",
+        (
+            (
+                f"`{one._name}{'_total' if one._type == 'counter' else ''}`",
+                str(one._type),
+                ", ".join(f"`{label}`" for label in one._labelnames),
+                one._documentation,
+            )
+            for one in found
+        ),
+    )
+
+
+GENERATED: dict[str, tuple[Path, Callable[[], str]]] = {
+    "diagram": (DOCS / "explanation" / "states.md", diagram),
+    "transitions": (DOCS / "explanation" / "states.md", transitions),
+    "problems": (DOCS / "reference" / "errors.md", problems),
+    "categories": (DOCS / "reference" / "errors.md", categories),
+    "metrics": (DOCS / "reference" / "metrics.md", metric_table),
+}
+
+
+def _table(head: str, rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, re.sub(r"[^|]+", " --- ", head)]
+    return "\n".join([*lines, *("| " + " | ".join(cells) + " |" for cells in rows)])
+
+
+def _tree(kind: type[AdeError]) -> Iterator[type[AdeError]]:
+    if kind.__module__ == errors.__name__:
+        yield kind
+    for below in kind.__subclasses__():
+        yield from _tree(below)
+
+
+def _found(name: str, text: str) -> re.Match[str]:
+    found = re.search(rf"<!-- generated: {name} -->\n(.*?)<!-- end -->", text, re.DOTALL)
+    assert found is not None, f"there is no part {name!r}"
+    return found
+
+
+def write_generated() -> None:
+    """Write every generated part into its page."""
+    for name, (page, make) in GENERATED.items():
+        text = page.read_text()
+        found = _found(name, text)
+        page.write_text(text[: found.start(1)] + make() + "\n" + text[found.end(1) :])
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_generated_part_is_what_the_code_says(name: str) -> None:
+    page, make = GENERATED[name]
+    assert _found(name, page.read_text())[1] == make() + "\n", REGENERATE
+
+
+# --- lists that people wrote, and that must be complete -------------------------------------------
+
+
+def _first_column(page: Path, pattern: str) -> set[str]:
+    return set(re.findall(rf"^\| `({pattern})` \|", page.read_text(), re.MULTILINE))
+
+
+def test_every_event_type_is_described() -> None:
+    described = _first_column(DOCS / "reference" / "events.md", r"[a-z_]+\.[a-z_]+")
+    assert described == {kind.value for kind in EventType}
+
+
+def test_every_code_of_a_failed_job_is_described() -> None:
+    written = {code for path in (ROOT / "src").rglob("*.py") for code in _job_codes(path)}
+    described = _first_column(DOCS / "reference" / "errors.md", r"[A-Z_]+")
+    assert described - {c.value for c in Category} | {"VALIDATION_ERROR"} == written | {
+        "VALIDATION_ERROR"  # the code of an AdeError in a worker, in capitals
+    }
+
+
+def _job_codes(path: Path) -> Iterator[str]:
+    """Find `JobError(category, "CODE", ...)` and a child's `channel.error("CATEGORY", "CODE")`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and len(node.args) > 1:
+            name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
+            code = node.args[1]
+            if name in ("JobError", "error") and isinstance(code, ast.Constant):
+                yield str(code.value)
+
+
+def test_every_command_and_exit_code_is_described() -> None:
+    text = (DOCS / "reference" / "cli.md").read_text()
+    for command in command_line.registered_commands:
+        assert f"## ade {command.name}\n" in text
+    described = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
+    assert described == {code.value for code in ExitCode}
+
+
+# --- links and variables --------------------------------------------------------------------------
+
+
+def _prose(text: str) -> str:
+    """Leave out code blocks."""
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", _prose(page.read_text())):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), f"{page.name} links to {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", linked.read_text(), re.MULTILINE)
+            assert anchor in {_anchor(heading) for heading in headings}, target
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_every_page_is_reached_from_the_first() -> None:
+    seen: set[Path] = set()
+    waiting = [DOCS / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in seen and page.suffix == ".md":
+            seen.add(page)
+            links = re.findall(r"\]\(([^)#\s:]+)", _prose(page.read_text()))
+            waiting += [(page.parent / link).resolve() for link in links]
+    assert not set(DOCS.rglob("*.md")) - seen
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_variables_are_settings(page: Path) -> None:
+    known = {variable for knob in settings_knobs() for variable in knob.variables}
+    named = set(re.findall(r"\bADE_[A-Z0-9_]+\b", page.read_text()))
+    assert {name for name in named - known if not name.startswith(TEST_PREFIX)} == set()
+
+
+# --- examples -------------------------------------------------------------------------------------
+
+PLACEHOLDERS = {
+    "api": "http://127.0.0.1:8000/api/v1/workspaces/default",
+    "host": "http://127.0.0.1:8000",
+    "auth": "Authorization: Bearer key",
+    "job": "0198c0de-0000-7000-8000-000000000001",
+    "key_id": "0198c0de-0000-7000-8000-000000000002",
+    "ADE_BOOTSTRAP_API_KEY": "key",
+}
+BODIES: dict[str, Any] = {
+    "/cancel": models.ReasonRequest,
+    "/interrupt": models.ReasonRequest,
+    "/resolve": models.ResolveRequest,
+    "/clear": models.NoteRequest,
+    "/members": models.MemberRequest,
+    "/keys": models.KeyRequest,
+    "/workspaces": models.WorkspaceRequest,
+}
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def _requests(page: Path) -> Iterator[tuple[str, str, str | None]]:
+    """Read the curl commands of a page: method, path, body."""
+    for block in _blocks(page, "sh"):
+        script = block.replace("\\\n", " ")
+        for found in re.finditer(r"^curl ", script, re.MULTILINE):
+            yield _request(_first_command(script[found.start() :]))
+
+
+def _first_command(script: str) -> str:
+    """Cut what follows the first command: its line ends outside of quotes."""
+    quote = ""
+    for place, character in enumerate(script):
+        if character in ("'", '"') and quote in ("", character):
+            quote = "" if quote else character
+        elif character == "\n" and not quote:
+            return script[:place]
+    return script
+
+
+def _request(command: str) -> tuple[str, str, str | None]:
+    words = shlex.split(command, comments=True)
+    words = [re.sub(r"\$(\w+)", lambda found: PLACEHOLDERS[found[1]], word) for word in words]
+    method = body = None
+    for flag, value in pairwise(words):
+        method = value if flag == "-X" else method
+        body = value if flag == "-d" else body
+    url = next(word for word in words if word.startswith("http://"))
+    return method or ("POST" if body else "GET"), re.sub(r"^http://[^/]+", "", url), body
+
+
+EXAMPLES = [
+    pytest.param(method, path, body, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, (method, path, body) in enumerate(_requests(page))
+]
+
+
+def test_the_pages_that_should_have_examples_have_them() -> None:
+    found = {str(example.id).rpartition("-")[0] for example in EXAMPLES}
+    assert {"README", "quickstart", "lanes", "retry-safely", "keys-and-roles"} <= found
+
+
+@pytest.mark.parametrize(("method", "path", "body"), EXAMPLES)
+def test_an_example_is_a_request_that_the_api_takes(
+    method: str, path: str, body: str | None
+) -> None:
+    described = json.loads((DOCS / "reference" / "openapi.json").read_text())["paths"]
+    fitting = [
+        operations
+        for template, operations in described.items()
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path)
+    ]
+    assert any(method.lower() in operations for operations in fitting), f"{method} {path}"
+    if body is None:
+        return
+    if path.endswith("/jobs"):
+        _check_job(body.encode())
+    else:
+        TypeAdapter(BODIES["/" + path.rpartition("/")[2]]).validate_json(body)
+
+
+def _check_job(body: bytes) -> None:
+    """Take a job in as the server does."""
+    if b'"greet"' in body:
+        return  # the test below runs it
+    intake = Intake(Settings(), Kinds([Echo()]))
+    intake.submission(intake.read_job(body), "workspace", "user")
+
+
+def test_the_page_on_kinds_is_a_package_whose_job_runs(tmp_path: Path) -> None:
+    """Install what the page shows beside ADE, serve, and send the page's request."""
+    python = _install(tmp_path)
+    (_, path, body) = next(iter(_requests(KIND_PAGE)))
+    environ = {
+        "PATH": os.environ["PATH"],
+        "ADE_SANDBOX": "none",
+        "ADE_BOOTSTRAP_API_KEY": "key",
+        "ADE_STORAGE_DATA_DIR": str(tmp_path / "data"),
+    }
+    main = "from ade.cli import main; main()"
+    with subprocess.Popen(
+        [python, "-c", main, "serve", "--port", "0"],
+        cwd=tmp_path,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        try:
+            assert server.stdout is not None
+            address = re.search(r"http://[\d.:]+", server.stdout.readline())
+            assert address is not None, "the server did not start"
+            headers = {"Authorization": "Bearer key", "Prefer": "wait=30"}
+            headers["Content-Type"] = "application/json"
+            with httpx.Client(base_url=address[0], headers=headers, timeout=60) as client:
+                job = client.post(path, content=body).json()
+                assert job["status"] == "succeeded", job
+                result = client.get(job["links"]["result"]).json()
+        finally:
+            server.send_signal(signal.SIGTERM)
+    assert result["outputs"]["result_json"] == {"greeting": "Hello, Rosa!\nHello, Rosa!"}
+    assert result["outputs"]["stdout"] == "greeted 2 times\n"
+
+
+def _install(folder: Path) -> Path:
+    """Lay the page's files out as an installed package, in an environment that also sees ADE."""
+    made = folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", made], check=True)
+    packages = next((made / "lib").glob("python3*")) / "site-packages"
+    ours = sysconfig.get_path("purelib")
+    (packages / "ade.pth").write_text(f"import site; site.addsitedir({ours!r})\n")
+    for block in _blocks(KIND_PAGE, "python"):
+        name, _, text = block.partition("\n")
+        file = packages / name.removeprefix("# ")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    declared = _blocks(KIND_PAGE, "toml")[0]
+    entry = re.search(r'^(\w+) = "(greeter\.kind:\w+)"$', declared, re.MULTILINE)
+    assert entry is not None
+    about = packages / "greeter-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: greeter\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[ade.kinds]\n{entry[1]} = {entry[2]}\n")
+    return made / "bin" / "python"
+
+
+if __name__ == "__main__":
+    write_generated()
