@@ -14,6 +14,7 @@ from ade.http.auth import Gatekeeper
 from ade.http.door import Door
 from ade.http.edge import Edge, trace_id_in
 from ade.http.health import Health, Probe
+from ade.http.hot import HotApp
 from ade.http.intake import Intake
 from ade.http.problems import reply_to
 from ade.http.routes.entrance import entrance_routes
@@ -52,7 +53,7 @@ def create_app(
         gatekeeper=Gatekeeper(directory),
         intake=Intake(settings, kinds),
     )
-    app = FastAPI(
+    app = HotApp(
         title="ADE",
         version=__version__,
         openapi_url="/api/v1/openapi.json",
@@ -75,7 +76,8 @@ def create_app(
         app.include_router(router)
     for kind in (AdeError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _problem)
-    app.add_middleware(Edge, hot=hot_routes(submitting))
+    app.add_middleware(Edge)
+    app.hot = hot_routes(submitting)
     openapi.install(app)
     app.state.door = door
     return app

@@ -1,13 +1,13 @@
 """The routes that take jobs in, as the router and the OpenAPI document know them.
 
-`ade.http.edge` answers these paths before the router is asked; the functions here do the same.
+`ade.http.hot` answers these paths before the router is asked; the functions here do the same.
 """
 
 from fastapi import APIRouter, Request, Response
 
 from ade.http.auth import WorkspaceName
 from ade.http.contract import BatchRequest, JobRequest, RunRequest
-from ade.http.edge import HotRoute
+from ade.http.hot import HotRoute
 from ade.http.models import Batch, Job
 from ade.http.openapi import answers, headers_taken, takes
 from ade.http.submitting import Submitting
