@@ -4,8 +4,8 @@ import asyncio
 import ipaddress
 import signal
 import socket
-from collections.abc import Callable, Mapping
-from types import FrameType
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -22,17 +22,22 @@ CONNECTIONS_GRACE_SECONDS = 3
 SWEEPS_MISSED_MAX = 5
 
 
-class DrainingServer(uvicorn.Server):
-    """Stop claiming the moment that a signal arrives, not when the last connection has closed."""
+class Door(uvicorn.Server):
+    """Leave the signals to whoever opened the door.
 
-    def __init__(self, config: uvicorn.Config, drain: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._drain = drain
+    uvicorn would send itself the signal again once the connections have closed, and so end the
+    process before its jobs have.
+    """
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to drain on the first signal; give up the grace on the second."""
-        self._drain()
-        super().handle_exit(sig, frame)
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture nothing."""
+        yield
+
+    def close(self) -> None:
+        """Take no more connections; asked a second time, do not wait for those that are open."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 def is_loopback(host: str) -> bool:
@@ -65,11 +70,17 @@ def link(settings: Settings, port: int, key: str | None) -> str:
     return f"http://{host}:{port}/" + (f"?token={key}" if key else "")
 
 
-async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+async def serve(
+    settings: Settings,
+    ready: Callable[[str], None],
+    *,
+    works: bool = True,
+    hears_signals: bool = True,
+) -> None:
     """Serve until SIGTERM or SIGINT; `ready` is told the link once jobs are accepted."""
     with bind(settings) as listening:
         port = listening.getsockname()[1]
-        async with running(settings) as parts:
+        async with running(settings, works=works) as parts:
             directory = Directory(settings.database_url)
             try:
                 key = _first_key(settings, directory)
@@ -89,11 +100,25 @@ async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
                     lifespan="off",
                     timeout_graceful_shutdown=CONNECTIONS_GRACE_SECONDS,
                 )
-                server = DrainingServer(config, lambda: _drain(parts))
+                door = Door(config)
+                if hears_signals:
+                    _on_signals(lambda: _drain(parts), door.close)
                 ready(link(settings, port, key))
-                await server.serve(sockets=[listening])
+                await door.serve(sockets=[listening])
             finally:
                 directory.close()
+
+
+def _on_signals(*calls: Callable[[], None]) -> None:
+    """Call these for each signal to end, as long as the loop lives: also while it drains."""
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        for call in calls:
+            call()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
 
 
 def _drain(parts: Parts) -> None:
@@ -116,7 +141,7 @@ def _probes(settings: Settings, parts: Parts) -> Mapping[str, Probe]:
 
     def worker_pool() -> Component:
         if worker is None:
-            return Component("degraded", "Nothing is run: safe mode.")
+            return Component("degraded", "Nothing is run by this process.")
         return Component("ok", f"{worker.running} of {worker.slots} slots are busy.")
 
     def sweeping() -> Component:
@@ -139,15 +164,8 @@ def _probes(settings: Settings, parts: Parts) -> Mapping[str, Probe]:
 
 async def work(settings: Settings, ready: Callable[[str], None]) -> None:
     """Work without a door until SIGTERM or SIGINT."""
-    loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     async with running(settings) as parts:
-
-        def end() -> None:
-            _drain(parts)
-            ended.set()
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, end)
+        _on_signals(lambda: _drain(parts), ended.set)
         ready(parts.worker.name if parts.worker is not None else "safe mode: nothing is run")
         await ended.wait()

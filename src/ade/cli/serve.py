@@ -13,6 +13,9 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Instead of ADE_PORT; 0 takes a free one.")
     ] = None,
+    worker: Annotated[
+        bool, typer.Option(help="Run jobs as well, or leave that to `ade worker`.")
+    ] = True,
 ) -> None:
     """Accept jobs over HTTP and run them, until told to stop."""
     from ade import __version__
@@ -30,4 +33,4 @@ def serve(
         if "token=" in link:
             typer.echo("The token in this link is the first API key; it is not shown again.")
 
-    run(lambda: serve_http(settings, ready))
+    run(lambda: serve_http(settings, ready, works=worker))

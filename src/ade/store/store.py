@@ -171,7 +171,7 @@ class SqlStore:
         """Run a read in one transaction of this thread's connection."""
         connection = getattr(self._reader, "connection", None)
         is_new = connection is None
-        if is_new:
+        if connection is None:
             connection = self._connect()
             self._opened.append(connection)
         self._reader.connection = None  # until the read has gone well
