@@ -22,6 +22,7 @@ import httpx
 import pytest
 from prometheus_client.metrics import MetricWrapperBase
 from pydantic import TypeAdapter
+from typer.main import get_command
 
 from ade.cli import app as command_line
 from ade.cli.exit_codes import ExitCode
@@ -173,10 +174,15 @@ def _job_codes(path: Path) -> Iterator[str]:
                 yield str(code.value)
 
 
-def test_every_command_and_exit_code_is_described() -> None:
+def test_every_command_option_and_exit_code_is_described() -> None:
     text = (DOCS / "reference" / "cli.md").read_text()
-    for command in command_line.registered_commands:
-        assert f"## ade {command.name}\n" in text
+    commands: Any = get_command(command_line)
+    for name, command in commands.commands.items():
+        assert f"## ade {name}\n" in text
+        options = [
+            option for param in command.params for option in param.secondary_opts or param.opts
+        ]
+        assert [option for option in options if f"`{option}`" not in text] == []
     described = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
     assert described == {code.value for code in ExitCode}
 
