@@ -77,14 +77,16 @@ def sole_owner(settings: Settings) -> Iterator[None]:
     if not is_sqlite(settings):
         yield
         return
-    data_dir = Path(settings.storage_data_dir)
-    data_dir.mkdir(parents=True, exist_ok=True)
-    with (data_dir / "ade.lock").open("w") as lock:
+    # Beside the database, not in the data folder: two folders may name the same database.
+    database = Path(settings.database_url.partition(":///")[2].partition("?")[0]).resolve()
+    for folder in (Path(settings.storage_data_dir), database.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    with database.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Unavailable(
-                f"Another ADE process uses {data_dir}. On SQLite one process owns the database;"
+                f"Another ADE process uses {database}. On SQLite one process owns the database;"
                 " stop it, choose another ADE_STORAGE_DATA_DIR, or use PostgreSQL."
             ) from None
         yield
@@ -94,26 +96,35 @@ def sole_owner(settings: Settings) -> Iterator[None]:
 async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Parts]:
     """Open the store and run the worker and the sweeper while inside; drain them on the way out."""
     with sole_owner(settings):
-        await asyncio.to_thread(upgrade, settings.database_url)
         store = SqlStore(settings.database_url)
-        mirror = Mirror(store, Path(settings.jobs_dir))
-        kernel = Kernel(store, rules_of(settings), mirror=mirror)
-        hints = hear(store, kernel.wake.publish)
-        parts = _parts(settings, store, kernel, works=works)
-        sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
-        working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
         try:
-            yield parts
+            await store.aread(lambda reading: None)  # says in one line if there is no database
+            await asyncio.to_thread(upgrade, settings.database_url)
+            async with _at_work(settings, store, works=works) as parts:
+                yield parts
         finally:
-            if parts.worker is not None and working is not None:
-                parts.worker.begin_to_drain()
-                await working
-            sweeping.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await sweeping
-            if hints is not None:
-                hints.close()
             await asyncio.to_thread(store.close)
+
+
+@asynccontextmanager
+async def _at_work(settings: Settings, store: SqlStore, *, works: bool) -> AsyncIterator[Parts]:
+    mirror = Mirror(store, Path(settings.jobs_dir))
+    kernel = Kernel(store, rules_of(settings), mirror=mirror)
+    parts = _parts(settings, store, kernel, works=works)
+    hints = hear(store, kernel.wake.publish)
+    sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
+    working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
+    try:
+        yield parts
+    finally:
+        if parts.worker is not None and working is not None:
+            parts.worker.begin_to_drain()
+            await working
+        sweeping.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await sweeping
+        if hints is not None:
+            hints.close()
 
 
 def _parts(settings: Settings, store: SqlStore, kernel: Kernel, *, works: bool) -> Parts:

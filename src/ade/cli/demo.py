@@ -46,7 +46,7 @@ async def _demonstrate(settings: Any, serve: Any) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     links: asyncio.Queue[str] = asyncio.Queue()
     settings = settings.model_copy(update={"bootstrap_api_key": _key()})
-    serving = asyncio.create_task(serve(settings, links.put_nowait))
+    serving = asyncio.create_task(serve(settings, links.put_nowait, hears_signals=False))
     told = asyncio.create_task(links.get())
     await asyncio.wait([serving, told], return_when=asyncio.FIRST_COMPLETED)
     if serving.done():
