@@ -4,6 +4,7 @@ Doors and workers speak to this. Each call is one item of a verb; what waits tog
 together (`ade.store.group_commit`). The same calls exist for threads (`kernel.now.submit(...)`).
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -89,9 +90,14 @@ class Kernel:
 
     async def _mirrored(self, job: JobRow) -> JobRow:
         """Bring the file of a job's events up to date after what a person did to it."""
-        if self._mirror is not None:
-            await self._mirror.sync(JobRef(job.workspace_id, job.id))
+        await self._mirror_all([JobRef(job.workspace_id, job.id)])
         return job
+
+    async def _mirror_all(self, refs: Sequence[JobRef]) -> None:
+        for ref in refs if self._mirror is not None else ():
+            # It took place; a file that cannot be written now is made up for by the next look.
+            with contextlib.suppress(Exception):
+                await self._mirror.sync(ref)  # type: ignore[union-attr]
 
     async def submit(self, ask: Submission) -> Accepted:
         """Accept a job, or raise why not."""
@@ -143,7 +149,9 @@ class Kernel:
 
     async def expire(self, *, deep: bool = False) -> Swept:
         """Repair what time has passed over."""
-        return await self._one(self.verbs.expire, deep)
+        swept: Swept = await self._one(self.verbs.expire, deep)
+        await self._mirror_all(swept.moved)
+        return swept
 
     async def retain(self, workspace_id: str) -> list[JobRef]:
         """Forget old jobs of a workspace, and say which."""

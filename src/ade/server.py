@@ -25,6 +25,7 @@ from ade.stages.rules import Rules
 from ade.store.hints import hear
 from ade.store.migrate import upgrade
 from ade.store.store import SqlStore
+from ade.telemetry import metrics
 from ade.worker.subprocess_runner import SubprocessRunner
 from ade.worker.sweeper import Sweeper
 from ade.worker.worker import Worker, WorkerRules
@@ -109,6 +110,7 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
 @asynccontextmanager
 async def _at_work(settings: Settings, store: SqlStore, *, works: bool) -> AsyncIterator[Parts]:
     mirror = Mirror(store, Path(settings.jobs_dir))
+    store.on_group = metrics.committed
     kernel = Kernel(store, rules_of(settings), mirror=mirror)
     parts = _parts(settings, store, kernel, works=works)
     hints = hear(store, kernel.wake.publish)

@@ -97,6 +97,7 @@ async def serve(
                     log_config=None,
                     access_log=False,
                     server_header=False,
+                    proxy_headers=False,
                     lifespan="off",
                     timeout_graceful_shutdown=CONNECTIONS_GRACE_SECONDS,
                 )

@@ -30,7 +30,7 @@ def demo() -> None:
     ours = {"ADE_STORAGE_DATA_DIR": str(FOLDER), "ADE_HOST": "127.0.0.1", "ADE_PORT": "0"}
     others = {name: value for name, value in os.environ.items() if name != "ADE_DATABASE_URL"}
     try:
-        settings = load_settings(others | ours)
+        settings = load_settings(others | ours, dotenv=Path(os.devnull))
     except SettingsError as refused:
         typer.echo(f"ade: {refused}", err=True)
         raise typer.Exit(ExitCode.USAGE) from None

@@ -69,6 +69,7 @@ def execution_key(
     document_revision_id: str | None,
     target_object_ids: list[str],
     inputs: Any,
+    output_spec: Any = None,
     env_version: str,
 ) -> str:
     """Name a piece of work by all that its result may depend on (seed 003, 5.1)."""
@@ -78,6 +79,7 @@ def execution_key(
             "document_revision_id": document_revision_id,
             "target_object_ids": target_object_ids,
             "inputs": inputs,
+            "output_spec": output_spec,
             "env_version": env_version,
         }
     )

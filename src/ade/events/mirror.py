@@ -48,7 +48,8 @@ class Mirror:
         """Append what the file does not have yet, holding a lock against other processes."""
         folder = self._jobs_dir / ref.id
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / FILE_NAME).open("ab+") as file:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(folder / FILE_NAME, flags, 0o644), "ab+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             seen = _last_seq(file)
             while events := self._after(ref, seen):

@@ -1,5 +1,6 @@
 """Turn what a client sent into a submission: kind, inputs, limits, network, execution key."""
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ from ade.http.times import microseconds
 from ade.kinds import Kind, Kinds
 from ade.settings import Settings
 from ade.stages.submit import Idempotency, Submission
+from ade.store.rows import JobRow
 
 SUPPORTED_VERSION = re.compile(r"1(\.\d{1,9}){0,2}")
 NUL = b"\\u0000"
@@ -124,13 +126,35 @@ class Intake:
                 document_revision_id=asked["document_revision_id"],
                 target_object_ids=_objects(asked),
                 inputs=_inputs(kind, asked["inputs"]),
-                env_version=kind.env_version,
+                output_spec=asked.get("output_spec"),
+                env_version=_env_version(kind, environment),
             ),
             # A lane is asked for its effects and a timer for its time, not for a known result.
             dedupe=lane is None and not_before is None,
             reuse_failed=bool(asked.get("reuse_failed")),
             retries=min(kind.retries, self._retries_max),
             idempotency=idempotency,
+        )
+
+    def again(self, job: JobRow, payload: str, user_id: str) -> Submission:
+        """Ask for the work of an earlier job again, under the rules of today."""
+        kind = self._kinds.named(job.kind)
+        return Submission(
+            workspace_id=job.workspace_id,
+            kind=kind.name,
+            payload=payload,
+            limits=self._settled(json.loads(job.limits)),
+            submitted_by=user_id,
+            pool=job.pool,
+            priority=_PRIORITIES[job.priority],
+            target_id=job.target_id,
+            execution_key=job.execution_key,
+            dedupe=False,
+            rerun_of=job.id,
+            configuration_id=job.configuration_id,
+            document_id=job.document_id,
+            build_id=job.build_id,
+            retries=min(kind.retries, self._retries_max),
         )
 
     def env_version(self, job_type: str) -> str | None:
@@ -162,6 +186,12 @@ class Intake:
 def body_digest(body: bytes) -> str:
     """Name a request's body by its value, whatever its spelling."""
     return digest(from_json(body))
+
+
+def _env_version(kind: Kind, environment: Mapping[str, Any] | None) -> str:
+    """Name what runs the job, and what it asked to be run by."""
+    wanted = environment.get("env_version") if environment else None
+    return kind.env_version if wanted is None else f"{kind.env_version} {wanted}"
 
 
 def _objects(asked: JobRequest) -> list[str]:

@@ -5,7 +5,7 @@ locked and looked at again before it is changed. Expiry is by missed heartbeat, 
 a running job whose lease is alive belongs to someone, also right after a start.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ade.domain.events import EventType
 from ade.domain.job import Status
@@ -22,13 +22,14 @@ ROWS_PER_SWEEP_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """Count what a sweep repaired; `more` says that it stopped at its limit."""
+    """Count what a sweep repaired; `more` says that it stopped at its limit, `moved` names jobs."""
 
     lost: int = 0
     timed_out: int = 0
     due: int = 0
     lanes: int = 0
     more: bool = False
+    moved: tuple[JobRef, ...] = field(default=(), compare=False)
 
 
 def expire(rules: Rules, tx: Transaction, asks: list[bool | None]) -> list[Swept]:
@@ -60,7 +61,8 @@ def _sweep(rules: Rules, tx: Transaction, *, deep: bool) -> Swept:
     due = _seize(tx, due)
     _queue_due(tx, due)
     moves.promote(tx, list(lanes))
-    return Swept(len(lost), len(late), len(due), len(stalled), more)
+    moved = tuple(JobRef(job.workspace_id, job.id) for job in (*lost, *late))
+    return Swept(len(lost), len(late), len(due), len(stalled), more, moved)
 
 
 def _seize(tx: Transaction, seen: list[JobRow]) -> list[JobRow]:

@@ -16,7 +16,7 @@ from ade.stages.rules import Rules, job_topic
 from ade.store.port import Transaction
 from ade.store.rows import Append, Held, JobRef, NewEvent
 
-# What the changes of status of even an often retried job need beyond the limit.
+# A longer event is replaced by its size.
 DATA_BYTES_MAX = 16 * 1024
 
 

@@ -72,13 +72,17 @@ def _resume(tx: Transaction, ask: Resume) -> JobRow | AdeError:
             raise InvalidTransition(f"A job that is {status.value} cannot be resumed.")
         on_lane = job.target_id is not None
         settled = settled_builds(tx, [(job.workspace_id, job.build_id)])
+        early = job.not_before is not None and job.not_before > tx.now_us
+        ready = not early and (job.build_id is None or job.build_id in settled)
         step = moves.move(
             job,
             Status.QUEUED,
             tx.now_us,
             event=EventType.RESUMED,
             data={"by": ask.by},
-            eligible=not on_lane and (job.build_id is None or job.build_id in settled),
+            eligible=ready and not on_lane,
+            not_before=job.not_before if early else None,
+            holds_lane=early,  # its time comes before its turn: the lane waits for it
         )
         moves.apply(tx, [step])
         if on_lane:

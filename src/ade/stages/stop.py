@@ -62,7 +62,9 @@ def _move_now(tx: Transaction, job: JobRow, ask: Stop) -> None:
     if status in TERMINAL or (status not in WAITING and ask.request is StopRequest.PAUSE):
         verb = "cancelled" if ask.request is StopRequest.CANCEL else "interrupted"
         raise InvalidTransition(f"A job that is {status.value} cannot be {verb}.")
-    step: Move = moves.move(job, _BECOMES[ask.request], tx.now_us, data=ask.told())
+    becomes = _BECOMES[ask.request]
+    kept = job.not_before if becomes is Status.PAUSED else None  # its time still counts
+    step: Move = moves.move(job, becomes, tx.now_us, data=ask.told(), not_before=kept)
     moves.apply(tx, [step])
     moves.promote(tx, moves.lanes_of([job]))
 

@@ -1,13 +1,11 @@
 """Accept jobs: replay, join, admit, place, insert; one transaction for all that came together."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ade.clock import Clock, new_id
 from ade.domain.errors import AdeError, SafeMode
-from ade.domain.events import OF_STATUS
 from ade.domain.job import Priority, Status
 from ade.domain.limits import Limits
 from ade.domain.order import rank
@@ -109,35 +107,32 @@ def _insert(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission]
     return new
 
 
-_ACCEPTED = json.dumps({})
-
-
 def _new_job(rules: Rules, job_id: str, now_us: int, ask: Submission, where: place.Place) -> NewJob:
-    status = Status.PENDING if where.in_future else Status.QUEUED
-    return NewJob(
-        workspace_id=ask.workspace_id,
-        id=job_id,
-        kind=ask.kind,
-        pool=ask.pool,
-        status=status.value,
-        eligible=int(where.eligible),
-        priority=ask.priority.value,
-        rank=rank(ask.priority, now_us, rules.ageing_seconds),
-        target_id=ask.target_id,
-        holds_lane=int(where.eligible and ask.target_id is not None),
-        not_before=ask.not_before if where.in_future else None,
-        execution_key=ask.execution_key,
-        rerun_of=ask.rerun_of,
-        configuration_id=ask.configuration_id,
-        document_id=ask.document_id,
-        build_id=ask.build_id,
-        retries_left=ask.retries,
-        submitted_by=ask.submitted_by,
-        submitted_at=now_us,
-        timeout_ms=ask.limits.timeout_ms,
-        limits=ask.limits.as_json(),
-        payload=ask.payload,
-        registers=int(dedupe.registers(ask)),
-        event_type=OF_STATUS[status].value,
-        event_data=_ACCEPTED,
+    status = "pending" if where.in_future else "queued"
+    return NewJob(  # by position: this runs for every job
+        ask.workspace_id,
+        job_id,
+        ask.kind,
+        ask.pool,
+        status,
+        1 if where.eligible else 0,
+        ask.priority.value,
+        rank(ask.priority, now_us, rules.ageing_seconds),
+        ask.target_id,
+        1 if where.eligible and ask.target_id is not None else 0,
+        ask.not_before if where.in_future else None,
+        ask.execution_key,
+        ask.rerun_of,
+        ask.configuration_id,
+        ask.document_id,
+        ask.build_id,
+        ask.retries,
+        ask.submitted_by,
+        now_us,
+        ask.limits.timeout_ms,
+        ask.limits.as_json(),
+        ask.payload,
+        1 if dedupe.registers(ask) else 0,
+        f"job.{status}",
+        "{}",
     )

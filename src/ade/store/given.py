@@ -6,7 +6,7 @@ once for each row. Where a round trip is dear (PostgreSQL), they are the columns
 stands in the statement's WITH clause and is unnested from one array parameter per column.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from sqlalchemy import BigInteger, Integer, SmallInteger, bindparam, column, func, select
@@ -82,12 +82,8 @@ def _array_type(name: str) -> TypeEngine[Any]:
     return Text()
 
 
-def array_literals(rows: Iterable[tuple[Any, ...]]) -> tuple[str, ...]:
-    """Spell rows as PostgreSQL array literals, one for each column."""
-    return tuple(_array_literal(values) for values in zip(*rows, strict=True))
-
-
-def _array_literal(values: Sequence[Any]) -> str:
+def array_literal(values: Sequence[Any]) -> str:
+    """Spell a column as a PostgreSQL array."""
     first = values[0]
     if values.count(first) == len(values):  # most columns of a batch hold one value
         elements = [_element(first)] * len(values)

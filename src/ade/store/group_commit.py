@@ -11,7 +11,7 @@ gathers, so the cost of durability is shared by as many as there are.
     a verb returns an exception for an item  only that caller sees it; the others commit
     a verb raises                            the group is rolled back, each call runs on its own
     a race with another process              the call runs again (a unique key lost, a deadlock)
-    the connection breaks before the commit  a new one is opened, and each call runs on its own
+    the connection breaks before the commit  a new one is opened, and the group runs on it
     the connection breaks during the commit  nothing runs again: what was committed is not known,
                                              and the callers are told so
     the database cannot be reached           the callers are told so
@@ -64,11 +64,13 @@ class GroupCommit:
         commit: Commit,
         is_conflict: Callable[[Exception], bool],
         *,
+        counted: Callable[[int], None] = lambda items: None,
         idle: Callable[[], None] = lambda: None,
         idle_seconds: float | None = None,
     ) -> None:
         self._commit = commit
         self._is_conflict = is_conflict
+        self._counted = counted
         self._idle = idle
         self._idle_seconds = idle_seconds
         self._calls: deque[Call] = deque()
@@ -126,7 +128,8 @@ class GroupCommit:
         while not self._over():
             group = self._take()
             if not group:
-                self._idle()
+                with contextlib.suppress(Exception):  # a look that failed is looked again
+                    self._idle()
                 continue
             try:
                 self._run_together(group)
@@ -137,6 +140,7 @@ class GroupCommit:
                 for call in group:
                     self._run_alone(call)
             self._deliver(group)
+            self._counted(sum(len(call.items) for call in group))
 
     def _over(self) -> bool:
         with self._wakes:

@@ -19,6 +19,8 @@ READERS = 4
 # How often the owner of a SQLite file looks whether someone else wrote to it after all.
 LOOK_SECONDS = 0.05
 EVERYTHING = ("*",)
+# How often the database's clock is compared with ours: both may be set meanwhile.
+CLOCK_SECONDS = 60.0
 Found = TypeVar("Found")
 OnCommit = Callable[[Sequence[str]], None]
 
@@ -69,11 +71,15 @@ class SqlStore:
         self._reader = threading.local()
         self._opened: list[Any] = []
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="ade-reader")
+        # Told how many items each group held that was committed together.
+        self.on_group: Callable[[int], None] = lambda items: None
         self._ahead_us = 0
+        self._clock_set_at: float | None = None
         self._seen_version: int | None = None
         self._group = GroupCommit(
             self._commit,
             self.dialect.is_conflict,
+            counted=self._count,
             idle=self._look_for_others,
             idle_seconds=None if self.dialect.many_writers else LOOK_SECONDS,
         )
@@ -109,9 +115,9 @@ class SqlStore:
         is_new = self._connection is None
         if is_new:
             self._connection = self._connect()
-            self._set_clock()
         committing = False
         try:
+            self._set_clock()
             cursor = self._connection.cursor()
             self.dialect.begin(cursor, write=True)
             now_us = self.clock.now_us() + self._ahead_us
@@ -145,11 +151,16 @@ class SqlStore:
 
     def _set_clock(self) -> None:
         """Learn how far the database's clock is ahead of ours: leases are reckoned by its time."""
-        if isinstance(self.clock, SystemClock):
+        now, last = self.clock.monotonic(), self._clock_set_at
+        if isinstance(self.clock, SystemClock) and (last is None or now - last > CLOCK_SECONDS):
+            self._clock_set_at = now
             before = self.clock.now_us()
             theirs = self.dialect.server_now_us(self._connection)
             if theirs is not None:
                 self._ahead_us = theirs - (before + self.clock.now_us()) // 2
+
+    def _count(self, items: int) -> None:
+        self.on_group(items)
 
     def _look_for_others(self) -> None:
         """Wake everyone if another process has written to the database that we own."""

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from ade.domain.ids import uuid7
 from ade.store import history, reading
 from ade.store.compiled import Compiled, Compiler
-from ade.store.given import array_literals
 from ade.store.rows import (
     Append,
     Ask,
@@ -141,7 +140,8 @@ class SqlTransaction(SqlReading):
         found: list[Any] = []
         if self._compiler.dialect.takes_many:
             for piece in _pieces(rows):
-                found += self._rows(statement, array_literals(piece))
+                self._cursor.execute(statement.sql, statement.arrange_many(piece))
+                found += self._cursor.fetchall()
         else:
             execute, arrange = self._cursor.execute, statement.arrange
             for row in rows:
@@ -156,7 +156,7 @@ class SqlTransaction(SqlReading):
         statement = self._compiler.named(name)
         if self._compiler.dialect.takes_many:
             for piece in _pieces(rows):
-                self._cursor.execute(statement.sql, statement.arrange(array_literals(piece)))
+                self._cursor.execute(statement.sql, statement.arrange_many(piece))
         else:
             self._cursor.executemany(statement.sql, [statement.arrange(row) for row in rows])
 

@@ -23,6 +23,7 @@ from ade.stages.finish import Finished
 from ade.stages.report import Report
 from ade.store.rows import Claim, Held, JobRef
 from ade.telemetry import metrics
+from ade.worker.job_files import write_text
 from ade.worker.runner import Assignment, Runner, Running
 
 PROGRESS_SECONDS_MIN = 0.5
@@ -99,9 +100,17 @@ class Attempt:
                 metrics.fence_rejected("given_up")
                 log.warning("attempt given up", reason="lease lost")
                 return
-            done = outcome.status is Status.SUCCEEDED  # done is done, also at the last moment
-            await self._finish(outcome if done or not self._handed_back else None)
+            await self._finish(self._handed_over(outcome) if self._handed_back else outcome)
             await self._copy_events()
+
+    def _handed_over(self, outcome: Outcome) -> Outcome | None:
+        """Put the job back, unless it is done, or its kind forbids a second start."""
+        if outcome.status is Status.SUCCEEDED:
+            return outcome  # done is done, also at the last moment
+        if self._running is None or self._kinds.named(self.claim.kind).retries > 0:
+            return None
+        message = "The worker was stopped during the job, and its kind allows no second start."
+        return _failed(JobError(Category.INTERNAL_ERROR, "WORKER_STOPPED", message), outcome)
 
     async def _outcome(self) -> Outcome:
         """Run the job; whatever goes wrong around it is an internal error, never silence."""
@@ -130,14 +139,14 @@ class Attempt:
         kind = self._kinds.named(self.claim.kind)
         payload = json.loads(self.claim.payload)
         self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / "run-request.json").write_text(json.dumps(payload, indent=1))
+        write_text(self._folder / "run-request.json", json.dumps(payload, indent=1))
         if not kind.trusted and not self._runner.isolation and self._least_sandbox != "none":
             raise Unwalled
         return Assignment(
             job_id=self.claim.id,
             attempt=self.claim.fence,
             entry=kind.entry,
-            inputs=kind.inputs.model_validate(payload["inputs"]).model_dump(),
+            inputs=kind.inputs.model_validate(payload["inputs"]).model_dump(mode="json"),
             limits=Limits(**json.loads(self.claim.limits)),
             folder=self._folder,
         )
@@ -188,9 +197,13 @@ class Attempt:
         return Outcome(status, result=result, usage=usage, isolation=self._runner.isolation)
 
     def _keep_logs(self, outcome: Outcome) -> None:
+        """Leave what the job printed beside it; the result has it too, so trouble is no failure."""
         outputs = (outcome.result or {}).get("outputs", {})
         text = f"{outputs.get('stdout', '')}{outputs.get('stderr', '')}"
-        (self._folder / "logs.txt").write_text(text, errors="replace")
+        try:
+            write_text(self._folder / "logs.txt", text)
+        except OSError as error:
+            log.warning("logs.txt not written", reason=error.strerror)
 
     def _tell(self, progress: dict[str, Any]) -> None:
         """Pass progress on, the newest at most twice a second."""

@@ -116,6 +116,8 @@ class RunningChild:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> None:
+        if self._child.returncode is not None:
+            return  # reaped: its number may be another's by now
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, number)
 
@@ -142,7 +144,7 @@ class RunningChild:
                 limit = self._assignment.limits.cpu_ms
                 message = f"The job used more than {limit / 1000:g} s of CPU time."
                 return JobError(Category.RESOURCE_LIMIT, "CPU_LIMIT", message)
-            name = signal.Signals(number).name
+            name = _signal_name(number)
             return JobError(
                 Category.USER_CODE_ERROR, "KILLED_BY_SIGNAL", f"The job was ended by {name}."
             )
@@ -173,6 +175,13 @@ def _said_error(said: Any) -> JobError:
     except (KeyError, TypeError, ValueError):
         message = "The job failed and did not say how."
         return JobError(Category.USER_CODE_ERROR, "FAILED_WITHOUT_WORDS", message)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name
+        return f"signal {number}"
 
 
 def _spawn(runner: SubprocessRunner, assignment: Assignment) -> tuple[subprocess.Popen[bytes], int]:

@@ -24,6 +24,7 @@ from ade.events.wake import Bell
 from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.stages.claim import ClaimAsk
+from ade.stages.finish import Finished
 from ade.stages.rules import LOCAL, stop_topic, work_topic
 from ade.store.rows import Claim
 from ade.telemetry import metrics
@@ -141,17 +142,31 @@ class Worker:
             await asyncio.sleep(TROUBLE_SECONDS)
             return []
         metrics.claimed(len(claimed))
+        if self._trust_left(asked) <= 0:
+            await self._put_back(claimed)
+            return []
         for claim in claimed:
             self._begin(claim, asked)
         return claimed
+
+    def _trust_left(self, asked: float) -> float:
+        return self._kernel.rules.lease.trusted_until(asked) - self._kernel.store.clock.monotonic()
+
+    async def _put_back(self, claimed: list[Claim]) -> None:
+        """Hand back what was claimed too long ago to be trusted; nothing of it has run."""
+        if claimed:
+            log.warning("claim answered too late", jobs=len(claimed))
+        back = [self._kernel.finish(Finished(claim, None)) for claim in claimed]
+        for error in await asyncio.gather(*back, return_exceptions=True):
+            if isinstance(error, Exception):
+                log.warning("cannot hand back", reason=_reason(error))
 
     async def _hear_out(self, asking: "asyncio.Future[list[Claim]]", asked: float) -> None:
         """Take what a last claim brings, or its jobs would wait for their leases to end.
 
         Past the end of its trust the answer is worth nothing, so nobody waits longer for it.
         """
-        left = self._kernel.rules.lease.trusted_until(asked) - self._kernel.store.clock.monotonic()
-        await asyncio.wait([asking], timeout=max(left, 0))
+        await asyncio.wait([asking], timeout=max(self._trust_left(asked), 0))
         if not asking.done():
             asking.cancel()
             log.warning("cannot claim", reason="no answer")

@@ -38,10 +38,17 @@ def test_a_paused_job_is_resumed_anywhere(acts: Acts) -> None:
     assert [claim.id for claim in acts.claim()] == [job.id]
 
 
-def test_a_job_that_was_paused_before_its_time_starts_when_resumed(acts: Acts) -> None:
-    job = acts.submit(not_before=acts.clock.now_us() + 10**9)
+@pytest.mark.parametrize("target_id", [None, "t"])
+def test_a_job_that_was_paused_before_its_time_still_waits_for_it(
+    acts: Acts, target_id: str | None
+) -> None:
+    job = acts.submit(not_before=acts.clock.now_us() + 10**9, target_id=target_id)
     acts.pause(job)
     acts.resume(job)
+    acts.kernel.now.expire()
+    assert acts.claim() == []
+    acts.wait(1001)
+    acts.kernel.now.expire()
     assert [claim.id for claim in acts.claim()] == [job.id]
 
 

@@ -7,9 +7,8 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import TypeAdapter
 
 from ade.domain.errors import NotFinished, NotFound
-from ade.domain.job import Priority, StopRequest
+from ade.domain.job import StopRequest
 from ade.domain.keys import digest
-from ade.domain.limits import Limits
 from ade.http.auth import Grant
 from ade.http.body import read_small
 from ade.http.door import NO_JOB, Door, job_ref
@@ -20,7 +19,7 @@ from ade.http.routes.submissions import IDEMPOTENCY, LOCATION
 from ade.http.submitting import idempotency_key, idempotency_of
 from ade.stages.resume import Resume
 from ade.stages.stop import Stop
-from ade.stages.submit import Accepted, Submission
+from ade.stages.submit import Accepted
 from ade.store.port import Reading
 from ade.store.rows import JobRef, JobRow
 from ade.telemetry import metrics
@@ -91,7 +90,7 @@ def verb_routes(door: Door) -> APIRouter:
         """Run an ended job again, as a new job that remembers the old one."""
         ref = job_ref(grant, job_id)
         earlier, payload, runs = await door.kernel.read(lambda r: _read_for_retry(r, ref))
-        submission = rerun_of(earlier, payload, grant.user_id)
+        submission = door.intake.again(earlier, payload, grant.user_id)
 
         def answer(accepted: Accepted) -> tuple[int, str]:
             new = accepted.job
@@ -126,23 +125,3 @@ def _read_for_retry(reading: Reading, ref: JobRef) -> tuple[JobRow, str, int]:
         earlier = reading.read_job(JobRef(ref.workspace_id, before))
         before = earlier.rerun_of if earlier else None
     return job, payload, runs
-
-
-def rerun_of(job: JobRow, payload: str, user_id: str) -> Submission:
-    """Ask for the same work again, as a job of its own."""
-    return Submission(
-        workspace_id=job.workspace_id,
-        kind=job.kind,
-        payload=payload,
-        limits=Limits(**json.loads(job.limits)),
-        submitted_by=user_id,
-        pool=job.pool,
-        priority=Priority(job.priority),
-        target_id=job.target_id,
-        execution_key=job.execution_key,
-        dedupe=False,
-        rerun_of=job.id,
-        configuration_id=job.configuration_id,
-        document_id=job.document_id,
-        build_id=job.build_id,
-    )

@@ -12,7 +12,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.errors import AdeError
-from ade.store.given import Given, GivenRow, GivenRows
+from ade.store.given import Given
 from ade.store.schema import is_eligible, jobs
 
 # Below every identifier, for databases where the empty text is none.
@@ -33,10 +33,6 @@ class Dialect(ABC):
 
     savepoint: ClassVar[str] = "SAVEPOINT batch"
     rollback_to_savepoint: ClassVar[str] = "ROLLBACK TO SAVEPOINT batch"
-
-    def given(self, fields: tuple[str, ...], *, many: bool) -> Given:
-        """Choose how a statement receives its values."""
-        return GivenRows(fields) if many and self.takes_many else GivenRow()
 
     def limited(self, query: Select[Any], limit: ColumnElement[int]) -> Select[Any]:
         """Return at most so many rows."""

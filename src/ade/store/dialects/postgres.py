@@ -14,7 +14,7 @@ from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.errors import AdeError, StorageFull, Unavailable
 from ade.store.dialects.base import Dialect
-from ade.store.given import array_literals
+from ade.store.given import array_literal
 
 CHANNEL = "ade"
 # PostgreSQL refuses notifications of 8000 bytes; a long list of topics becomes "everything".
@@ -70,7 +70,7 @@ class PostgresDialect(Dialect):
 
     def spell_list(self, members: list[str]) -> str:
         """Spell an array literal."""
-        return array_literals([(member,) for member in members])[0]
+        return array_literal(members)
 
     def connect(self, url: URL) -> psycopg.Connection[Any]:
         """Open a connection with the queue's plans pinned and every commit durable."""
@@ -82,8 +82,8 @@ class PostgresDialect(Dialect):
         return connection
 
     def begin(self, cursor: Any, *, write: bool) -> None:
-        """Begin at READ COMMITTED, the level that the row locks are made for."""
-        cursor.execute("BEGIN" if write else "BEGIN READ ONLY")
+        """Write at READ COMMITTED, which the row locks are made for; read in one snapshot."""
+        cursor.execute("BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def lock_lanes(self, cursor: Any, lanes: list[str]) -> None:
         """Lock by advisory locks, in one order, so that two transactions cannot deadlock."""

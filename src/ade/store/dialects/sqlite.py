@@ -66,5 +66,5 @@ class SqliteDialect(Dialect):
         return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
     def is_conflict(self, error: Exception) -> bool:
-        """Recognise a lost race for a unique key, and a database that stayed busy."""
+        """Recognise a lost race for a unique key."""
         return isinstance(error, sqlite3.IntegrityError) and "UNIQUE" in str(error)
