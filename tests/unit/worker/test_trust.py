@@ -136,3 +136,17 @@ async def test_a_claim_that_answers_too_late_to_be_trusted_runs_nothing(bench: B
     bench.store.recover()
     assert ended, "it waited longer than it could trust the answer"
     assert not (bench.jobs_dir / job.id / "been-here").exists()
+
+
+async def test_a_claim_that_answers_late_is_handed_back(bench: Bench) -> None:
+    """Its lease is alive but no longer trusted: to wait for its end would cost a retry."""
+    job = await bench.submit(value=1)
+    bench.store.trouble("hangs", "claim")
+    async with bench.working():
+        await aeventually(lambda: "claim" in bench.store.asked)
+        asked = SystemClock().monotonic()
+        await aeventually(lambda: SHORT_LEASE.trusted_until(asked) < SystemClock().monotonic())
+        bench.store.recover()
+        ended = await bench.ended(job)
+    assert (ended.status, ended.fence, ended.retries_left) == ("succeeded", 2, 2)
+    assert "job.released" in await bench.log(job)
