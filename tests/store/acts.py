@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from tests.databases import WORKSPACE
 
 from ade.clock import ManualClock
 from ade.domain.events import EventType
-from ade.domain.job import TERMINAL, Status, StopRequest
+from ade.domain.job import TERMINAL, Status, StopRequest, may_follow
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.kernel import Kernel
@@ -19,6 +21,7 @@ from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.rules import LOCAL
 from ade.stages.stop import Stop
 from ade.stages.submit import Accepted, Submission
+from ade.store.port import Reading
 from ade.store.rows import Claim, Held, JobRef, JobRow, NewEvent, Renewed
 
 LIMITS = Limits(timeout_ms=60_000, cpu_ms=60_000, memory_mb=512, max_output_kb=256, max_artifacts=9)
@@ -192,27 +195,62 @@ class Acts:
             ]
         )
 
-    def check(self) -> None:
-        """Check what must be true of all jobs at any time."""
-        jobs = self.everything()
-        for job in jobs:
-            self._check_log(job)
+    def check(self) -> "Seen":
+        """Check what must be true of all jobs at any time, and return them as they were seen."""
+        seen = self.kernel.now.read(_look_at_everything)
+        for job in seen.jobs.values():
+            _check_log(job, seen.logs[job.id])
+            if job.status not in (*TERMINAL, Status.PAUSED):
+                assert seen.results[job.id] is None
+            if job.eligible:
+                assert job.not_before is None, "it may be claimed although it waits for a time"
         lanes: dict[tuple[str, str], list[JobRow]] = {}
-        for job in jobs:
+        for job in seen.jobs.values():
             if job.target_id is not None:
                 lanes.setdefault((job.workspace_id, job.target_id), []).append(job)
         for lane in lanes.values():
             _check_lane(lane)
+        return seen
 
-    def _check_log(self, job: JobRow) -> None:
-        events = self.events(job)
-        assert [event.seq for event in events] == list(range(1, job.event_seq + 1)), job
-        changes = [LEAVES_IN[EventType(e.type)] for e in events if e.type in LEAVES_IN]
-        assert changes[-1] == job.status, (changes, job)
-        attempts = [e for e in events if e.type in (EventType.STARTED, EventType.DISPATCHED)]
-        assert [json.loads(e.data)["attempt"] for e in attempts] == list(range(1, job.fence + 1))
-        if job.status not in (*TERMINAL, Status.PAUSED):
-            assert self.result(job) is None
+
+@dataclass(frozen=True)
+class Seen:
+    """Hold all jobs with their logs and results, in one snapshot."""
+
+    jobs: dict[str, JobRow]
+    logs: dict[str, list[NewEvent]]
+    results: dict[str, Any]
+
+
+def _look_at_everything(reading: Reading) -> Seen:
+    jobs = {
+        job.id: job
+        for workspace_id in reading.workspace_ids()
+        for job in reading.list_jobs(workspace_id, {}, None, ALL)
+    }
+    logs = {id_: reading.read_events(ref(job), 0, ALL) for id_, job in jobs.items()}
+    bodies = {id_: reading.read_result(ref(job)) for id_, job in jobs.items()}
+    return Seen(jobs, logs, {id_: json.loads(body or "null") for id_, body in bodies.items()})
+
+
+def _check_log(job: JobRow, events: list[NewEvent]) -> None:
+    """A log has no gap, tells one way through the table of transitions, and every attempt."""
+    assert [event.seq for event in events] == list(range(1, job.event_seq + 1)), job
+    changes = [LEAVES_IN[EventType(e.type)] for e in events if e.type in LEAVES_IN]
+    assert changes[-1] == job.status, (changes, job)
+    wishes = [e.type == EventType.STOP_REQUESTED for e in events if _tells(e)]
+    kept = [LEAVES_IN.get(EventType(e.type)) != Status.QUEUED for e in events if _tells(e)]
+    assert all(kept for wished, kept in zip(wishes, kept[1:], strict=False) if wished), "lost wish"
+    for before, after in pairwise(changes):
+        waits_on = before == after == Status.QUEUED  # its build ended, or its wait is over
+        assert may_follow(before, after) or waits_on, changes
+    attempts = [e for e in events if e.type in (EventType.STARTED, EventType.DISPATCHED)]
+    assert [json.loads(e.data)["attempt"] for e in attempts] == list(range(1, job.fence + 1))
+
+
+def _tells(event: NewEvent) -> bool:
+    """Tell changes of status and wishes from what workers say."""
+    return event.type in LEAVES_IN or event.type == EventType.STOP_REQUESTED
 
 
 def _check_lane(lane: list[JobRow]) -> None:
