@@ -82,7 +82,6 @@ def _resume(tx: Transaction, ask: Resume) -> JobRow | AdeError:
             data={"by": ask.by},
             eligible=ready and not on_lane,
             not_before=job.not_before if early else None,
-            holds_lane=early,  # its time comes before its turn: the lane waits for it
         )
         moves.apply(tx, [step])
         if on_lane:

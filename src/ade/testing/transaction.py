@@ -138,7 +138,7 @@ class MemoryTransaction(MemoryReading):
         """Make the first queued job of each free lane eligible."""
         heads = []
         for lane in lanes:
-            waiting = self._lane(lane, status=Status.QUEUED)
+            waiting = self._lane(lane, status=Status.QUEUED, not_before=None)
             if waiting and not self.lane_holders(lane):
                 head = self._change(waiting[0], eligible=1, holds_lane=1)
                 heads.append(Head(head.workspace_id, head.id, head.pool))
@@ -148,7 +148,7 @@ class MemoryTransaction(MemoryReading):
         """Find lanes with queued jobs and no holder."""
         lanes = {
             Lane(job.workspace_id, job.target_id): None
-            for job in self._jobs(status=Status.QUEUED)
+            for job in self._jobs(status=Status.QUEUED, not_before=None)
             if job.target_id is not None
         }
         return [lane for lane in lanes if not self.lane_holders(lane)][:limit]
