@@ -254,10 +254,11 @@ def _tells(event: NewEvent) -> bool:
 
 
 def _check_lane(lane: list[JobRow]) -> None:
-    """At most one job of a lane may run or be about to; if it is free, nobody waits for it."""
+    """At most one job of a lane runs or is about to; on a free one nobody waits but for a time."""
     assert sum(job.status == Status.RUNNING or bool(job.eligible) for job in lane) <= 1, lane
     if not any(job.holds_lane for job in lane):
-        assert not [job for job in lane if job.status == Status.QUEUED], lane
+        waiting = [job for job in lane if job.status == Status.QUEUED and job.not_before is None]
+        assert not waiting, lane
 
 
 def ref(job: JobRow | Claim) -> JobRef:

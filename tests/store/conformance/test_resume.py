@@ -52,6 +52,24 @@ def test_a_job_that_was_paused_before_its_time_still_waits_for_it(
     assert [claim.id for claim in acts.claim()] == [job.id]
 
 
+def test_a_job_resumed_before_its_time_neither_holds_its_lane_nor_runs_beside_another(
+    acts: Acts,
+) -> None:
+    running = acts.start(target_id="t")
+    timed = acts.submit(target_id="t", not_before=acts.clock.now_us() + 5_000_000)
+    behind = acts.submit(target_id="t")
+    acts.pause(timed)
+    acts.resume(timed)
+    acts.wait(5)
+    acts.kernel.now.expire()
+    assert acts.claim(9) == []
+    acts.succeed(running)
+    (claim,) = acts.claim(9)
+    assert claim.id == timed.id
+    acts.succeed(claim)
+    assert [claim.id for claim in acts.claim(9)] == [behind.id]
+
+
 @pytest.mark.parametrize("outcome", [failure(), TIMED_OUT])
 def test_a_failed_job_off_a_target_is_resumed_by_an_operator(acts: Acts, outcome: Outcome) -> None:
     claim = acts.start()
