@@ -16,7 +16,7 @@ from ade.kinds.echo import Echo
 from ade.stages.stop import Stop
 from ade.worker.job_files import write_text
 from ade.worker.runner import Assignment, Running, Tell
-from ade.worker.subprocess_runner import SubprocessRunner
+from ade.worker.subprocess_runner import RunningChild, SubprocessRunner
 from ade.worker.worker import Worker, WorkerRules
 
 
@@ -37,7 +37,7 @@ def test_what_cannot_be_spelled_is_written_with_a_mark(tmp_path: Path) -> None:
 class Litterer(SubprocessRunner):
     """Leave a folder where the logs belong, as a job could."""
 
-    def start(self, assignment: Assignment, tell: Tell) -> Running:
+    def start(self, assignment: Assignment, tell: Tell) -> RunningChild:
         (assignment.folder / "logs.txt").mkdir()
         return super().start(assignment, tell)
 

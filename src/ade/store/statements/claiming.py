@@ -1,0 +1,83 @@
+"""The statements that hand jobs out."""
+
+from typing import Any
+
+from sqlalchemy import Select, String, Update, and_, cast, literal, literal_column, select, update
+from sqlalchemy.sql.base import Executable
+from sqlalchemy.sql.expression import FromClause
+
+from ade.store import rows
+from ade.store.dialects.base import Dialect
+from ade.store.given import Given
+from ade.store.schema import is_eligible, jobs, requests
+from ade.store.statements.parts import next_line, same_row
+
+
+def _next_eligible(d: Dialect, g: Given, job: FromClause) -> Any:
+    return d.limited(
+        d.locked_skipping(
+            select(job.c.workspace_id, job.c.id)
+            .where(
+                is_eligible(job),
+                job.c.pool == g["pool"],
+                job.c.workspace_id == g["workspace_id"],
+            )
+            .order_by(job.c.rank, job.c.id),
+            job,
+        ),
+        g["limit"],
+    )
+
+
+def _taken(g: Given) -> dict[str, Any]:
+    """Change a job to claimed: status, fence and lease in one step, and its line in the log."""
+    attempt = cast(jobs.c.fence + literal_column("1"), String)
+    return {
+        "status": "running",
+        "eligible": literal_column("0"),
+        "fence": jobs.c.fence + literal_column("1"),
+        "lease_owner": g["owner"],
+        "lease_expires_at": g["expires_at"],
+        "started_at": g["started_at"],
+        "event_seq": jobs.c.event_seq + literal_column("1"),
+        "history": next_line(jobs, g["line_before"], attempt, g["line_after"]),
+    }
+
+
+def claim(d: Dialect, g: Given) -> Executable:
+    """Take the next eligible jobs of a workspace and return them, all in one statement."""
+    waiting = jobs.alias("waiting")
+    picked = _next_eligible(d, g, waiting)
+    picked = picked.with_only_columns(d.address(waiting).label("address")).cte("picked")
+    taken = (
+        update(jobs)
+        .where(d.address(jobs) == picked.c.address, jobs.c.eligible == literal(1))
+        .values(**_taken(g))
+        .returning(*[jobs.c[name] for name in rows.Claim._fields if name in jobs.c])
+        .cte("taken")
+    )
+    same = and_(requests.c.workspace_id == taken.c.workspace_id, requests.c.id == taken.c.id)
+    columns = [
+        taken.c[name] if name in taken.c else requests.c[name] for name in rows.Claim._fields
+    ]
+    return select(*columns).select_from(taken.join(requests, same))
+
+
+def pick(d: Dialect, g: Given) -> Executable:
+    """Read the next eligible jobs of a workspace, to be taken in the same transaction."""
+    columns = [jobs.c[name] if name in jobs.c else requests.c[name] for name in rows.Claim._fields]
+    found: Select[Any] = _next_eligible(d, g, jobs).with_only_columns(*columns)
+    return found.select_from(jobs.join(requests, same_row()))
+
+
+def take(d: Dialect, g: Given) -> Update:
+    """Claim the jobs that were just picked."""
+    return (
+        update(jobs)
+        .where(
+            jobs.c.workspace_id == g["workspace_id"],
+            d.one_of(jobs.c.id, "ids"),
+            jobs.c.eligible == literal(1),
+        )
+        .values(**_taken(g))
+    )

@@ -1,0 +1,72 @@
+"""What the statements have in common: how jobs are read, matched and logged."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import (
+    Insert,
+    Select,
+    String,
+    Table,
+    and_,
+    cast,
+    insert,
+    literal,
+    literal_column,
+    select,
+)
+from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.expression import FromClause
+
+from ade.store import rows
+from ade.store.given import Given
+from ade.store.schema import jobs, requests
+
+JOB_COLUMNS = [jobs.c[name] if name in jobs.c else requests.c[name] for name in rows.JobRow._fields]
+MOVED = [jobs.c[name] for name in rows.Moved._fields]
+
+
+def same_row() -> ColumnElement[bool]:
+    """Match the two halves of a job."""
+    return and_(requests.c.workspace_id == jobs.c.workspace_id, requests.c.id == jobs.c.id)
+
+
+def whole_jobs() -> Select[Any]:
+    """Read jobs, both halves."""
+    return select(*JOB_COLUMNS).select_from(jobs.join(requests, same_row()))
+
+
+def next_line(job: FromClause, *parts: ColumnElement[Any]) -> ColumnElement[str]:
+    """Write a line into a job's own log, at the place that the same statement takes."""
+    line = job.c.history + cast(job.c.event_seq + literal_column("1"), String)
+    for part in parts:
+        line = line + part
+    return line
+
+
+def same_job(job: FromClause, g: Given) -> ColumnElement[bool]:
+    return and_(job.c.workspace_id == g["workspace_id"], job.c.id == g["id"])
+
+
+def holds_lease(job: FromClause, g: Given) -> ColumnElement[bool]:
+    """Match the job of whoever presents its current fence.
+
+    The status is compared with a parameter, not with a constant: a constant would let PostgreSQL
+    walk the index of running jobs once for each row given, instead of looking each row up.
+    """
+    return and_(same_job(job, g), job.c.fence == g["fence"], job.c.status == literal("running"))
+
+
+def same_lane(job: FromClause, g: Given) -> ColumnElement[bool]:
+    return and_(job.c.workspace_id == g["workspace_id"], job.c.target_id == g["target_id"])
+
+
+def insert_values(
+    table: Table,
+    values: Mapping[str, ColumnElement[Any]],
+    *,
+    when: ColumnElement[bool] | None = None,
+) -> Insert:
+    """Insert what is given, one row or many."""
+    source = select(*[value.label(name) for name, value in values.items()])
+    return insert(table).from_select(list(values), source if when is None else source.where(when))

@@ -1,0 +1,112 @@
+"""The statements that take jobs in."""
+
+from typing import Any
+
+from sqlalchemy import Insert, Update, delete, func, literal_column, select, update
+from sqlalchemy.sql.base import Executable
+from sqlalchemy.sql.elements import ColumnElement
+
+from ade.store import rows
+from ade.store.dialects.base import Dialect
+from ade.store.given import Given
+from ade.store.schema import (
+    executions,
+    gates,
+    idempotency_keys,
+    is_eligible,
+    is_held,
+    jobs,
+    requests,
+)
+from ade.store.statements.parts import insert_values
+
+_REQUEST_VALUES = [name for name in rows.NewJob._fields if name in requests.c]
+_JOB_VALUES = [name for name in rows.NewJob._fields if name in jobs.c]
+_AT_BIRTH = {"fence": 0, "event_seq": 1}
+
+
+def insert_requests(d: Dialect, g: Given) -> Insert:
+    """Insert what is asked of new jobs."""
+    return insert_values(requests, {name: g[name] for name in _REQUEST_VALUES})
+
+
+def insert_jobs(d: Dialect, g: Given) -> Insert:
+    """Insert where new jobs are, with the first lines of their logs."""
+    born: dict[str, ColumnElement[Any]] = {
+        name: literal_column(str(value)) for name, value in _AT_BIRTH.items()
+    }
+    values = {name: g[name] for name in (*_JOB_VALUES, "history")}
+    return insert_values(jobs, values | born)
+
+
+def register_executions(d: Dialect, g: Given) -> Insert:
+    """Let new jobs stand for their execution keys; a twin that was first violates the key."""
+    return insert_values(
+        executions,
+        {
+            "workspace_id": g["workspace_id"],
+            "execution_key": g["execution_key"],
+            "job_id": g["id"],
+        },
+        when=g["registers"] == literal_column("1"),
+    )
+
+
+def find_executions(d: Dialect, g: Given) -> Executable:
+    """Find which jobs of a workspace stand for pieces of work."""
+    return select(executions.c.workspace_id, executions.c.job_id).where(
+        executions.c.workspace_id == g["workspace_id"],
+        d.one_of(executions.c.execution_key, "execution_keys"),
+    )
+
+
+def forget_executions(d: Dialect, g: Given) -> Executable:
+    """Take from a job that it stands for a piece of work."""
+    return delete(executions).where(
+        executions.c.workspace_id == g["workspace_id"],
+        executions.c.execution_key == g["execution_key"],
+        executions.c.job_id == g["job_id"],
+    )
+
+
+def find_idempotency(d: Dialect, g: Given) -> Executable:
+    """Find what was answered to requests of these keys."""
+    same = [idempotency_keys.c[name] == g[name] for name in rows.IdempotencyRef._fields]
+    return select(*[idempotency_keys.c[name] for name in rows.IdempotencyRow._fields]).where(*same)
+
+
+def insert_idempotency(d: Dialect, g: Given) -> Insert:
+    """Remember the answers to requests."""
+    return insert_values(idempotency_keys, {name: g[name] for name in rows.IdempotencyRow._fields})
+
+
+def answer_idempotency(d: Dialect, g: Given) -> Update:
+    """Record the answer that was still being made."""
+    same = [idempotency_keys.c[name] == g[name] for name in rows.IdempotencyRef._fields]
+    return (
+        update(idempotency_keys)
+        .where(*same, idempotency_keys.c.response_status.is_(None))
+        .values(response_status=g["response_status"], response_body=g["response_body"])
+    )
+
+
+def delete_idempotency(d: Dialect, g: Given) -> Executable:
+    """Forget answers older than a day."""
+    return delete(idempotency_keys).where(idempotency_keys.c.created_at < g["created_at"])
+
+
+def pass_gate(d: Dialect, g: Given) -> Update:
+    """Lock the gate until the end of the transaction: who counts next waits here."""
+    return update(gates).where(gates.c.name == g["name"]).values(passed=gates.c.passed + 1)
+
+
+def count_waiting(d: Dialect, g: Given) -> Executable:
+    """Count the jobs of a pool that wait, up to a number; each is either eligible or held."""
+    counts = []
+    for waiting in (is_eligible(jobs), is_held(jobs)):
+        some = d.limited(
+            select(literal_column("1").label("one")).where(waiting, jobs.c.pool == g["pool"]),
+            g["limit"],
+        ).subquery()
+        counts.append(select(func.count()).select_from(some).scalar_subquery())
+    return select(counts[0] + counts[1])
