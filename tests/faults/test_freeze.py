@@ -7,11 +7,12 @@ from typing import Any
 import psycopg
 import pytest
 from tests.processes import children_of, eventually, is_alive
-from tests.system.server import Server, Start, long_echo
+from tests.system.server import Server, Start, long_echo, mirrored
 
 
 def record_of(server: Server, job: dict[str, Any], folder: Any) -> dict[str, Any]:
     """Read all that is recorded of a job."""
+    assert mirrored(folder, len(server.events(job))) == server.events(job)
     return {
         "job": server.job(job),
         "result": server.result(job),

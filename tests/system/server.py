@@ -1,6 +1,7 @@
 """Real `ade` processes: started, watched, stopped or killed, and always buried."""
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -166,7 +167,7 @@ class Server(Process):
         """Read a job's log so far."""
         answer = self.http.get(f"{JOBS}/{job['job_id']}/events")
         assert answer.status_code == 200, answer.text
-        return [httpx.Response(200, text=line).json() for line in answer.text.splitlines()]
+        return [json.loads(line) for line in answer.text.splitlines()]
 
     def log(self, job: dict[str, Any]) -> list[str]:
         """Read a job's log so far, only the words."""
@@ -215,6 +216,13 @@ def long_echo(seconds: float, value: Any = "done") -> dict[str, Any]:
     """Say the inputs of an echo that takes its time and reports at once."""
     steps = min(max(2, int(seconds * 20)), 10_000)
     return {"value": value, "sleep_ms": int(seconds * 1000), "steps": steps}
+
+
+def mirrored(folder: Path, events: int) -> list[dict[str, Any]]:
+    """Wait until a job's file has so many events, which is after their commit; return them."""
+    file = folder / "events.ndjson"
+    eventually(lambda: file.read_text().count("\n") >= events)
+    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 class Start:

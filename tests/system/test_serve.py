@@ -1,6 +1,5 @@
 """`ade serve` as a user meets it: start, submit, watch, read, stop."""
 
-import json
 import signal
 import socket
 from itertools import pairwise
@@ -9,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.processes import children_of, eventually
-from tests.system.server import JOBS, Start, echo, long_echo
+from tests.system.server import JOBS, Start, echo, long_echo, mirrored
 
 SAFE = {"ADE_SAFE_MODE": "true"}
 
@@ -44,8 +43,7 @@ def test_submit_watch_read(start: Start) -> None:
     assert result["outputs"]["result_json"] == {"hello": "world"}
     assert server.job(job)["attempt"] == 1
     folder = start.data_dir / "jobs" / job["job_id"]
-    mirrored = [json.loads(line) for line in (folder / "events.ndjson").read_text().splitlines()]
-    assert [line["event"] for line in mirrored] == seen
+    assert [line["event"] for line in mirrored(folder, len(seen))] == seen
 
 
 def test_who_prefers_to_wait_gets_the_end(start: Start) -> None:
