@@ -20,6 +20,12 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
+def is_frozen(pid: int) -> bool:
+    """Tell whether every thread of a process has come to a stop."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/stat")
+    return all(task.read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)
+
+
 def children_of(pid: int) -> set[int]:
     """List the living children of a process, of all of its threads."""
     found: set[int] = set()

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.processes import children_of, eventually, is_alive
+from tests.processes import children_of, eventually, is_alive, is_frozen
 from tests.system.server import Server, Start, long_echo, mirrored
 
 
@@ -26,13 +26,19 @@ def freeze(server: Server, postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         while True:
             server.signal(signal.SIGSTOP)
-            busy = connection.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-                " AND pid <> pg_backend_pid() AND state LIKE 'idle in transaction%'"
-            ).fetchone()
-            if busy == (0,):
+            eventually(lambda: is_frozen(server.pid))
+            # Twice: what was sent just before may not have been begun at the first look.
+            if not any([_busy(connection), _busy(connection)]):
                 return
             server.signal(signal.SIGCONT)
+
+
+def _busy(connection: Any) -> bool:
+    found = connection.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid() AND state <> 'idle'"
+    ).fetchone()
+    return bool(found[0])
 
 
 @pytest.mark.parametrize("with_its_child", [False, True])
