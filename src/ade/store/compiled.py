@@ -30,6 +30,8 @@ class Compiled:
 class _Noting:
     """Give bind parameters, and note which were asked for."""
 
+    is_one_row = True
+
     def __init__(self) -> None:
         self.used: dict[str, None] = {}
 

@@ -44,6 +44,8 @@ def type_of(name: str) -> TypeEngine[Any]:
 class Given(Protocol):
     """Give the values that a statement works on, by the names of the row's fields."""
 
+    is_one_row: bool
+
     def __getitem__(self, name: str) -> ColumnElement[Any]:
         """Return the value of a field."""
         ...
@@ -52,6 +54,8 @@ class Given(Protocol):
 class GivenRow:
     """Give bind parameters: the statement runs once for each row."""
 
+    is_one_row = True
+
     def __getitem__(self, name: str) -> ColumnElement[Any]:
         """Return a bind parameter."""
         return bindparam(name, type_=type_of(name))
@@ -59,6 +63,8 @@ class GivenRow:
 
 class GivenRows:
     """Give the columns of an unnested table: the statement runs once for all rows."""
+
+    is_one_row = False
 
     def __init__(self, fields: Sequence[str]) -> None:
         arrays = [bindparam(name, type_=ARRAY(_array_type(name))) for name in fields]

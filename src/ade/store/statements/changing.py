@@ -130,4 +130,4 @@ def report_started(d: Dialect, g: Given) -> Update:
 
 def insert_events(d: Dialect, g: Given) -> Insert:
     """Append events whose places were reserved by an update of their job."""
-    return insert_values(events, {name: g[name] for name in rows.NewEvent._fields})
+    return insert_values(g, events, {name: g[name] for name in rows.NewEvent._fields})

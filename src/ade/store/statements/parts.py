@@ -61,12 +61,9 @@ def same_lane(job: FromClause, g: Given) -> ColumnElement[bool]:
     return and_(job.c.workspace_id == g["workspace_id"], job.c.target_id == g["target_id"])
 
 
-def insert_values(
-    table: Table,
-    values: Mapping[str, ColumnElement[Any]],
-    *,
-    when: ColumnElement[bool] | None = None,
-) -> Insert:
-    """Insert what is given, one row or many."""
+def insert_values(g: Given, table: Table, values: Mapping[str, ColumnElement[Any]]) -> Insert:
+    """Insert what is given: one row by VALUES, many by SELECT."""
+    if g.is_one_row:
+        return insert(table).values(**values)
     source = select(*[value.label(name) for name, value in values.items()])
-    return insert(table).from_select(list(values), source if when is None else source.where(when))
+    return insert(table).from_select(list(values), source)

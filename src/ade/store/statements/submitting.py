@@ -27,7 +27,7 @@ _AT_BIRTH = {"fence": 0, "event_seq": 1}
 
 def insert_requests(d: Dialect, g: Given) -> Insert:
     """Insert what is asked of new jobs."""
-    return insert_values(requests, {name: g[name] for name in _REQUEST_VALUES})
+    return insert_values(g, requests, {name: g[name] for name in _REQUEST_VALUES})
 
 
 def insert_jobs(d: Dialect, g: Given) -> Insert:
@@ -36,19 +36,19 @@ def insert_jobs(d: Dialect, g: Given) -> Insert:
         name: literal_column(str(value)) for name, value in _AT_BIRTH.items()
     }
     values = {name: g[name] for name in (*_JOB_VALUES, "history")}
-    return insert_values(jobs, values | born)
+    return insert_values(g, jobs, values | born)
 
 
 def register_executions(d: Dialect, g: Given) -> Insert:
     """Let new jobs stand for their execution keys; a twin that was first violates the key."""
     return insert_values(
+        g,
         executions,
         {
             "workspace_id": g["workspace_id"],
             "execution_key": g["execution_key"],
             "job_id": g["id"],
         },
-        when=g["registers"] == literal_column("1"),
     )
 
 
@@ -77,7 +77,9 @@ def find_idempotency(d: Dialect, g: Given) -> Executable:
 
 def insert_idempotency(d: Dialect, g: Given) -> Insert:
     """Remember the answers to requests."""
-    return insert_values(idempotency_keys, {name: g[name] for name in rows.IdempotencyRow._fields})
+    return insert_values(
+        g, idempotency_keys, {name: g[name] for name in rows.IdempotencyRow._fields}
+    )
 
 
 def answer_idempotency(d: Dialect, g: Given) -> Update:
