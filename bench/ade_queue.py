@@ -22,6 +22,7 @@ from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome
 from ade.kernel import Kernel
 from ade.kinds import load_kinds
+from ade.server import collect_garbage_rarely
 from ade.stages.claim import ClaimAsk
 from ade.stages.finish import Finished
 from ade.stages.rules import Rules
@@ -70,6 +71,7 @@ class AdeQueue(Contestant):
 
     def __init__(self, url: str) -> None:
         super().__init__(self.database_url(url))
+        collect_garbage_rarely()  # as every server and worker of ADE does
         upgrade(self.url)
         self._scene = ""
         directory = Directory(self.url)

@@ -103,6 +103,7 @@ def _roomy_folder() -> Path:
 
 
 def settle(url: str) -> None:
-    """Do at once, for every contestant, what autovacuum does some time after a bulk load."""
+    """Do at once, for every contestant, what the server does some time after a bulk load."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
+        connection.execute("CHECKPOINT")

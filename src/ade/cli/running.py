@@ -15,7 +15,9 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     import uvloop
 
     from ade.domain.errors import AdeError
+    from ade.server import collect_garbage_rarely
 
+    collect_garbage_rarely()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(main())
