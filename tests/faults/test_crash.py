@@ -65,11 +65,26 @@ def _crash_while_running(server: Server, seconds: float) -> dict[str, object]:
 def test_what_was_running_runs_again_after_its_lease(start: Start) -> None:
     job = _crash_while_running(start.server(), 1.5)
     again = start.server()
-    assert again.job(job)["status"] == "running"  # a start does not sweep blindly
     found = again.ended_job(job)
     assert (found["status"], found["attempt"]) == ("succeeded", 2)
     words = [word for word in again.log(job) if word.startswith("job.")]
     assert words == ["job.queued", "job.started", "job.lost", "job.started", "job.succeeded"]
+
+
+def test_a_start_does_not_sweep_blindly(start: Start) -> None:
+    """A running job whose lease is alive belongs to someone, for all that anyone can know."""
+    job = _crash_while_running(start.server(ADE_LEASE_SECONDS=300), 600)
+    again = start.server()
+    later = again.submit(value=1)
+    assert again.ended_job(later)["status"] == "succeeded"
+    eventually(lambda: _sweeps(again))
+    found = again.job(job)
+    assert (found["status"], found["attempt"]) == ("running", 1)
+
+
+def _sweeps(server: Server) -> bool:
+    parts = server.http.get("/api/v1/health").json()["components"]
+    return any(part["name"] == "sweeper" and part["status"] == "ok" for part in parts)
 
 
 def test_what_may_not_run_again_fails_after_its_lease(start: Start) -> None:
