@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
@@ -19,8 +21,8 @@ READERS = 4
 # How often the owner of a SQLite file looks whether someone else wrote to it after all.
 LOOK_SECONDS = 0.05
 EVERYTHING = ("*",)
-# How often the database's clock is compared with ours: both may be set meanwhile.
-CLOCK_SECONDS = 60.0
+# How often the database's clock is compared with ours, and its plans with the size of the tables.
+KEEP_UP_SECONDS = 1.0
 Found = TypeVar("Found")
 OnCommit = Callable[[Sequence[str]], None]
 
@@ -74,7 +76,7 @@ class SqlStore:
         # Told how many items each group held that was committed together.
         self.on_group: Callable[[int], None] = lambda items: None
         self._ahead_us = 0
-        self._clock_set_at: float | None = None
+        self._kept_up_at = -math.inf
         self._seen_version: int | None = None
         self._group = GroupCommit(
             self._commit,
@@ -117,7 +119,7 @@ class SqlStore:
             self._connection = self._connect()
         committing = False
         try:
-            self._set_clock()
+            self._keep_up()
             cursor = self._connection.cursor()
             self.dialect.begin(cursor, write=True)
             now_us = self.clock.now_us() + self._ahead_us
@@ -149,11 +151,17 @@ class SqlStore:
         if trouble is not None:
             raise trouble from error
 
+    def _keep_up(self) -> None:
+        """Now and then, look at the clock of the database and let it plan anew."""
+        now = time.monotonic()
+        if now - self._kept_up_at > KEEP_UP_SECONDS:
+            self._kept_up_at = now
+            self.dialect.plan_anew(self._connection)
+            self._set_clock()
+
     def _set_clock(self) -> None:
         """Learn how far the database's clock is ahead of ours: leases are reckoned by its time."""
-        now, last = self.clock.monotonic(), self._clock_set_at
-        if isinstance(self.clock, SystemClock) and (last is None or now - last > CLOCK_SECONDS):
-            self._clock_set_at = now
+        if isinstance(self.clock, SystemClock):
             before = self.clock.now_us()
             theirs = self.dialect.server_now_us(self._connection)
             if theirs is not None:

@@ -115,6 +115,10 @@ class Dialect(ABC):
         """Return the database's own time, where several machines share it."""
         return None
 
+    def plan_anew(self, connection: Any) -> None:
+        """Let plans go that were made when the tables had another size."""
+        return
+
     def others_version(self, connection: Any) -> int | None:
         """Return a number that changes when another connection commits, if a look is cheap."""
         return None

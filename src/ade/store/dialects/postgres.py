@@ -102,6 +102,10 @@ class PostgresDialect(Dialect):
             return Unavailable("The database cannot be reached at the moment; try again shortly.")
         return None
 
+    def plan_anew(self, connection: Any) -> None:
+        """Discard the plans: one made for an empty queue walks all of a full one for each row."""
+        connection.execute("DISCARD PLANS")
+
     def server_now_us(self, connection: Any) -> int | None:
         """Ask the server, so that hosts whose clocks differ agree on when a lease ends."""
         asked = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
