@@ -16,6 +16,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
 from ade.events.mirror import Mirror
@@ -31,6 +33,7 @@ from ade.worker.subprocess_runner import SubprocessRunner
 from ade.worker.sweeper import Sweeper
 from ade.worker.worker import Worker, WorkerRules
 
+log = structlog.get_logger()
 SECONDS_PER_DAY = 24 * 3600
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
 
@@ -129,6 +132,8 @@ async def _at_work(settings: Settings, store: SqlStore, *, works: bool) -> Async
     hints = hear(store, kernel.wake.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
+    if working is not None:
+        working.add_done_callback(_say_if_broken)
     try:
         yield parts
     finally:
@@ -140,6 +145,11 @@ async def _at_work(settings: Settings, store: SqlStore, *, works: bool) -> Async
             await sweeping
         if hints is not None:
             hints.close()
+
+
+def _say_if_broken(working: asyncio.Task[None]) -> None:
+    if not working.cancelled() and (error := working.exception()):
+        log.error("the worker broke: nothing is run until a restart", exc_info=error)
 
 
 def _parts(settings: Settings, store: SqlStore, kernel: Kernel, *, works: bool) -> Parts:

@@ -89,10 +89,6 @@ def test_a_short_freeze_costs_nothing(start_on_postgres: Start) -> None:
         assert (found["status"], found["attempt"]) == ("succeeded", 1)
 
 
-@pytest.mark.xfail(
-    raises=AssertionError,
-    reason="connections set no idle_in_transaction_session_timeout, so the locks outlive the lease",
-)
 def test_who_was_frozen_in_a_transaction_holds_up_nobody(
     start_on_postgres: Start, postgres_url: str
 ) -> None:

@@ -212,7 +212,7 @@ class SqlStore:
         try:
             return self.dialect.connect(self.url)
         except Exception as error:
-            name = self.url.set(password=None, username=None).render_as_string()
+            name = self.url._replace(username=None, password=None).render_as_string()
             raise Unavailable(
                 f"The database {name} cannot be reached: {_first_line(error)}"
             ) from error

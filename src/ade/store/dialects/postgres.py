@@ -34,6 +34,12 @@ QUEUE_SETTINGS = (
     "enable_bitmapscan = off",
     "jit = off",
 )
+# A process that freezes inside a transaction must not hold its locks past its leases; no statement
+# of the kernel takes long.
+PATIENCE_SETTINGS = (
+    "idle_in_transaction_session_timeout = '5s'",
+    "statement_timeout = '60s'",
+)
 
 
 class PostgresDialect(Dialect):
@@ -77,7 +83,7 @@ class PostgresDialect(Dialect):
         connection = psycopg.connect(libpq_url(url), autocommit=True, prepare_threshold=0)
         connection.prepared_max = 500
         connection.adapters.register_loader("uuid", TextLoader)
-        for setting in QUEUE_SETTINGS:
+        for setting in (*QUEUE_SETTINGS, *PATIENCE_SETTINGS):
             connection.execute(f"SET {setting}".encode())
         return connection
 
