@@ -256,12 +256,7 @@ class SqlTransaction(SqlReading):
         if picked:
             ids = self._compiler.dialect.spell_list([job.id for job in picked])
             self._run("take", *ask, *line, ids)
-        return [
-            job._replace(
-                fence=job.fence + 1, event_seq=job.event_seq + 1, started_at=ask.started_at
-            )
-            for job in picked
-        ]
+        return picked
 
     def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
         """Keep leases."""

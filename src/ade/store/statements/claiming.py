@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Select, String, Update, and_, cast, literal, literal_column, select, update
 from sqlalchemy.sql.base import Executable
+from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
 from ade.store import rows
@@ -64,8 +65,18 @@ def claim(d: Dialect, g: Given) -> Executable:
 
 
 def pick(d: Dialect, g: Given) -> Executable:
-    """Read the next eligible jobs of a workspace, to be taken in the same transaction."""
-    columns = [jobs.c[name] if name in jobs.c else requests.c[name] for name in rows.Claim._fields]
+    """Read the next eligible jobs of a workspace as they will be when `take` has taken them."""
+    taken: dict[str, ColumnElement[Any]] = {
+        "fence": jobs.c.fence + literal_column("1"),
+        "event_seq": jobs.c.event_seq + literal_column("1"),
+        "started_at": g["started_at"],
+    }
+    columns = [
+        taken[name].label(name)
+        if name in taken
+        else (jobs.c[name] if name in jobs.c else requests.c[name])
+        for name in rows.Claim._fields
+    ]
     found: Select[Any] = _next_eligible(d, g, jobs).with_only_columns(*columns)
     return found.select_from(jobs.join(requests, same_row()))
 
