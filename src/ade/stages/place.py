@@ -21,8 +21,13 @@ class Place:
     in_future: bool = False
 
 
+_AT_ONCE = Place(eligible=True)
+
+
 def place(tx: Transaction, asked: list[Submission]) -> list[Place]:
     """Find a place for each submission, in order: the first on a free lane takes it."""
+    if not any(ask.target_id or ask.build_id or ask.not_before for ask in asked):
+        return [_AT_ONCE] * len(asked)  # nothing to wait for, as for most jobs
     if any(ask.target_id is not None and ask.build_id is not None for ask in asked):
         raise ValueError("a job waits for its lane or for a build, not for both")
     taken = _taken_lanes(tx, asked)
@@ -38,7 +43,7 @@ def place(tx: Transaction, asked: list[Submission]) -> list[Place]:
             places.append(Place(eligible=lane not in taken))
             taken.add(lane)
         else:
-            places.append(Place(eligible=True))
+            places.append(_AT_ONCE)
     return places
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ade.clock import Clock, new_id
 from ade.domain.errors import AdeError, SafeMode
-from ade.domain.job import Priority, Status
+from ade.domain.job import Priority
 from ade.domain.limits import Limits
 from ade.domain.order import rank
 from ade.stages import admit, dedupe, idempotency, place
@@ -102,7 +102,7 @@ def _insert(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission]
     for pool in {job.pool for job in new if job.eligible}:
         tx.wake(work_topic(pool))
     for job in new:
-        if job.status == Status.PENDING:
+        if job.not_before is not None:
             tx.wake(job_topic(job.id))
     return new
 

@@ -71,25 +71,9 @@ class NewJob(NamedTuple):
 
     def as_row(self) -> JobRow:
         """Return the job as it stands in the table after the insert."""
-        return JobRow(
-            *self[:16],
-            fence=0,
-            retries_left=self.retries_left,
-            lease_owner=None,
-            lease_expires_at=None,
-            stop_request=None,
-            event_seq=1,
-            submitted_by=self.submitted_by,
-            submitted_at=self.submitted_at,
-            started_at=None,
-            finished_at=None,
-            timeout_ms=self.timeout_ms,
-            limits=self.limits,
-            progress=None,
-            usage=None,
-            isolation=None,
-            error=None,
-        )
+        unclaimed = (0, self.retries_left, None, None, None, 1)
+        asked = (self.submitted_by, self.submitted_at, None, None, self.timeout_ms, self.limits)
+        return JobRow._make((*self[:16], *unclaimed, *asked, None, None, None, None))
 
 
 class Ask(NamedTuple):
