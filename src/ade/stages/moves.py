@@ -9,7 +9,7 @@ from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, Status, may_follow
 from ade.domain.outcome import JobError, Outcome
 from ade.stages.rules import job_topic, work_topic
 from ade.store.port import Transaction
-from ade.store.rows import JobRow, Lane, Move, Moved
+from ade.store.rows import JobRow, Lane, Move, Moved, NewEvent
 
 
 def move(
@@ -71,12 +71,17 @@ def apply(tx: Transaction, moves: list[Move]) -> list[Moved]:
     return moved
 
 
-def lock_lanes_of(tx: Transaction, jobs: list[JobRow]) -> list[Lane]:
-    """Lock the lanes of jobs, before any row of theirs: one order for all, so nobody deadlocks."""
-    lanes = lanes_of(jobs)
-    if lanes:
-        tx.lock_lanes(lanes)
-    return lanes
+def log(tx: Transaction, changed: list[Moved], event: EventType, data: dict[str, Any]) -> None:
+    """Log a change that is no move, in the place that it took, and wake whoever waits."""
+    text = json.dumps(data)
+    tx.insert_events(
+        [
+            NewEvent(row.workspace_id, row.id, row.event_seq, tx.now_us, event.value, text)
+            for row in changed
+        ]
+    )
+    for row in changed:
+        tx.wake(job_topic(row.id))
 
 
 def lanes_of(jobs: list[JobRow]) -> list[Lane]:

@@ -1,6 +1,5 @@
 """Open jobs again: resume, resolve and clear, by a person who decides."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,11 +7,11 @@ from ade.domain.errors import AdeError, InvalidTransition
 from ade.domain.events import EventType
 from ade.domain.job import Status
 from ade.stages import moves
+from ade.stages.by_hand import change_each
 from ade.stages.place import settled_builds
-from ade.stages.rules import Rules, job_topic, work_topic
-from ade.stages.stop import lock_job
+from ade.stages.rules import Rules, work_topic
 from ade.store.port import Transaction
-from ade.store.rows import Held, JobRef, JobRow, NewEvent
+from ade.store.rows import Held, JobRef, JobRow
 
 RESUMABLE_ON_TARGET = frozenset({Status.PAUSED, Status.FAILED, Status.TIMED_OUT})
 
@@ -47,92 +46,68 @@ class Clear:
 
 def resume(rules: Rules, tx: Transaction, asks: list[Resume]) -> list[JobRow | AdeError]:
     """Queue paused jobs again, and failed ones of a target; its own turn comes by rank."""
-    return [_resume(tx, ask) for ask in asks]
+    return change_each(tx, asks, _resume)
 
 
 def resolve(rules: Rules, tx: Transaction, asks: list[Resolve]) -> list[JobRow | AdeError]:
     """Record results that people found, and free their lanes."""
-    return [_resolve(tx, ask) for ask in asks]
+    return change_each(tx, asks, _resolve)
 
 
 def clear(rules: Rules, tx: Transaction, asks: list[Clear]) -> list[JobRow | AdeError]:
     """Free lanes without a result."""
-    return [_clear(tx, ask) for ask in asks]
+    return change_each(tx, asks, _clear)
 
 
-def _resume(tx: Transaction, ask: Resume) -> JobRow | AdeError:
-    try:
-        job = lock_job(tx, ask.ref)
-        status = Status(job.status)
-        if status in (Status.FAILED, Status.TIMED_OUT) and not (job.target_id or ask.operator):
-            raise InvalidTransition(
-                f"A job that is {status.value} is resumed only on a target; run it again instead."
-            )
-        if status not in RESUMABLE_ON_TARGET:
-            raise InvalidTransition(f"A job that is {status.value} cannot be resumed.")
-        on_lane = job.target_id is not None
-        settled = settled_builds(tx, [(job.workspace_id, job.build_id)])
-        early = job.not_before is not None and job.not_before > tx.now_us
-        ready = not early and (job.build_id is None or job.build_id in settled)
-        step = moves.move(
-            job,
-            Status.QUEUED,
-            tx.now_us,
-            event=EventType.RESUMED,
-            data={"by": ask.by},
-            eligible=ready and not on_lane,
-            not_before=job.not_before if early else None,
+def _resume(tx: Transaction, job: JobRow, ask: Resume) -> None:
+    status = Status(job.status)
+    if status in (Status.FAILED, Status.TIMED_OUT) and not (job.target_id or ask.operator):
+        raise InvalidTransition(
+            f"A job that is {status.value} is resumed only on a target; run it again instead."
         )
-        moves.apply(tx, [step])
-        if on_lane:
-            moves.promote(tx, moves.lanes_of([job]))
-        else:
-            tx.wake(work_topic(job.pool))
-        return tx.read_job(ask.ref) or job
-    except AdeError as error:
-        return error
-
-
-def _resolve(tx: Transaction, ask: Resolve) -> JobRow | AdeError:
-    try:
-        job = lock_job(tx, ask.ref)
-        if Status(job.status) not in RESUMABLE_ON_TARGET:
-            raise InvalidTransition(f"A job that is {job.status} cannot be resolved.")
-        step = moves.move(
-            job,
-            Status.SUCCEEDED,
-            tx.now_us,
-            event=EventType.RESOLVED,
-            data=_told(ask),
-            result=ask.result,
-        )
-        moves.apply(tx, [step])
+    if status not in RESUMABLE_ON_TARGET:
+        raise InvalidTransition(f"A job that is {status.value} cannot be resumed.")
+    on_lane = job.target_id is not None
+    settled = settled_builds(tx, [(job.workspace_id, job.build_id)])
+    early = job.not_before is not None and job.not_before > tx.now_us
+    ready = not early and (job.build_id is None or job.build_id in settled)
+    step = moves.move(
+        job,
+        Status.QUEUED,
+        tx.now_us,
+        event=EventType.RESUMED,
+        data={"by": ask.by},
+        eligible=ready and not on_lane,
+        not_before=job.not_before if early else None,
+    )
+    moves.apply(tx, [step])
+    if on_lane:
         moves.promote(tx, moves.lanes_of([job]))
-        return tx.read_job(ask.ref) or job
-    except AdeError as error:
-        return error
+    else:
+        tx.wake(work_topic(job.pool))
 
 
-def _clear(tx: Transaction, ask: Clear) -> JobRow | AdeError:
-    try:
-        job = lock_job(tx, ask.ref)
-        if not job.holds_lane or Status(job.status) not in RESUMABLE_ON_TARGET:
-            raise InvalidTransition("The job does not hold its target back; nothing to clear.")
-        held = Held(job.workspace_id, job.id, job.fence)
-        data = json.dumps(_told(ask))
-        tx.insert_events(
-            [
-                NewEvent(
-                    r.workspace_id, r.id, r.event_seq, tx.now_us, EventType.CLEARED.value, data
-                )
-                for r in tx.clear_lane(held, job.status)
-            ]
-        )
-        tx.wake(job_topic(job.id))
-        moves.promote(tx, moves.lanes_of([job]))
-        return tx.read_job(ask.ref) or job
-    except AdeError as error:
-        return error
+def _resolve(tx: Transaction, job: JobRow, ask: Resolve) -> None:
+    if Status(job.status) not in RESUMABLE_ON_TARGET:
+        raise InvalidTransition(f"A job that is {job.status} cannot be resolved.")
+    step = moves.move(
+        job,
+        Status.SUCCEEDED,
+        tx.now_us,
+        event=EventType.RESOLVED,
+        data=_told(ask),
+        result=ask.result,
+    )
+    moves.apply(tx, [step])
+    moves.promote(tx, moves.lanes_of([job]))
+
+
+def _clear(tx: Transaction, job: JobRow, ask: Clear) -> None:
+    if not job.holds_lane or Status(job.status) not in RESUMABLE_ON_TARGET:
+        raise InvalidTransition("The job does not hold its target back; nothing to clear.")
+    cleared = tx.clear_lane(Held(job.workspace_id, job.id, job.fence), job.status)
+    moves.log(tx, cleared, EventType.CLEARED, _told(ask))
+    moves.promote(tx, moves.lanes_of([job]))
 
 
 def _told(ask: Resolve | Clear) -> dict[str, str]:

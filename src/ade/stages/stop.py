@@ -1,15 +1,15 @@
 """Stop jobs: at once before they start, by request to their worker while they run."""
 
-import json
 from dataclasses import dataclass
 
-from ade.domain.errors import AdeError, InvalidTransition, NotFound
+from ade.domain.errors import AdeError, InvalidTransition
 from ade.domain.events import EventType
 from ade.domain.job import TERMINAL, WAITING, Status, StopRequest
 from ade.stages import moves
-from ade.stages.rules import Rules, job_topic, stop_topic
+from ade.stages.by_hand import change_each
+from ade.stages.rules import Rules, stop_topic
 from ade.store.port import Transaction
-from ade.store.rows import Held, JobRef, JobRow, Move, NewEvent, StopAsk
+from ade.store.rows import Held, JobRef, JobRow, Move, StopAsk
 
 _BECOMES = {StopRequest.CANCEL: Status.CANCELLED, StopRequest.PAUSE: Status.PAUSED}
 
@@ -30,31 +30,15 @@ class Stop:
 
 def stop(rules: Rules, tx: Transaction, stops: list[Stop]) -> list[JobRow | AdeError]:
     """Stop each job as far as its status allows; asking twice is harmless."""
-    return [_stop(tx, ask) for ask in stops]
+    return change_each(tx, stops, _stop)
 
 
-def lock_job(tx: Transaction, ref: JobRef) -> JobRow:
-    """Lock a job's lane, then the job; raise if there is none."""
-    seen = tx.read_job(ref)
-    if seen is not None:
-        moves.lock_lanes_of(tx, [seen])
-        locked = tx.lock_jobs([ref])
-        if locked:
-            return locked[0]
-    raise NotFound("There is no such job in this workspace.")
-
-
-def _stop(tx: Transaction, ask: Stop) -> JobRow | AdeError:
-    try:
-        job = lock_job(tx, ask.ref)
-        status = Status(job.status)
-        if status is Status.RUNNING:
-            _request(tx, job, ask)
-        elif status is not _BECOMES[ask.request]:
-            _move_now(tx, job, ask)
-        return tx.read_job(ask.ref) or job
-    except AdeError as error:
-        return error
+def _stop(tx: Transaction, job: JobRow, ask: Stop) -> None:
+    status = Status(job.status)
+    if status is Status.RUNNING:
+        _request(tx, job, ask)
+    elif status is not _BECOMES[ask.request]:
+        _move_now(tx, job, ask)
 
 
 def _move_now(tx: Transaction, job: JobRow, ask: Stop) -> None:
@@ -74,19 +58,7 @@ def _request(tx: Transaction, job: JobRow, ask: Stop) -> None:
     if job.stop_request in (ask.request, StopRequest.CANCEL):
         return
     held = Held(job.workspace_id, job.id, job.fence)
-    for row in tx.request_stop([StopAsk(*held, ask.request.value)]):
-        data = json.dumps({"attempt": job.fence, "stop": ask.request.value, **ask.told()})
-        tx.insert_events(
-            [
-                NewEvent(
-                    row.workspace_id,
-                    row.id,
-                    row.event_seq,
-                    tx.now_us,
-                    EventType.STOP_REQUESTED.value,
-                    data,
-                )
-            ]
-        )
-    tx.wake(job_topic(job.id))
+    told = {"attempt": job.fence, "stop": ask.request.value, **ask.told()}
+    asked = tx.request_stop([StopAsk(*held, ask.request.value)])
+    moves.log(tx, asked, EventType.STOP_REQUESTED, told)
     tx.wake(stop_topic(job.lease_owner or ""))

@@ -7,26 +7,22 @@ from ade.store.dialects.base import Dialect
 from ade.store.given import Given
 from ade.store.schema import events, is_eligible, is_queued, jobs, requests, workspaces
 from ade.store.statements import Statement
-from ade.store.statements.parts import whole_jobs
+from ade.store.statements.parts import same_job, same_lane, whole_jobs
 
 EQUAL_FILTERS = ("status", "kind", "target_id", "priority", "submitted_by", "rerun_of")
 
 READ_JOB = Statement(
-    lambda d, g: whole_jobs().where(jobs.c.workspace_id == g["workspace_id"], jobs.c.id == g["id"]),
+    lambda d, g: whole_jobs().where(same_job(jobs, g)),
     rows.JobRef._fields,
     many=False,
 )
 READ_PAYLOAD = Statement(
-    lambda d, g: select(requests.c.payload).where(
-        requests.c.workspace_id == g["workspace_id"], requests.c.id == g["id"]
-    ),
+    lambda d, g: select(requests.c.payload).where(same_job(requests, g)),
     rows.JobRef._fields,
     many=False,
 )
 READ_RESULT = Statement(
-    lambda d, g: select(jobs.c.result).where(
-        jobs.c.workspace_id == g["workspace_id"], jobs.c.id == g["id"]
-    ),
+    lambda d, g: select(jobs.c.result).where(same_job(jobs, g)),
     rows.JobRef._fields,
     many=False,
 )
@@ -46,9 +42,7 @@ def _read_events(d: Dialect, g: Given):  # type: ignore[no-untyped-def]
 
 
 READ_HISTORY = Statement(
-    lambda d, g: select(jobs.c.history).where(
-        jobs.c.workspace_id == g["workspace_id"], jobs.c.id == g["id"]
-    ),
+    lambda d, g: select(jobs.c.history).where(same_job(jobs, g)),
     rows.JobRef._fields,
     many=False,
 )
@@ -76,8 +70,7 @@ COUNT_AHEAD = Statement(_count_ahead, ("workspace_id", "pool", "rank", "id", "li
 def _count_lane(d: Dialect, g: Given):  # type: ignore[no-untyped-def]
     queued = select(jobs.c.id).where(
         is_queued(jobs),
-        jobs.c.workspace_id == g["workspace_id"],
-        jobs.c.target_id == g["target_id"],
+        same_lane(jobs, g),
         jobs.c.target_id.is_not(None),
     )
     return select(func.count()).select_from(d.limited(queued, g["limit"]).subquery())

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ade.domain.job import WAITING, Status
+from ade.domain.lease import has_expired
 from ade.store.rows import (
     Append,
     Ask,
@@ -291,7 +292,7 @@ class MemoryTransaction(MemoryReading):
         gone = [
             (job.lease_expires_at, job.id, job)
             for job in self._jobs(status=Status.RUNNING)
-            if job.lease_expires_at is not None and job.lease_expires_at < self.now_us
+            if job.lease_expires_at is not None and has_expired(job.lease_expires_at, self.now_us)
         ]
         return [job for _, _, job in sorted(gone)[:limit]]
 

@@ -57,7 +57,6 @@ class Worker:
         runner: Runner,
         jobs_dir: Path,
         rules: WorkerRules,
-        mirror: Mirror | None = None,
     ) -> None:
         self.name = name
         self._kernel = kernel
@@ -65,7 +64,7 @@ class Worker:
         self._runner = runner
         self._jobs_dir = jobs_dir
         self._rules = rules
-        self._mirror = mirror or Mirror(kernel.store, jobs_dir)
+        self._mirror = Mirror(kernel.store, jobs_dir)
         self._ask = ClaimAsk(name, 0, LOCAL)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
         self._draining = asyncio.Event()
