@@ -1,0 +1,104 @@
+"""Where cells are: A1 references and ranges, absolute and 1-based, as people read them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+ROWS_MAX = 1_048_576
+COLUMNS_MAX = 16_384
+
+_REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([1-9][0-9]{0,6})")
+
+
+@cache  # at most one entry for each column that a sheet can have
+def column_letters(column: int) -> str:
+    """Give the letters of a column: 1 is A, 28 is AB."""
+    if not 1 <= column <= COLUMNS_MAX:
+        raise ValueError(f"column {column} is not between 1 and {COLUMNS_MAX}")
+    letters = ""
+    while column:
+        column, rest = divmod(column - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters
+
+
+def column_number(letters: str) -> int:
+    """Give the number of a column: A is 1, AB is 28."""
+    number = 0
+    for letter in letters.upper():
+        if not "A" <= letter <= "Z":
+            raise ValueError(f"{letters!r} are not the letters of a column")
+        number = number * 26 + ord(letter) - ord("A") + 1
+    if not 1 <= number <= COLUMNS_MAX:
+        raise ValueError(f"{letters!r} are not the letters of a column")
+    return number
+
+
+def a1(row: int, column: int) -> str:
+    """Name a cell: row 3 of column 2 is B3."""
+    return f"{column_letters(column)}{row}"
+
+
+def parse_a1(reference: str) -> tuple[int, int]:
+    """Read the name of a cell as (row, column); `$` is ignored."""
+    found = _REFERENCE.fullmatch(reference)
+    if found is None or int(found[2]) > ROWS_MAX:
+        raise ValueError(f"{reference!r} is not the name of a cell")
+    return int(found[2]), column_number(found[1])
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Range:
+    """A rectangle of cells; both corners belong to it."""
+
+    first_row: int
+    first_column: int
+    last_row: int
+    last_column: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.first_row <= self.last_row:
+            raise ValueError(f"rows {self.first_row} to {self.last_row} are no range")
+        if not 1 <= self.first_column <= self.last_column:
+            raise ValueError(f"columns {self.first_column} to {self.last_column} are no range")
+
+    @classmethod
+    def parse(cls, text: str) -> Range:
+        """Read `B3:D9`, `$B$3:$D$9` or a single cell, corners in any order."""
+        first, _, last = text.partition(":")
+        top, left = parse_a1(first)
+        bottom, right = parse_a1(last or first)
+        return cls(min(top, bottom), min(left, right), max(top, bottom), max(left, right))
+
+    def __str__(self) -> str:
+        first = a1(self.first_row, self.first_column)
+        last = a1(self.last_row, self.last_column)
+        return first if first == last else f"{first}:{last}"
+
+    @property
+    def height(self) -> int:
+        """Count the rows."""
+        return self.last_row - self.first_row + 1
+
+    @property
+    def width(self) -> int:
+        """Count the columns."""
+        return self.last_column - self.first_column + 1
+
+    def __contains__(self, cell: tuple[int, int]) -> bool:
+        row, column = cell
+        return (
+            self.first_row <= row <= self.last_row
+            and self.first_column <= column <= self.last_column
+        )
+
+    def overlaps(self, other: Range) -> bool:
+        """Tell whether some cell belongs to both."""
+        return (
+            self.first_row <= other.last_row
+            and other.first_row <= self.last_row
+            and self.first_column <= other.last_column
+            and other.first_column <= self.last_column
+        )
