@@ -1,0 +1,27 @@
+"""Config packages: what authors write, and how it is found, checked and called."""
+
+from ade_engine.package.column import Column
+from ade_engine.package.errors import AuthorError, DependencyMissing, PackageInvalid, Problem
+from ade_engine.package.field import Field, FieldType
+from ade_engine.package.issues import Issue, Issues, Severity
+from ade_engine.package.mask import Mask
+from ade_engine.package.package import FieldRules, Package, load_package
+from ade_engine.package.settings import Settings
+
+__all__ = [
+    "AuthorError",
+    "Column",
+    "DependencyMissing",
+    "Field",
+    "FieldRules",
+    "FieldType",
+    "Issue",
+    "Issues",
+    "Mask",
+    "Package",
+    "PackageInvalid",
+    "Problem",
+    "Settings",
+    "Severity",
+    "load_package",
+]

@@ -1,0 +1,290 @@
+"""Turn cells into text, numbers, dates or truth values, a whole column at a time.
+
+What cannot be turned stays as it is: whoever asked checks the kinds afterwards. Nothing is guessed
+that depends on habits: `decimal` and `day_first` say how numbers and dates are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import polars as pl
+
+from ade_engine.package.field import FieldType
+from ade_engine.sheets.cells import DAY_MS, TIME_DAY_MS, CellKind, Column, Kinds, Mask, Numbers
+
+SPACES = " \t\r\n\u00a0\u202f\u2007"
+WHOLE_MAX = 2.0**53
+SERIALS = (10_000, 80_000)  # dates of 1927 to 2119 as spreadsheets count days
+SERIAL_ZERO_DAYS = 25_569  # the serial of 1970-01-01
+YEARS = (1800, 2200)
+TRUE_WORDS = ("true", "yes", "y", "t", "on", "1")
+FALSE_WORDS = ("false", "no", "n", "f", "off", "0")
+
+_ISO_DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y/%m/%d")
+_NAMED_DATES = (
+    "%d %b %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+    "%d %B %Y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+    "%b %d %Y",
+)
+_DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y", "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S")
+_MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S")
+_DOTTED_DATES = ("%d.%m.%Y", "%d.%m.%y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S")
+_COMPACT_DATE = "%Y%m%d"
+
+
+def to_text(cells: Column) -> Column:
+    """Write numbers, dates and truth values as text; dates as ISO 8601 does."""
+    others = cells.is_kind(CellKind.NUMBER, CellKind.BOOL, CellKind.DATE)
+    if not others.any():
+        return cells
+    text = cells.text
+    if (numbers := cells.is_kind(CellKind.NUMBER)).any():
+        text = _chosen(numbers, _numbers_as_text(cells.numbers), text)
+    if (truths := cells.is_kind(CellKind.BOOL)).any():
+        words = pl.Series(np.where(cells.numbers == 1, "TRUE", "FALSE"), dtype=pl.String)
+        text = _chosen(truths, words, text)
+    if (dates := cells.is_kind(CellKind.DATE)).any():
+        text = _chosen(dates, _dates_as_text(cells.numbers), text)
+    return Column(
+        np.where(others, np.uint8(CellKind.TEXT), cells.kinds),
+        np.full(len(cells), np.nan),
+        text,
+    )
+
+
+def to_number(cells: Column, decimal: str = ".") -> Column:
+    """Read texts such as `1,234.50`, `(12)`, `$ 5`, `7-` and `12.5 %` as numbers."""
+    written = cells.is_kind(CellKind.TEXT)
+    if not written.any():
+        return cells
+    return _with_numbers(cells, written, CellKind.NUMBER, _parsed_numbers(cells.text, decimal))
+
+
+def to_date(cells: Column, *, day_first: bool = False) -> Column:
+    """Read texts that are dates, and numbers that only a date's serial or YYYYMMDD can be."""
+    found = cells
+    if (written := cells.is_kind(CellKind.TEXT)).any():
+        found = _with_numbers(found, written, CellKind.DATE, _parsed_dates(cells.text, day_first))
+    if (counted := cells.is_kind(CellKind.NUMBER)).any():
+        found = _with_numbers(found, counted, CellKind.DATE, _serial_dates(cells.numbers))
+    return found
+
+
+def to_boolean(cells: Column) -> Column:
+    """Read yes and no, true and false, 1 and 0 and the like."""
+    found = cells
+    if (written := cells.is_kind(CellKind.TEXT)).any():
+        words = cells.text.str.strip_chars(SPACES).str.to_lowercase()
+        truth = np.where(words.is_in(TRUE_WORDS).fill_null(False).to_numpy(), 1.0, np.nan)
+        truth[words.is_in(FALSE_WORDS).fill_null(False).to_numpy()] = 0.0
+        found = _with_numbers(found, written, CellKind.BOOL, truth)
+    if (counted := cells.is_kind(CellKind.NUMBER)).any():
+        truth = np.where(np.isin(cells.numbers, (0, 1)), cells.numbers, np.nan)
+        found = _with_numbers(found, counted, CellKind.BOOL, truth)
+    return found
+
+
+def trimmed(cells: Column) -> Column:
+    """Take spaces off both ends of texts; what is nothing but spaces becomes empty."""
+    if not cells.is_kind(CellKind.TEXT).any():
+        return cells
+    return with_texts(cells, cells.text.str.strip_chars(SPACES))
+
+
+def with_texts(cells: Column, texts: pl.Series) -> Column:
+    """Put other texts into the cells that hold text; an empty text makes an empty cell."""
+    written = cells.is_kind(CellKind.TEXT)
+    if not written.all():
+        texts = _chosen(written, texts, cells.text)
+    gone = texts.is_null() | (texts == "")
+    if not gone.any():
+        return Column(cells.kinds, cells.numbers, texts)
+    emptied = gone.fill_null(True).to_numpy() & written
+    if not emptied.any():
+        return Column(cells.kinds, cells.numbers, texts)
+    kinds = np.where(emptied, np.uint8(CellKind.EMPTY), cells.kinds)
+    return Column(kinds, cells.numbers, _chosen(emptied, pl.Series([None], dtype=pl.String), texts))
+
+
+def to_type(cells: Column, wanted: str, *, decimal: str = ".", day_first: bool = False) -> Column:
+    """Turn cells into what a field's type asks for, as far as they can be."""
+    match wanted:
+        case FieldType.TEXT:
+            return trimmed(to_text(cells))
+        case FieldType.NUMBER | FieldType.INTEGER:
+            return to_number(trimmed(cells), decimal)
+        case FieldType.DATE:
+            return to_date(trimmed(cells), day_first=day_first)
+        case FieldType.BOOLEAN:
+            return to_boolean(trimmed(cells))
+        case _:
+            return cells
+
+
+def misfits(cells: Column, wanted: str) -> Mask:
+    """Mark the cells that hold something else than a field's type asks for."""
+    kind = _KIND_OF_TYPE.get(wanted)
+    if kind is None:
+        return np.zeros(len(cells), np.bool_)
+    wrong: Mask = (cells.kinds != kind) & (cells.kinds != CellKind.EMPTY)
+    if wanted == FieldType.INTEGER:
+        wrong |= (cells.kinds == kind) & (cells.numbers != np.floor(cells.numbers))
+    return wrong & ~cells.is_kind(CellKind.ERROR, CellKind.NO_VALUE)
+
+
+_KIND_OF_TYPE: dict[str, CellKind] = {
+    FieldType.TEXT: CellKind.TEXT,
+    FieldType.NUMBER: CellKind.NUMBER,
+    FieldType.INTEGER: CellKind.NUMBER,
+    FieldType.DATE: CellKind.DATE,
+    FieldType.BOOLEAN: CellKind.BOOL,
+}
+
+
+def changed_cells(before: Column, after: Column) -> int:
+    """Count the cells that differ between two columns of the same rows."""
+    if before is after:
+        return 0
+    differ: Mask = before.kinds != after.kinds
+    if before.numbers is not after.numbers:
+        same = (before.numbers == after.numbers) | (
+            np.isnan(before.numbers) & np.isnan(after.numbers)
+        )
+        differ = differ | ~same
+    if before.text is not after.text:
+        differ = differ | before.text.ne_missing(after.text).to_numpy()
+    return int(np.count_nonzero(differ))
+
+
+def _with_numbers(cells: Column, candidates: Mask, kind: CellKind, numbers: Numbers) -> Column:
+    """Make the candidates that got a number cells of a kind; the others stay."""
+    turned = candidates & np.isfinite(numbers)
+    if not turned.any():
+        return cells
+    if turned.all():
+        return Column(np.full(len(cells), kind, np.uint8), numbers, Column.empty(len(cells)).text)
+    kinds: Kinds = np.where(turned, np.uint8(kind), cells.kinds)
+    text = _chosen(turned, pl.Series([None], dtype=pl.String), cells.text)
+    return Column(kinds, np.where(turned, numbers, cells.numbers), text)
+
+
+def _chosen(mask: Mask, these: pl.Series, others: pl.Series) -> pl.Series:
+    return (
+        these.zip_with(pl.Series(mask), others)
+        if len(these) == len(others)
+        else pl.select(
+            pl.when(pl.Series(mask)).then(pl.lit(these[0], dtype=pl.String)).otherwise(others)
+        ).to_series()
+    )
+
+
+def _numbers_as_text(numbers: Numbers) -> pl.Series:
+    whole = np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < WHOLE_MAX)
+    integers = pl.Series(np.where(whole, numbers, 0).astype(np.int64)).cast(pl.String)
+    if whole.all():
+        return integers
+    return _chosen(whole, integers, pl.Series(numbers).cast(pl.String))
+
+
+def _dates_as_text(numbers: Numbers) -> pl.Series:
+    shown = moments(numbers)
+    days = shown.dt.strftime("%Y-%m-%d")
+    clock = np.mod(numbers, DAY_MS) != 0
+    if not (clock & np.isfinite(numbers)).any():
+        return days
+    times = (numbers >= TIME_DAY_MS) & (numbers < TIME_DAY_MS + DAY_MS)
+    full = _chosen(times, shown.dt.strftime("%H:%M:%S"), shown.dt.strftime("%Y-%m-%d %H:%M:%S"))
+    return _chosen(clock | times, full, days)
+
+
+def moments(numbers: Numbers) -> pl.Series:
+    """Give numbers of DATE cells as moments; null where there is none."""
+    known = np.isfinite(numbers)
+    ms = pl.Series(np.where(known, numbers, 0).round().astype(np.int64)).cast(pl.Datetime("ms"))
+    return (
+        ms
+        if known.all()
+        else ms.to_frame("m").select(pl.when(pl.Series(known)).then(pl.col("m"))).to_series()
+    )
+
+
+def _parsed_numbers(text: pl.Series, decimal: str) -> Numbers:
+    plain = text.str.replace_all(",", ".", literal=True) if decimal == "," else text
+    if decimal == ",":
+        plain = pl.select(pl.when(~text.str.contains(".", literal=True)).then(plain)).to_series()
+    numbers = plain.cast(pl.Float64, strict=False).to_numpy(writable=True)
+    left = ~np.isfinite(numbers) & text.is_not_null().to_numpy()
+    if left.any():
+        numbers[~np.isfinite(numbers)] = np.nan
+        numbers[left] = _decorated_numbers(text.filter(pl.Series(left)), decimal)
+    return numbers
+
+
+def _decorated_numbers(text: pl.Series, decimal: str) -> Numbers:
+    """Read numbers with separators, signs, currencies, percent signs and parentheses."""
+    groups = r"[,'\s\x{a0}\x{202f}]" if decimal == "." else r"[.'\s\x{a0}\x{202f}]"
+    money = r"(?:[$€£¥₹]|[A-Z]{3})?"
+    pattern = (
+        rf"^\s*(\()?\s*([-+−])?\s*{money}\s*([-+−])?\s*"
+        rf"(\d{{1,3}}(?:{groups}\d{{3}})+|\d+)?(\{decimal}\d*)?([eE][-+]?\d+)?"
+        rf"\s*(%)?\s*{money}\s*(-)?\s*(\))?\s*$"
+    )
+    names = ["open", "sign", "inner", "whole", "part", "power", "percent", "after", "close"]
+    found = text.str.extract_groups(pattern).struct.rename_fields(names).struct.unnest()
+    whole = found["whole"].str.replace_all(r"\D", "").fill_null("")
+    part = found["part"].str.replace(decimal, ".", literal=True).fill_null("")
+    digits = pl.Series(whole.fill_null("") + part + found["power"].fill_null(""))
+    numbers = digits.cast(pl.Float64, strict=False).to_numpy(writable=True)
+    signs = [found[name].is_in(["-", "−"]).fill_null(False) for name in ("sign", "inner", "after")]
+    opened, closed = found["open"].is_not_null(), found["close"].is_not_null()
+    minus = sum(sign.cast(pl.Int8) for sign in [*signs, opened & closed])
+    numbers[np.asarray(minus) % 2 == 1] *= -1
+    numbers[found["percent"].is_not_null().to_numpy()] /= 100
+    numbers[(opened != closed).to_numpy() | ~np.isfinite(numbers)] = np.nan
+    return numbers
+
+
+def _parsed_dates(text: pl.Series, day_first: bool) -> Numbers:
+    numbers = np.full(len(text), np.nan)
+    looks = text.str.contains(r"^\s*(?:\d{1,4}[-/. ]|\d{8}\s*$|[A-Za-z]{3,9}\.? \d)").fill_null(
+        False
+    )
+    left = np.flatnonzero(looks.to_numpy())
+    for parse in _date_parsers(day_first):
+        if not len(left):
+            break
+        found = parse(text.gather(left).str.strip_chars(SPACES))
+        got = np.isfinite(found)
+        numbers[left[got]] = found[got]
+        left = left[~got]
+    return numbers
+
+
+def _date_parsers(day_first: bool) -> Iterator[Callable[[pl.Series], Numbers]]:
+    usual, other = (_DAY_FIRST, _MONTH_FIRST) if day_first else (_MONTH_FIRST, _DAY_FIRST)
+    for pattern in (*_ISO_DATES, *usual, *_DOTTED_DATES, *_NAMED_DATES, *other, _COMPACT_DATE):
+        yield lambda texts, pattern=pattern: _dates_of(texts, pattern)  # type: ignore[misc]
+
+
+def _dates_of(texts: pl.Series, pattern: str) -> Numbers:
+    moments = texts.str.to_datetime(pattern, strict=False, time_unit="ms")
+    possible = moments.dt.year().is_between(*YEARS).fill_null(False).to_numpy()
+    ms = moments.dt.epoch("ms").cast(pl.Float64).to_numpy()
+    return np.where(possible, ms, np.nan)
+
+
+def _serial_dates(numbers: Numbers) -> Numbers:
+    with np.errstate(invalid="ignore"):
+        serial = (numbers >= SERIALS[0]) & (numbers < SERIALS[1])
+        compact = (numbers >= YEARS[0] * 10_000) & (numbers < YEARS[1] * 10_000)
+    dates = np.where(serial, np.round((numbers - SERIAL_ZERO_DAYS) * DAY_MS), np.nan)
+    if compact.any():
+        digits = pl.Series(np.where(compact, numbers, 0).astype(np.int64)).cast(pl.String)
+        dates = np.where(compact, _dates_of(digits, _COMPACT_DATE), dates)
+    return dates

@@ -1,0 +1,148 @@
+"""What can go wrong with a config package, before it runs and while it runs.
+
+```
+EngineError
+├── PackageInvalid          package_invalid     it cannot be used as it is; `problems` says why
+└── AuthorError             author_code_failed  a function of the package raised
+    └── DependencyMissing   dependency_missing  a module that the package imports is not installed
+```
+
+An exception of a package's own code may hold a cell's value in its message, and even in the name of
+its type. None of that is ever repeated: an `AuthorError` says which type it was if that type can be
+found where it claims to be defined, and where in the package's source it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ade_engine.errors import EngineError
+
+USER_CODE_ERROR = "USER_CODE_ERROR"
+DEPENDENCY_ERROR = "DEPENDENCY_ERROR"
+VALIDATION_ERROR = "VALIDATION_ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a package something is: a file of it, and a line if one is known."""
+
+    file: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a package, and what to do about it."""
+
+    code: str
+    message: str
+    place: Place
+    hint: str = ""
+    severity: str = "error"
+
+    def __str__(self) -> str:
+        hint = f" {self.hint}" if self.hint else ""
+        return f"{self.place}: {self.message}{hint}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the problem as `ade config check --json` prints it."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "file": self.place.file,
+            "line": self.place.line,
+            "hint": self.hint,
+        }
+
+
+class PackageInvalid(EngineError):
+    """The config package cannot be used as it is."""
+
+    code = "package_invalid"
+    advice = "`ade config check` lists everything that is wrong with it."
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        first, more = problems[0], len(problems) - 1
+        others = f" (and {more} more)" if more else ""
+        super().__init__(f"{first.message.rstrip('.')}{others}", where=str(first.place))
+        self.problems = tuple(problems)
+        missing = all(problem.code == "dependency_missing" for problem in problems)
+        self.category = DEPENDENCY_ERROR if missing else USER_CODE_ERROR
+
+    def details(self) -> dict[str, Any]:
+        """Give what a program may want to know."""
+        return {"problems": [problem.as_json() for problem in self.problems]}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What may be told of an exception that a package's function raised."""
+
+    exception: str
+    place: Place
+    function: str
+    source: str = ""
+    field: str | None = None
+    rule: str | None = None
+    cell: str | None = None
+    hint: str = ""
+
+
+class AuthorError(EngineError):
+    """A function of the config package raised an exception."""
+
+    code = "author_code_failed"
+    advice = "Correct the function, and try it with `ade run FILE --config DIR --traceback`."
+    category: ClassVar[str] = USER_CODE_ERROR
+
+    def __init__(self, failure: Failure, raised: BaseException | None = None) -> None:
+        super().__init__(f"{failure.function} raised {failure.exception}", where=_where(failure))
+        self.failure = failure
+        self.raised = raised  # for the author's own terminal; nothing else may print it
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} {self.failure.hint}".strip()
+
+    def details(self) -> dict[str, Any]:
+        """Give what a program may want to know."""
+        failure = self.failure
+        return {
+            "exception": failure.exception,
+            "file": failure.place.file,
+            "line": failure.place.line,
+            "function": failure.function,
+            "source": failure.source,
+            "field": failure.field,
+            "rule": failure.rule,
+            "cell": failure.cell,
+            "hint": failure.hint,
+        }
+
+
+class DependencyMissing(AuthorError):
+    """A module that the package imports is not installed."""
+
+    code = "dependency_missing"
+    advice = "Name what provides it in the package's requirements.txt."
+    category = DEPENDENCY_ERROR
+
+    def __init__(self, module: str, failure: Failure, raised: BaseException | None = None) -> None:
+        super().__init__(failure, raised)
+        named = f"the module {module}" if module else "a module"
+        self.message = f"{failure.function} imports {named}, which is not installed"
+        self.module = module
+
+    def details(self) -> dict[str, Any]:
+        """Give what a program may want to know."""
+        return {**super().details(), "module": self.module or None}
+
+
+def _where(failure: Failure) -> str:
+    return f"{failure.place}, cell {failure.cell}" if failure.cell else str(failure.place)

@@ -1,0 +1,166 @@
+"""The functions of a package: which there are, what they may ask for, and how they are called.
+
+A function receives the parameters that it declares and no others. What they may be depends on the
+function; anything else is a problem of the package, found before it runs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ade_engine.package.errors import Place, Problem
+from ade_engine.package.failures import Failures
+
+DETECT = "detect_"
+DETECT_COLUMN = ("column", "header", "field", "table", "ctx")
+DETECT_ROW = ("row", "ctx")
+COLUMN_FUNCTIONS: Mapping[str, tuple[str, ...]] = {
+    "transform": ("value", "row", "field", "table", "ctx"),
+    "transform_column": ("column", "field", "table", "ctx"),
+    "validate": ("value", "row", "field", "table", "ctx"),
+    "validate_column": ("column", "field", "table", "ctx"),
+    "validate_table": ("column", "field", "table", "ctx"),
+}
+HOOKS: Mapping[str, tuple[str, ...]] = {
+    "on_activate": ("ctx",),
+    "on_job_start": ("ctx",),
+    "on_table_mapped": ("table", "mapping", "ctx"),
+    "on_table_written": ("table", "summary", "ctx"),
+    "on_job_end": ("summary", "ctx"),
+}
+
+
+@dataclass(frozen=True)
+class AuthorFunction:
+    """One function of a package, called with what it declares."""
+
+    function: Callable[..., Any]
+    parameters: tuple[str, ...]
+    place: Place
+    failures: Failures
+    field: str | None = None
+    rule: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Give the function's name in its file."""
+        return self.function.__name__
+
+    def __call__(self, given: Mapping[str, Any], cell: str | None = None) -> Any:
+        """Call it; an exception of its own becomes an AuthorError that holds no value."""
+        try:
+            return self.function(**{name: given[name] for name in self.parameters})
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit and panics of libraries, too
+            failed = self.failures.of(error, self, cell)
+        raise failed
+
+    def texts(self) -> frozenset[str]:
+        """Give the texts that are written out in the function, such as names of fields."""
+        return frozenset(_constants(self.function.__code__))
+
+
+def _constants(code: Any) -> Iterator[str]:
+    for held in code.co_consts:
+        if isinstance(held, str):
+            yield held
+        elif hasattr(held, "co_consts"):
+            yield from _constants(held)
+
+
+@dataclass(frozen=True)
+class Binder:
+    """Take functions out of a package's modules, noting what is wrong with them."""
+
+    folder: Path
+    failures: Failures
+    problems: list[Problem]
+
+    def bind(
+        self,
+        function: Callable[..., Any],
+        allowed: tuple[str, ...],
+        *,
+        field: str | None = None,
+        rule: str | None = None,
+    ) -> AuthorFunction | None:
+        """Check a function's parameters against those that it may declare."""
+        place = self._place(function)
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            self._note("async_function", f"{function.__name__} must not be async.", place)
+            return None
+        declared = []
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+                continue
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                message = f"{function.__name__} takes {parameter.name} by position only."
+                self._note("parameter_kind", message, place, "Remove the `/`.")
+            elif parameter.name in allowed:
+                declared.append(parameter.name)
+            elif parameter.default is parameter.empty or _near(parameter.name, allowed):
+                self._unknown(function, parameter.name, allowed, place)
+        return AuthorFunction(function, tuple(declared), place, self.failures, field, rule)
+
+    def detectors(self, module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
+        """Find `detect_<rule>` functions in the order in which they are written."""
+        for name, function in self.own_functions(module):
+            if name.startswith(DETECT) and name != DETECT:
+                yield name.removeprefix(DETECT), function
+
+    def own_functions(self, module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
+        """Find the functions of a module, imported ones too, as they are written."""
+        for name, held in vars(module).items():
+            if inspect.isfunction(held) and not name.startswith("_"):
+                yield name, held
+
+    def look_for_slips(self, module: ModuleType, known: tuple[str, ...], file: str) -> None:
+        """Warn of functions that nothing calls and whose names look like slips of the pen."""
+        for name, function in self.own_functions(module):
+            if name in known or name.startswith(DETECT) or function.__module__ != module.__name__:
+                continue
+            near = _near(name, (*known, "detect"))
+            if near or name.startswith("detect"):
+                meant = near if near and near != "detect" else f"{DETECT}<rule>"
+                place = Place(file, function.__code__.co_firstlineno)
+                self.problems.append(
+                    Problem(
+                        "unused_function",
+                        f"nothing calls {name}.",
+                        place,
+                        f"Did you mean {meant}?",
+                        severity="warning",
+                    )
+                )
+
+    def _unknown(
+        self, function: Callable[..., Any], name: str, allowed: tuple[str, ...], place: Place
+    ) -> None:
+        near = _near(name, allowed)
+        meant = f"Did you mean {near}? " if near else ""
+        hint = f"{meant}It may declare: {', '.join(allowed)}."
+        message = f"{function.__name__} declares a parameter that does not exist: {name}."
+        self._note("unknown_parameter", message, place, hint)
+
+    def _note(self, code: str, message: str, place: Place, hint: str = "") -> None:
+        self.problems.append(Problem(code, message, place, hint))
+
+    def _place(self, function: Callable[..., Any]) -> Place:
+        code = inspect.unwrap(function).__code__
+        path = Path(code.co_filename)
+        inside = path.is_relative_to(self.folder)
+        return Place(
+            path.relative_to(self.folder).as_posix() if inside else path.name, code.co_firstlineno
+        )
+
+
+def _near(name: str, known: tuple[str, ...]) -> str | None:
+    found = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+    return found[0] if found else None

@@ -1,0 +1,47 @@
+"""What validators give back: a code, a severity and a message, never a value."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ade_engine.package.mask import Mask
+from ade_engine.package.misuse import Misuse
+
+CODE = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+MESSAGE_CHARACTERS_MAX = 300
+
+
+class Severity(StrEnum):
+    """How bad an issue is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True)
+class Issue:
+    """Say what is wrong with one value, or with a table as a whole."""
+
+    code: str
+    severity: str = Severity.ERROR
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.code, str) or not CODE.fullmatch(self.code):
+            raise Misuse("an issue's code is written in lower case, such as invalid_format")
+        if self.severity not in list(Severity):
+            raise Misuse("an issue's severity is error, warning or info")
+        if not isinstance(self.message, str) or len(self.message) > MESSAGE_CHARACTERS_MAX:
+            raise Misuse(f"an issue's message is at most {MESSAGE_CHARACTERS_MAX} characters")
+        object.__setattr__(self, "severity", Severity(self.severity))
+
+
+@dataclass(frozen=True)
+class Issues:
+    """Say what is wrong with some cells of a chunk; `where` marks them."""
+
+    issue: Issue
+    where: Mask
