@@ -1,0 +1,98 @@
+"""Keep blocks for reading again: in memory while they are few, then packed in a file.
+
+The file has no name, so that it disappears with the process, however that ends.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import polars as pl
+
+from ade_engine.sheets.cells import Block, Column
+
+_CELL_BYTES = 25  # a kind, a number, and where a text is
+
+
+class Spool:
+    """Write blocks once, in the order of their rows, and read them as often as wanted."""
+
+    def __init__(self, memory_bytes: int, folder: Path | None = None) -> None:
+        self._memory_left = memory_bytes
+        self._folder = folder
+        self._blocks: list[Block | tuple[int, int, int, int]] = []
+        self._file: IO[bytes] | None = None
+
+    def add(self, block: Block) -> None:
+        """Keep a block."""
+        size = sum(
+            len(column) * _CELL_BYTES + int(column.text.estimated_size())
+            for column in block.columns.values()
+        )
+        if size <= self._memory_left:
+            self._memory_left -= size
+            self._blocks.append(block)
+            return
+        self._memory_left = 0  # what comes later is in the file too, so that reading is one sweep
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self._folder, prefix="ade-spool-")  # noqa: SIM115
+        start = self._file.seek(0, 2)
+        _frame(block).write_ipc(self._file, compression="lz4")
+        self._blocks.append((block.first_row, block.height, start, self._file.tell() - start))
+
+    def read(self, first_row: int, last_row: int) -> Iterator[Block]:
+        """Give the blocks between two rows, both included, cut to them."""
+        for kept in self._blocks:
+            start, height = (kept.first_row, kept.height) if isinstance(kept, Block) else kept[:2]
+            if start + height <= first_row:
+                continue
+            if start > last_row:
+                return
+            block = kept if isinstance(kept, Block) else self._load(*kept)
+            if start < first_row or start + height - 1 > last_row:
+                block = block.rows(first_row, last_row)
+            yield block
+
+    def _load(self, first_row: int, height: int, start: int, size: int) -> Block:
+        assert self._file is not None
+        self._file.seek(start)
+        return _block(first_row, height, pl.read_ipc(io.BytesIO(self._file.read(size))))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._blocks = []
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _frame(block: Block) -> pl.DataFrame:
+    """Lay a block out as a table without the parts that hold nothing."""
+    parts: dict[str, pl.Series] = {}
+    for number, column in block.columns.items():
+        parts[f"k{number}"] = pl.Series(column.kinds)
+        if not np.isnan(column.numbers).all():
+            parts[f"n{number}"] = pl.Series(column.numbers)
+        if column.text.null_count() < len(column):
+            parts[f"t{number}"] = column.text
+    return pl.DataFrame(parts)
+
+
+def _block(first_row: int, height: int, frame: pl.DataFrame) -> Block:
+    columns: dict[int, Column] = {}
+    names = set(frame.columns)
+    empty = Column.empty(height)
+    for name in frame.columns:
+        if name.startswith("k"):
+            number = name[1:]
+            columns[int(number)] = Column(
+                frame[name].to_numpy(),
+                frame["n" + number].to_numpy() if "n" + number in names else empty.numbers,
+                frame["t" + number] if "t" + number in names else empty.text,
+            )
+    return Block(first_row, height, columns)

@@ -1,0 +1,184 @@
+"""Open any spreadsheet: one shape for all kinds of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from ade_engine.errors import TooLarge, UnreadableFile
+from ade_engine.sheets.cells import Block
+from ade_engine.sheets.coordinates import Range
+from ade_engine.sheets.delimited import DelimitedBook
+from ade_engine.sheets.facts import Facts
+from ade_engine.sheets.limits import MIB, Options
+from ade_engine.sheets.sniff import sniff
+from ade_engine.sheets.spool import Spool
+from ade_engine.sheets.xlsx.attributes import NotPlain
+from ade_engine.sheets.xlsx.book import XlsxBook
+
+Read = Callable[[Facts], Iterator[Block]]
+LAST_ROW = 2**62  # a text file may have more rows than a sheet can
+
+
+class Sheet:
+    """One sheet, read once and then as often as wanted.
+
+    What is known after `scan`: `height` and `width` (the last row and column that hold something),
+    `merged`, `hidden_rows`, `hidden_columns` and `notes`: codes of what was met and passed over.
+    """
+
+    def __init__(
+        self, name: str, reads: list[Read], options: Options, *, hidden: bool = False
+    ) -> None:
+        self.name = name
+        self.hidden = hidden
+        self.height = 0
+        self.width = 0
+        self.merged: list[Range] = []
+        self.hidden_rows: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self.hidden_columns: frozenset[int] = frozenset()
+        self.notes: list[str] = []
+        self._reads = reads
+        self._options = options
+        self._spool: Spool | None = None
+
+    def scan(self) -> Sheet:
+        """Read the sheet through, once; further calls cost nothing."""
+        if self._spool is not None:
+            return self
+        for number, read in enumerate(self._reads):
+            try:
+                self._spool = self._read(read)
+                break
+            except NotPlain:
+                if number + 1 == len(self._reads):
+                    raise
+        return self
+
+    def _read(self, read: Read) -> Spool:
+        facts = Facts(self._options.limits)
+        spool = Spool(self._options.limits.spool_memory_bytes, self._options.spool_folder)
+        height = width = 0
+        try:
+            for block in read(facts):
+                height = max(height, block.last_row)
+                width = max(width, *block.columns, 0)
+                spool.add(block)
+        except BaseException:
+            spool.clear()
+            raise
+        self.height, self.width = height, width
+        self.merged = sorted(facts.merged)
+        self.hidden_rows = np.unique(np.array(facts.hidden_rows, np.int64))
+        self.hidden_columns = frozenset(facts.hidden_columns)
+        self.notes = facts.notes
+        return spool
+
+    def blocks(self, first_row: int = 1, last_row: int | None = None) -> Iterator[Block]:
+        """Give the rows between two, both included; rows that no block has are empty."""
+        self.scan()
+        assert self._spool is not None
+        return self._spool.read(first_row, LAST_ROW if last_row is None else last_row)
+
+    def close(self) -> None:
+        """Forget the cells; they can be read again."""
+        if self._spool is not None:
+            self._spool.clear()
+            self._spool = None
+
+
+class Workbook:
+    """A file's sheets; a text file has one, named after nothing."""
+
+    def __init__(
+        self,
+        file_format: str,
+        sheets: list[Sheet],
+        *,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        closing: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.format = file_format
+        self.sheets = sheets
+        self.encoding = encoding
+        self.delimiter = delimiter
+        self._closing = closing
+
+    def __enter__(self) -> Workbook:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back the file and what was kept for reading again."""
+        for sheet in self.sheets:
+            sheet.close()
+        self._closing()
+
+
+def open_workbook(path: str | Path, options: Options | None = None) -> Workbook:
+    """Open a spreadsheet, whatever its kind; raise `UnreadableFile` if it is none."""
+    options = options or Options()
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115  the workbook closes it
+    except OSError as error:
+        raise UnreadableFile(f"the file cannot be opened: {error.strerror}") from error
+    try:
+        return _open(file, options)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _open(file: BinaryIO, options: Options) -> Workbook:
+    size = file.seek(0, 2)
+    if size > options.limits.file_bytes_max:
+        limit = options.limits.file_bytes_max // MIB
+        raise TooLarge(f"the file is larger than {limit} MiB (file_bytes_max)")
+    kind = sniff(file)
+    return _OPENERS[kind](file, options)
+
+
+def _open_xlsx(file: BinaryIO, options: Options) -> Workbook:
+    book = XlsxBook(file, options.limits)
+
+    def sheet(index: int) -> Sheet:
+        part = book.sheets[index]
+        reads: list[Read] = [
+            lambda facts: book.read(part, facts),
+            lambda facts: book.reread(part, facts),
+        ]
+        return Sheet(part.name, reads, options, hidden=part.hidden)
+
+    sheets = [sheet(index) for index in range(len(book.sheets))]
+    return Workbook("xlsx", sheets, closing=file.close)
+
+
+def _open_text(file: BinaryIO, options: Options) -> Workbook:
+    book = DelimitedBook(file, options.limits)
+    reads: list[Read] = [lambda facts: book.read(), lambda facts: book.reread()]
+    return Workbook(
+        "tsv" if book.delimiter == "\t" else "csv",
+        [Sheet("", reads, options)],
+        encoding=book.encoding,
+        delimiter=book.delimiter,
+        closing=file.close,
+    )
+
+
+_OPENERS: dict[str, Callable[[BinaryIO, Options], Workbook]] = {
+    "xlsx": _open_xlsx,
+    "text": _open_text,
+}

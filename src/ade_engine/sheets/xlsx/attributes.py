@@ -1,0 +1,127 @@
+"""Know what the attributes of a cell mean, once for each way in which they are written.
+
+A sheet has millions of cells but few different tails such as ` s="3" t="s"`. A tail is turned
+into a number that stands for it, and the number is looked up; only a new tail is really read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from ade_engine.sheets.xlsx.words import MASKS, Bytes, Positions, Words
+
+TAIL_BYTES_MAX = 24
+SLOTS = 4096
+
+_MULTIPLIERS = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xC2B2AE3D27D4EB4F),
+    np.uint64(0x165667B19E3779F9),
+)
+_SLOT_SHIFT = np.uint64(52)
+_FREE = np.uint64(0)
+_TAIL = re.compile(rb'((?: [A-Za-z:]+="[^"<&]*")*) ?(/?)')
+_ATTRIBUTE = re.compile(rb' ([A-Za-z:]+)="([^"]*)"')
+
+
+class NotPlain(Exception):
+    """The XML is well written, perhaps, but not in the way that the fast reader knows."""
+
+
+class CellType(IntEnum):
+    """What the attribute `t` of a cell says about its value."""
+
+    NUMBER = 0
+    SHARED = 1
+    BOOL = 2
+    TEXT = 3
+    ERROR = 4
+    INLINE = 5
+    DATE = 6
+
+
+TYPES = {
+    "n": CellType.NUMBER,
+    "s": CellType.SHARED,
+    "b": CellType.BOOL,
+    "str": CellType.TEXT,
+    "e": CellType.ERROR,
+    "inlineStr": CellType.INLINE,
+    "d": CellType.DATE,
+}
+
+
+class Tails:
+    """What each tail that was met means: the type, the style, and whether the cell ends there."""
+
+    def __init__(self, date_styles: npt.NDArray[np.bool_]) -> None:
+        self._date_styles = date_styles
+        self._keys = np.zeros(SLOTS, np.uint64)
+        self._codes = np.zeros(SLOTS, np.int64)
+        self._crowded: list[tuple[np.uint64, int]] = []  # tails whose slot another one has
+        self.types = np.zeros(0, np.uint8)
+        self.dates = np.zeros(0, np.bool_)
+        self.closed = np.zeros(0, np.bool_)
+
+    def codes(self, buffer: Bytes, words: Words, starts: Positions, ends: Positions) -> Positions:
+        """Give for each tail the index of its meaning in `types`, `dates` and `closed`."""
+        sizes = ends - starts
+        longest = int(sizes.max(initial=0))
+        if longest > TAIL_BYTES_MAX or int(sizes.min(initial=0)) < 0:
+            raise NotPlain
+        keys = (words[starts] & MASKS[np.minimum(sizes, 8)]) * _MULTIPLIERS[0] + np.uint64(1)
+        for part in (1, 2):
+            if longest > 8 * part:
+                long = np.flatnonzero(sizes > 8 * part)
+                more = words[starts[long] + 8 * part] & MASKS[np.minimum(sizes[long] - 8 * part, 8)]
+                keys[long] += more * _MULTIPLIERS[part]
+        slots = (keys >> _SLOT_SHIFT).astype(np.intp)
+        unknown = self._keys[slots] != keys
+        codes: Positions = self._codes[slots]
+        if unknown.any():
+            self._settle(codes, unknown, keys, lambda at: bytes(buffer[starts[at] : ends[at]]))
+        return codes
+
+    def _settle(
+        self,
+        codes: Positions,
+        unknown: npt.NDArray[np.bool_],
+        keys: Words,
+        tail_at: Callable[[int], bytes],
+    ) -> None:
+        """Find or learn the meanings that the slots do not hold."""
+        for key, code in self._crowded:
+            same = keys == key
+            codes[same] = code
+            unknown &= ~same
+        while unknown.any():
+            at = int(np.argmax(unknown))
+            same = keys == keys[at]
+            codes[same] = self._learn(keys[at], tail_at(at))
+            unknown &= ~same
+
+    def _learn(self, key: np.uint64, tail: bytes) -> int:
+        found = _TAIL.fullmatch(tail)
+        if found is None:
+            raise NotPlain
+        attributes = dict(_ATTRIBUTE.findall(found[1]))
+        kind = TYPES.get(attributes.get(b"t", b"n").decode())
+        style = attributes.get(b"s", b"0")
+        if kind is None or not style.isdigit() or b"r" in attributes:
+            raise NotPlain
+        dated = int(style) < len(self._date_styles) and bool(self._date_styles[int(style)])
+        code = len(self.types)
+        self.types = np.append(self.types, np.uint8(kind))
+        self.dates = np.append(self.dates, dated)
+        self.closed = np.append(self.closed, bool(found[2]))
+        slot = int(key >> _SLOT_SHIFT)
+        if self._keys[slot] == _FREE:
+            self._keys[slot], self._codes[slot] = key, code
+        else:
+            self._crowded.append((key, code))
+        return code

@@ -1,0 +1,343 @@
+"""Read whole rows of a sheet's XML at once: find the marks with numpy, then follow them.
+
+Every step works on all cells of a piece of about a megabyte. XML can be written in many ways and
+this knows only the usual one; anything else raises `NotPlain`, and the sheet is read again by
+`walk`, which knows all of XML and is some twenty times slower.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ade_engine.errors import DamagedFile
+from ade_engine.sheets import dates
+from ade_engine.sheets.cells import CellKind, Kinds, Numbers
+from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX
+from ade_engine.sheets.slices import texts as slice_texts
+from ade_engine.sheets.xlsx.attributes import CellType, NotPlain, Tails
+from ade_engine.sheets.xlsx.tags import tags_of
+from ade_engine.sheets.xlsx.unescape import needs_unescape, unescape
+from ade_engine.sheets.xlsx.words import (
+    MASKS,
+    Bytes,
+    Positions,
+    Words,
+    index_of,
+    whole_numbers,
+    word,
+    words_of,
+)
+
+NO_TEXT = -1
+
+_ROW_START = word(b'<row r="')
+_CELL_START = word(b'<c r="')
+_CELL_START_MASK = MASKS[6]
+_CELL_START_BYTES = 6
+
+
+@dataclass(slots=True)
+class Cells:
+    """Cells in the order of the file, one entry for each in every array.
+
+    `texts` holds `NO_TEXT`, or an index into the shared strings, or, from `shared_count` on, an
+    index into `own_texts`.
+    """
+
+    rows: Positions
+    columns: Positions
+    kinds: Kinds
+    numbers: Numbers
+    texts: Positions
+    own_texts: pl.Series
+    hidden_rows: list[int]
+    last_row: int
+
+
+class Scanner:
+    """Turn pieces of XML that hold whole rows into cells."""
+
+    def __init__(
+        self, date_styles: npt.NDArray[np.bool_], shared_count: int, *, epoch_1904: bool
+    ) -> None:
+        self._tails = Tails(date_styles)
+        self._shared_count = shared_count
+        self._epoch_1904 = epoch_1904
+
+    def scan(self, xml: bytes) -> Cells:
+        """Read a piece of XML that begins at a row and ends, but for padding, behind one."""
+        return _Piece(xml, self._tails, self._shared_count, self._epoch_1904).cells()
+
+
+class _Piece:
+    def __init__(self, xml: bytes, tails: Tails, shared_count: int, epoch_1904: bool) -> None:
+        self.xml = xml
+        self.buffer: Bytes = np.frombuffer(xml, np.uint8)
+        self.words: Words = words_of(xml)
+        self.tails = tails
+        self.shared_count = shared_count
+        self.epoch_1904 = epoch_1904
+        self.opens, self.closes = tags_of(self.buffer)
+        self.names = self.buffer[self.opens + 1]
+        self.formulas: Positions = np.zeros(0, np.int64)
+        if (self.names == ord("!")).any() or (self.names == ord("?")).any():
+            raise NotPlain
+
+    def cells(self) -> Cells:
+        tags = np.flatnonzero(self.names == ord("c"))
+        second = self.buffer[self.opens[tags] + 2]
+        if not ((second == ord(" ")) | (second == ord(">"))).all():
+            tags = tags[(second == ord(" ")) | (second == ord(">")) | (second == ord("/"))]
+        rows, columns, tail_starts, hidden, last_row = self._places(tags)
+        codes = self.tails.codes(self.buffer, self.words, tail_starts, self.closes[tags])
+        types = self.tails.types[codes]
+        values, kinds = self._values(tags, self.tails.closed[codes])
+        kinds, numbers, text_indexes, own_texts = self._read(
+            types, self.tails.dates[codes], values, kinds
+        )
+        kept = kinds != CellKind.EMPTY
+        if not kept.all():
+            rows, columns, kinds = rows[kept], columns[kept], kinds[kept]
+            numbers, text_indexes = numbers[kept], text_indexes[kept]
+        return Cells(rows, columns, kinds, numbers, text_indexes, own_texts, hidden, last_row)
+
+    # --- where the cells are ----------------------------------------------------------------------
+
+    def _places(self, tags: Positions) -> tuple[Positions, Positions, Positions, list[int], int]:
+        """Give rows, columns, where each cell's further attributes begin, and the hidden rows."""
+        row_tags = np.flatnonzero(self.names == ord("r"))
+        row_tags = row_tags[self.buffer[self.opens[row_tags] + 2] == ord("o")]
+        starts = self.opens[row_tags]
+        if not (self.words[starts] == _ROW_START).all():
+            raise NotPlain
+        digits = self.words[starts + 8]
+        sizes = index_of(digits, b'"').astype(np.int64)
+        row_numbers, valid = whole_numbers(digits, np.minimum(sizes, 7))
+        if (sizes > 7).any() or not valid.all() or (np.diff(row_numbers) <= 0).any():
+            raise NotPlain
+        if len(row_numbers) and not 1 <= row_numbers[0] <= row_numbers[-1] <= ROWS_MAX:
+            raise NotPlain
+        bounds = np.searchsorted(tags, row_tags)
+        if len(tags) and (not len(bounds) or bounds[0]):
+            raise NotPlain
+        counts = np.diff(np.append(bounds, len(tags)))
+        rows = np.repeat(row_numbers, counts)
+        columns, letters = self._columns(self.opens[tags])
+        # Behind the letters stand the digits of the row and a quote, as in the row's own tag.
+        at = self.opens[tags] + _CELL_START_BYTES + letters
+        masks = MASKS[sizes + 1]
+        wanted = np.repeat(digits & masks, counts)
+        if not ((self.words[at] & np.repeat(masks, counts)) == wanted).all():
+            raise NotPlain
+        tail_starts = at + np.repeat(sizes + 1, counts)
+        last_row = int(row_numbers[-1]) if len(row_numbers) else 0
+        return rows, columns, tail_starts, self._hidden(row_tags, row_numbers), last_row
+
+    def _columns(self, starts: Positions) -> tuple[Positions, Positions]:
+        """Give the columns and how many letters name them."""
+        heads = self.words[starts]
+        if not ((heads & _CELL_START_MASK) == _CELL_START).all():
+            raise NotPlain
+        pairs = (heads >> np.uint64(48)).astype(np.intp)
+        columns, letters = _COLUMNS[pairs], _LETTERS[pairs]
+        if not letters.all():
+            raise NotPlain
+        if (letters == 2).any():
+            third = self.buffer[starts + 8].astype(np.int64) - ord("A") + 1
+            long = (letters == 2) & (third >= 1) & (third <= 26)
+            columns = np.where(long, columns * 26 + third, columns)
+            letters = letters + long
+            if columns.max() > COLUMNS_MAX:
+                raise NotPlain
+        return columns, letters
+
+    def _hidden(self, row_tags: Positions, row_numbers: Positions) -> list[int]:
+        if b' hidden="' not in self.xml:
+            return []
+        pairs = zip(self.opens[row_tags].tolist(), self.closes[row_tags].tolist(), strict=True)
+        return [
+            number
+            for number, (start, end) in zip(row_numbers.tolist(), pairs, strict=True)
+            if b' hidden="1"' in (tag := self.xml[start:end]) or b' hidden="true"' in tag
+        ]
+
+    # --- where the values are ---------------------------------------------------------------------
+
+    def _values(
+        self, tags: Positions, closed: npt.NDArray[np.bool_]
+    ) -> tuple[tuple[Positions, Positions], Kinds]:
+        """Give the start and end of each value, and EMPTY, NO_VALUE or TEXT (some value)."""
+        kinds = np.full(len(tags), CellKind.TEXT, np.uint8)
+        next_tags = np.minimum(tags + 1, len(self.names) - 1)
+        nexts = self.names[next_tags]
+        plain = nexts == ord("v")
+        if not plain.all() or closed.any():
+            self._follow(next_tags, nexts, closed, kinds)
+        starts, ends = (
+            self.closes[next_tags] + 1,
+            self.opens[np.minimum(next_tags + 1, len(self.opens) - 1)],
+        )
+        valued = kinds == CellKind.TEXT
+        self_closed = self.buffer[self.closes[next_tags] - 1] == ord("/")
+        if (valued & self_closed).any():
+            ends = np.where(self_closed, starts, ends)
+        elif (self.buffer[ends + 1] != ord("/"))[valued].any():
+            raise NotPlain
+        return (starts, ends), kinds
+
+    def _follow(
+        self,
+        next_tags: Positions,
+        nexts: npt.NDArray[np.uint8],
+        closed: npt.NDArray[np.bool_],
+        kinds: Kinds,
+    ) -> None:
+        """Step over formulas and into inline strings, to the tag that holds the value."""
+        kinds[closed | (nexts == ord("/"))] = CellKind.EMPTY
+        opened = ~closed
+        formulas = np.flatnonzero(opened & (nexts == ord("f")))
+        inlines = np.flatnonzero(opened & (nexts == ord("i")))
+        known = closed | (nexts == ord("v")) | (nexts == ord("/"))
+        known[formulas] = known[inlines] = True
+        if not known.all():
+            raise NotPlain
+        self.formulas = formulas
+        if len(formulas):
+            at = next_tags[formulas]
+            single = self.buffer[self.closes[at] - 1] == ord("/")
+            at = np.minimum(at + np.where(single, 1, 2), len(self.names) - 1)
+            names = self.names[at]
+            if not ((names == ord("v")) | (names == ord("/"))).all():
+                raise NotPlain
+            next_tags[formulas] = at
+            kinds[formulas[names == ord("/")]] = CellKind.NO_VALUE
+        if len(inlines):
+            at = np.minimum(next_tags[inlines] + 1, len(self.names) - 1)
+            single = self.buffer[self.closes[at] - 1] == ord("/")
+            behind = np.minimum(at + np.where(single, 1, 2), len(self.names) - 1)
+            # <is><t>...</t></is> and nothing more; rich text is for the slow reader.
+            ends_there = (self.names[behind] == ord("/")) & (
+                self.buffer[self.opens[behind] + 2] == ord("i")
+            )
+            if not ((self.names[at] == ord("t")) & ends_there).all():
+                raise NotPlain
+            next_tags[inlines] = at
+
+    # --- what the values are ----------------------------------------------------------------------
+
+    def _read(
+        self,
+        types: npt.NDArray[np.uint8],
+        dated: npt.NDArray[np.bool_],
+        values: tuple[Positions, Positions],
+        kinds: Kinds,
+    ) -> tuple[Kinds, Numbers, Positions, pl.Series]:
+        starts, ends = values
+        numbers = np.full(len(kinds), np.nan)
+        text_indexes = np.full(len(kinds), NO_TEXT, np.int64)
+        valued = kinds == CellKind.TEXT
+        if (valued & (starts == ends)).any():
+            nothing = valued & (starts == ends)
+            kinds[nothing] = CellKind.EMPTY
+            uncached = self.formulas[(nothing & (types == CellType.NUMBER))[self.formulas]]
+            kinds[uncached] = CellKind.NO_VALUE
+            valued &= ~nothing
+
+        at = np.flatnonzero(valued & (types == CellType.SHARED))
+        if len(at):
+            text_indexes[at] = self._shared(starts[at], ends[at])
+
+        is_text = (types >= CellType.TEXT) & valued
+        at = np.flatnonzero(is_text)
+        own_texts = pl.Series(dtype=pl.String)
+        if len(at):
+            own_texts = self._texts(starts[at], ends[at])
+            text_indexes[at] = np.arange(len(at)) + self.shared_count
+            kinds[at[types[at] == CellType.ERROR]] = CellKind.ERROR
+            iso = np.flatnonzero(types[at] == CellType.DATE)
+            if len(iso):
+                ms, valid = iso_dates(own_texts.gather(iso))
+                found = at[iso[valid]]
+                kinds[found], numbers[found] = CellKind.DATE, ms[valid]
+                text_indexes[found] = NO_TEXT
+
+        at = np.flatnonzero(valued & (types == CellType.BOOL))
+        if len(at):
+            first = self.buffer[starts[at]]
+            kinds[at] = CellKind.BOOL
+            numbers[at] = (first == ord("1")) | (first == ord("t"))
+
+        at = np.flatnonzero(valued & (types == CellType.NUMBER))
+        if len(at):
+            kinds[at], numbers[at] = self._numbers(starts[at], ends[at], dated[at])
+        return kinds, numbers, text_indexes, own_texts
+
+    def _shared(self, starts: Positions, ends: Positions) -> Positions:
+        indexes, valid = whole_numbers(self.words[starts], ends - starts)
+        if not valid.all():
+            raise NotPlain
+        if len(indexes) and indexes.max() >= self.shared_count:
+            raise DamagedFile("a cell names a shared string that the workbook does not have")
+        return indexes
+
+    def _texts(self, starts: Positions, ends: Positions) -> pl.Series:
+        try:
+            found = slice_texts(self.buffer, starts, ends)
+        except pl.exceptions.PolarsError as error:
+            raise DamagedFile("a text is not UTF-8") from error
+        return unescape(found) if needs_unescape(self.xml) else found
+
+    def _numbers(
+        self, starts: Positions, ends: Positions, dated: npt.NDArray[np.bool_]
+    ) -> tuple[Kinds, Numbers]:
+        kinds = np.full(len(starts), CellKind.NUMBER, np.uint8)
+        whole, valid = whole_numbers(self.words[starts], ends - starts)
+        numbers = whole.astype(np.float64)
+        rest = np.flatnonzero(~valid)
+        if len(rest):
+            parsed = slice_texts(self.buffer, starts[rest], ends[rest]).cast(
+                pl.Float64, strict=False
+            )
+            numbers[rest] = parsed.fill_null(np.nan).to_numpy()
+            if not np.isfinite(numbers).all():
+                raise NotPlain
+        if dated.any():
+            ms, possible = dates.from_serials(numbers[dated], epoch_1904=self.epoch_1904)
+            at = np.flatnonzero(dated)[possible]
+            kinds[at], numbers[at] = CellKind.DATE, ms[possible]
+        return kinds, numbers
+
+
+def iso_dates(texts: pl.Series) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+    """Read dates written as ISO 8601; mark those that are."""
+    cut = texts.str.strip_chars_end("Z").str.replace(" ", "T", literal=True)
+    long = pl.when(cut.str.len_chars() == 10).then(cut + "T00:00:00").otherwise(cut)
+    moments = (
+        pl.select(long.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="ms"))
+        .to_series()
+        .cast(pl.Int64)
+        .cast(pl.Float64)
+        .fill_null(np.nan)
+        .to_numpy()
+    )
+    return moments, np.isfinite(moments)
+
+
+def _column_tables() -> tuple[Positions, Positions]:
+    """Make the tables from the first two characters of a reference to column and letters."""
+    columns, letters = np.zeros(65_536, np.int64), np.zeros(65_536, np.int64)
+    for first in range(26):
+        for digit in b"123456789":
+            columns[65 + first + (digit << 8)] = first + 1
+            letters[65 + first + (digit << 8)] = 1
+        for second in range(26):
+            columns[65 + first + ((65 + second) << 8)] = (first + 1) * 26 + second + 1
+            letters[65 + first + ((65 + second) << 8)] = 2
+    return columns, letters
+
+
+_COLUMNS, _LETTERS = _column_tables()

@@ -1,0 +1,71 @@
+"""Undo what XML and Excel do to characters: `&amp;`, `&#10;`, `_x000D_`, line ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import polars as pl
+
+_NAMED = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
+_ENTITY = re.compile(r"&(?:#([0-9]{1,7})|#[xX]([0-9A-Fa-f]{1,6})|(lt|gt|quot|apos|amp));")
+_EXCEL = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_SURROGATE = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def needs_unescape(xml: bytes) -> bool:
+    """Tell, fast, whether a piece of XML may hold anything to undo."""
+    return b"&" in xml or b"\r" in xml or (b"_" in xml and b"_x" in xml)
+
+
+def unescape(texts: pl.Series) -> pl.Series:
+    """Give the characters that are meant by texts as they stand in XML."""
+    texts = texts.str.replace_all("\r\n", "\n", literal=True).str.replace_all(
+        "\r", "\n", literal=True
+    )
+    numbered = texts.str.contains("&#", literal=True)
+    if numbered.any():
+        texts = _each(texts, numbered, unescape_entities)
+    else:
+        texts = texts.str.replace_many(list(_NAMED), list(_NAMED.values()))
+    return decode_escapes(texts)
+
+
+def decode_escapes(texts: pl.Series) -> pl.Series:
+    """Undo Excel's own way to write characters that XML cannot hold."""
+    escaped = texts.str.contains(r"_x[0-9A-Fa-f]{4}_")
+    return _each(texts, escaped, decode_escape) if escaped.any() else texts
+
+
+def unescape_entities(text: str) -> str:
+    """Undo the entities of one text; an unknown one stays as it is."""
+    return _ENTITY.sub(_entity, text)
+
+
+def decode_escape(text: str) -> str:
+    """Undo Excel's escapes in one text; `_x005F_` protects what only looks like one."""
+    decoded = _EXCEL.sub(lambda found: chr(int(found[1], 16)), text)
+    return (
+        _SURROGATE.sub(
+            lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), decoded
+        )
+        .encode("utf-8", "replace")
+        .decode()
+    )
+
+
+def _entity(found: re.Match[str]) -> str:
+    decimal, hexadecimal, name = found.groups()
+    if name:
+        return _NAMED[f"&{name};"]
+    number = int(decimal) if decimal else int(hexadecimal, 16)
+    valid = 0 < number < 0x110000 and not 0xD800 <= number < 0xE000
+    return chr(number) if valid else "\ufffd"
+
+
+def _each(texts: pl.Series, chosen: pl.Series, change: Callable[[str], str]) -> pl.Series:
+    """Change the chosen texts one by one; each different text only once."""
+    pieces = texts.filter(chosen)
+    changed = {text: change(text) for text in pieces.unique().to_list()}
+    replaced = pl.Series([changed[text] for text in pieces.to_list()], dtype=pl.String)
+    return texts.scatter(chosen.arg_true(), replaced)
