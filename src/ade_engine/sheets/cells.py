@@ -73,7 +73,7 @@ class Column:
     @classmethod
     def of(cls, values: Iterable[object]) -> Column:
         """Make a column from Python values, the inverse of `values`."""
-        split = [_split(value) for value in values]
+        split = [split_value(value) for value in values]
         return cls(
             np.array([kind for kind, _, _ in split], np.uint8),
             np.array([number for _, number, _ in split], np.float64),
@@ -218,7 +218,8 @@ def _value(kind: int, number: float, text: str | None) -> object:
             return None
 
 
-def _split(value: Any) -> tuple[int, float, str | None]:
+def split_value(value: Any) -> tuple[int, float, str | None]:
+    """Give the kind, the number and the text that a cell with this value has."""
     match value:
         case None:
             return CellKind.EMPTY, np.nan, None
@@ -230,5 +231,7 @@ def _split(value: Any) -> tuple[int, float, str | None]:
             return CellKind.ERROR, np.nan, value.code
         case dt.date() | dt.time():
             return CellKind.DATE, date_ms(value), None
+        case dt.timedelta():
+            return CellKind.NUMBER, value / dt.timedelta(days=1), None
         case _:
             return CellKind.NUMBER, float(value), None

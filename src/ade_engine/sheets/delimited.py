@@ -16,15 +16,14 @@ import numpy.typing as npt
 import polars as pl
 
 from ade_engine.errors import TooLarge
+from ade_engine.sheets.assemble import Assembler, Cells
 from ade_engine.sheets.cells import Block, CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX
 from ade_engine.sheets.delimiter import detect_delimiter
 from ade_engine.sheets.encoding import detect_encoding, utf8_pieces
 from ade_engine.sheets.limits import MIB, Limits
+from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.slices import texts as slice_texts
-from ade_engine.sheets.xlsx.assemble import Assembler
-from ade_engine.sheets.xlsx.attributes import NotPlain
-from ade_engine.sheets.xlsx.scan import Cells
 
 SAMPLE_CHARS = 262_144
 RECORDS = 20_000  # read at once by the csv module

@@ -16,9 +16,9 @@ from ade_engine.sheets.coordinates import Range
 from ade_engine.sheets.delimited import DelimitedBook
 from ade_engine.sheets.facts import Facts
 from ade_engine.sheets.limits import MIB, Options
+from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.sniff import sniff
 from ade_engine.sheets.spool import Spool
-from ade_engine.sheets.xlsx.attributes import NotPlain
 from ade_engine.sheets.xlsx.book import XlsxBook
 
 Read = Callable[[Facts], Iterator[Block]]

@@ -13,6 +13,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.xlsx.words import MASKS, Bytes, Positions, Words
 
 TAIL_BYTES_MAX = 24
@@ -27,10 +28,6 @@ _SLOT_SHIFT = np.uint64(52)
 _FREE = np.uint64(0)
 _TAIL = re.compile(rb'((?: [A-Za-z:]+="[^"<&]*")*) ?(/?)')
 _ATTRIBUTE = re.compile(rb' ([A-Za-z:]+)="([^"]*)"')
-
-
-class NotPlain(Exception):
-    """The XML is well written, perhaps, but not in the way that the fast reader knows."""
 
 
 class CellType(IntEnum):

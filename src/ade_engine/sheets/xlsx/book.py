@@ -10,14 +10,14 @@ import polars as pl
 
 from ade_engine.errors import TooLarge
 from ade_engine.sheets.archive import Archive
+from ade_engine.sheets.assemble import Assembler, Cells
 from ade_engine.sheets.cells import Block
 from ade_engine.sheets.facts import Facts
 from ade_engine.sheets.limits import Limits
-from ade_engine.sheets.xlsx.assemble import Assembler
-from ade_engine.sheets.xlsx.attributes import NotPlain
+from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.xlsx.parts import SheetPart, read_parts
 from ade_engine.sheets.xlsx.pieces import Frame, plain_pieces
-from ade_engine.sheets.xlsx.scan import Cells, Scanner
+from ade_engine.sheets.xlsx.scan import Scanner
 from ade_engine.sheets.xlsx.strings import read_strings, walk_strings
 from ade_engine.sheets.xlsx.walk import Walker
 from ade_engine.sheets.xlsx.xml import Attributes, parse, plain_name

@@ -7,18 +7,18 @@ this knows only the usual one; anything else raises `NotPlain`, and the sheet is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from ade_engine.errors import DamagedFile
 from ade_engine.sheets import dates
+from ade_engine.sheets.assemble import NO_TEXT, Cells
 from ade_engine.sheets.cells import CellKind, Kinds, Numbers
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX
+from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.slices import texts as slice_texts
-from ade_engine.sheets.xlsx.attributes import CellType, NotPlain, Tails
+from ade_engine.sheets.xlsx.attributes import CellType, Tails
 from ade_engine.sheets.xlsx.tags import tags_of
 from ade_engine.sheets.xlsx.unescape import needs_unescape, unescape
 from ade_engine.sheets.xlsx.words import (
@@ -32,30 +32,10 @@ from ade_engine.sheets.xlsx.words import (
     words_of,
 )
 
-NO_TEXT = -1
-
 _ROW_START = word(b'<row r="')
 _CELL_START = word(b'<c r="')
 _CELL_START_MASK = MASKS[6]
 _CELL_START_BYTES = 6
-
-
-@dataclass(slots=True)
-class Cells:
-    """Cells in the order of the file, one entry for each in every array.
-
-    `texts` holds `NO_TEXT`, or an index into the shared strings, or, from `shared_count` on, an
-    index into `own_texts`.
-    """
-
-    rows: Positions
-    columns: Positions
-    kinds: Kinds
-    numbers: Numbers
-    texts: Positions
-    own_texts: pl.Series
-    hidden_rows: list[int]
-    last_row: int
 
 
 class Scanner:

@@ -9,8 +9,8 @@ import polars as pl
 
 from ade_engine.errors import DamagedFile
 from ade_engine.sheets.limits import Limits
+from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.slices import texts as slice_texts
-from ade_engine.sheets.xlsx.attributes import NotPlain
 from ade_engine.sheets.xlsx.pieces import Frame, plain_pieces
 from ade_engine.sheets.xlsx.tags import tags_of
 from ade_engine.sheets.xlsx.unescape import decode_escape, needs_unescape, unescape

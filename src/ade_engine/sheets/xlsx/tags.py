@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ade_engine.sheets.xlsx.attributes import NotPlain
+from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.xlsx.words import Bytes, Positions
 
 

@@ -11,10 +11,11 @@ import polars as pl
 
 from ade_engine.errors import DamagedFile
 from ade_engine.sheets import dates
+from ade_engine.sheets.assemble import NO_TEXT, Cells
 from ade_engine.sheets.cells import CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, column_number
 from ade_engine.sheets.xlsx.attributes import TYPES, CellType
-from ade_engine.sheets.xlsx.scan import NO_TEXT, Cells, iso_dates
+from ade_engine.sheets.xlsx.scan import iso_dates
 from ade_engine.sheets.xlsx.unescape import decode_escape
 from ade_engine.sheets.xlsx.xml import Attributes, Feed, Start, plain_name
 

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from ade_engine.errors import DamagedFile
-from ade_engine.sheets.cells import Block, Column
+from ade_engine.sheets.cells import Block, Column, Kinds, Numbers
 from ade_engine.sheets.coordinates import COLUMNS_MAX
-from ade_engine.sheets.xlsx.scan import NO_TEXT, Cells
-from ade_engine.sheets.xlsx.words import Positions
 
 BLOCK_ROWS = 16_384
 BLOCK_CELLS = 250_000  # enough to make a block of wide sheets
 DENSE_CELLS_MAX = 2_000_000  # what one block may span: far cells would make huge ones
 GAP_ROWS = 2_048  # a longer gap ends a block
+
+
+Positions = npt.NDArray[np.int64]
+NO_TEXT = -1
+
+
+@dataclass(slots=True)
+class Cells:
+    """Cells in the order of the file, one entry for each in every array.
+
+    `texts` holds `NO_TEXT`, or an index into the shared strings, or, from `shared_count` on, an
+    index into `own_texts`.
+    """
+
+    rows: Positions
+    columns: Positions
+    kinds: Kinds
+    numbers: Numbers
+    texts: Positions
+    own_texts: pl.Series
+    hidden_rows: list[int]
+    last_row: int
 
 
 class Assembler:
