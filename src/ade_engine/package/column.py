@@ -127,7 +127,7 @@ class Column:
 
     def is_repeated(self) -> Mask:
         """Mark cells whose value stands in another cell of this column, too."""
-        return self._answer(self._keys().is_duplicated().to_numpy())
+        return self._answer(self.keys().is_duplicated().to_numpy())
 
     def longer_than(self, characters: int) -> Mask:
         """Mark texts of more than so many characters."""
@@ -171,7 +171,7 @@ class Column:
 
     def share_distinct(self) -> float:
         """Give the number of different values for each cell that is not empty."""
-        filled = self._keys().drop_nulls()
+        filled = self.keys().drop_nulls()
         return filled.n_unique() / filled.len() if filled.len() else 0.0
 
     def filled(self) -> int:
@@ -368,7 +368,7 @@ class Column:
             return filled
         return filled.set(pl.Series(~written), None)
 
-    def _keys(self) -> pl.Series:
+    def keys(self) -> pl.Series:
         """Give one text for each different value, null where empty."""
         text = self._text()
         kinds = pl.Series(self.cells.kinds)

@@ -126,7 +126,7 @@ class AuthorError(EngineError):
         }
 
 
-class DependencyMissing(AuthorError):
+class DependencyMissing(AuthorError, ModuleNotFoundError):
     """A module that the package imports is not installed."""
 
     code = "dependency_missing"
@@ -137,7 +137,7 @@ class DependencyMissing(AuthorError):
         super().__init__(failure, raised)
         named = f"the module {module}" if module else "a module"
         self.message = f"{failure.function} imports {named}, which is not installed"
-        self.module = module
+        self.module = self.name = module
 
     def details(self) -> dict[str, Any]:
         """Give what a program may want to know."""

@@ -52,6 +52,20 @@ class Failures:
             ),
         )
 
+    def misused(self, function: AuthorFunction, wants: str, cell: str | None = None) -> AuthorError:
+        """Say that a function gave back something that the engine cannot use."""
+        return AuthorError(
+            Failure(
+                exception=Misuse.__name__,
+                place=function.place,
+                function=function.name,
+                field=function.field,
+                rule=function.rule,
+                cell=cell,
+                hint=wants,
+            )
+        )
+
     def of_import(self, error: BaseException, file: str) -> AuthorError:
         """Describe an exception that a file of the package raised while it was loaded."""
         place, source = self.place(error, Place(file))

@@ -1,0 +1,1 @@
+"""Map a table's columns to fields: scores that add up, and one assignment for all of them."""

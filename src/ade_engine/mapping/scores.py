@@ -1,0 +1,132 @@
+"""Score every column of a table for every field: what each rule adds, by name.
+
+Built-in rules are `col.<field>.synonym` (the header is one of the field's names, or like one) and
+`col.<field>.type` (how many cells can be read as the field's type). An author's `detect_<rule>` is
+`col.<field>.<rule>`; it speaks for its own field, or by a mapping for any.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ade_engine.mapping.headers import Names
+from ade_engine.package.column import Column
+from ade_engine.package.conversion import misfits, to_type
+from ade_engine.package.field import FieldType
+from ade_engine.package.functions import AuthorFunction
+from ade_engine.package.package import FieldRules, Package
+from ade_engine.package.views import Context, Table
+
+TYPE_WEIGHT = 0.3
+DIGITS = 4
+TYPES_WITH_A_SIGN = (FieldType.NUMBER, FieldType.INTEGER, FieldType.DATE, FieldType.BOOLEAN)
+
+
+@dataclass(frozen=True)
+class RawColumn:
+    """One column of a table before it is mapped: where it is, its header, and some of its cells."""
+
+    number: int
+    header: str
+    sample: Column
+    last_level: str = ""
+
+
+@dataclass
+class Score:
+    """What the rules said of one column and one field."""
+
+    contributors: list[tuple[str, float]] = field(default_factory=list)
+
+    @property
+    def total(self) -> float:
+        """Add up what the rules said."""
+        return round(math.fsum(delta for _, delta in self.contributors), DIGITS)
+
+    def add(self, rule: str, delta: float) -> None:
+        """Note what a rule said, if it said anything."""
+        if rounded := round(delta, DIGITS):
+            self.contributors.append((rule, rounded))
+
+
+Scores = list[dict[str, Score]]  # by column, then by field
+
+
+def score_columns(
+    package: Package, columns: Sequence[RawColumn], table: Table, ctx: Context
+) -> Scores:
+    """Let every rule speak of every column."""
+    names = {rules.name: _names(rules) for rules in package.fields}
+    scores: Scores = []
+    for column in columns:
+        fit = _TypeFit(column.sample)
+        scored = {rules.name: Score() for rules in package.fields}
+        for rules in package.fields:
+            likeness = names[rules.name].likeness(column.header, column.last_level)
+            scored[rules.name].add(f"col.{rules.name}.synonym", likeness)
+            scored[rules.name].add(f"col.{rules.name}.type", fit.delta(rules.field.type))
+        for rules in package.fields:
+            given = {
+                "column": column.sample,
+                "header": column.header,
+                "field": rules.field,
+                "table": table,
+                "ctx": ctx,
+            }
+            for detector in rules.detectors:
+                for target, delta in _deltas(detector, given, rules.name, scored):
+                    scored[target].add(detector.rule or detector.name, delta)
+        scores.append(scored)
+    return scores
+
+
+def _names(rules: FieldRules) -> Names:
+    return Names.of([rules.label, rules.name, *rules.field.synonyms])
+
+
+def _deltas(
+    detector: AuthorFunction, given: Mapping[str, Any], own: str, known: Mapping[str, Any]
+) -> Iterator[tuple[str, float]]:
+    """Read what a detector gave back: a score for its own field, or a mapping of field to score."""
+    said = detector(given)
+    pairs = said.items() if isinstance(said, Mapping) else [(own, said)]
+    for target, delta in pairs:
+        if target not in known:
+            raise detector.failures.misused(detector, "It may score fields of the package only.")
+        if delta is None:
+            continue
+        try:
+            number = float(delta)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            wants = "It must give back a number, or a mapping of field to number."
+            raise detector.failures.misused(detector, wants)
+        yield target, number
+
+
+class _TypeFit:
+    """Tell how well a column's cells fit a type, working each type out once."""
+
+    def __init__(self, sample: Column) -> None:
+        self._sample = sample
+        self._deltas: dict[str, float] = {}
+
+    def delta(self, wanted: str) -> float:
+        if wanted not in TYPES_WITH_A_SIGN:
+            return 0.0
+        if wanted not in self._deltas:
+            self._deltas[wanted] = self._measure(wanted)
+        return self._deltas[wanted]
+
+    def _measure(self, wanted: str) -> float:
+        sample = self._sample
+        filled = sample.filled()
+        if not filled:
+            return 0.0
+        cells = to_type(sample.cells, wanted, decimal=sample.decimal, day_first=sample.day_first)
+        fitting = filled - int(misfits(cells, wanted).sum())
+        return TYPE_WEIGHT * (2 * fitting / filled - 1)

@@ -1,0 +1,127 @@
+"""What else an author's functions may ask for: `ctx`, `table` and `row`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ade_engine.package.column import Column
+from ade_engine.package.misuse import Misuse
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a job knows: `ctx`.
+
+    `settings` is the `[author]` part of config.toml; `state` is a dict for the author's own use,
+    shared by all functions of one job.
+    """
+
+    job_id: str = ""
+    input_name: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+
+
+class Table:
+    """The table at hand: `table`.
+
+    `table["field"]` is the column of a mapped field: the chunk at hand in `transform_column` and
+    `validate_column`, all rows in `validate_table`. `get` gives None where a field was not mapped.
+    """
+
+    def __init__(
+        self,
+        *,
+        number: int,
+        sheet: str,
+        range: str,
+        headers: Mapping[str, str],
+        fields: tuple[str, ...] = (),
+        column: Callable[[str], Column] | None = None,
+        stated: Callable[[str], float | None] | None = None,
+    ) -> None:
+        self.number = number
+        self.sheet = sheet
+        self.range = range
+        self.headers = headers
+        self.fields = fields
+        self._column = column
+        self._stated = stated
+
+    def __repr__(self) -> str:
+        return f"<Table {self.number} {self.sheet}!{self.range}>"
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.fields
+
+    def __getitem__(self, name: str) -> Column:
+        if name not in self.fields:
+            raise Misuse("the table has no such field mapped; ask with table.get(...)")
+        if self._column is None:
+            raise Misuse("columns of fields are there once the table is mapped")
+        return self._column(name)
+
+    def get(self, name: str) -> Column | None:
+        """Give the column of a field, or None if it was not mapped."""
+        return self[name] if name in self.fields else None
+
+    def stated_total(self, name: str) -> float | None:
+        """Give what the table's last total row says of a field, or None if there is none."""
+        return self._stated(name) if self._stated is not None and name in self.fields else None
+
+
+class Rows:
+    """The values of some rows by field, taken out of their columns only when asked for."""
+
+    def __init__(self, columns: Mapping[str, Any], numbers: npt.NDArray[np.int64]) -> None:
+        self._columns = columns
+        self._numbers = numbers
+        self._values: dict[str, list[object]] = {}
+
+    def value(self, name: str, index: int) -> object:
+        if name not in self._values:
+            self._values[name] = self._columns[name].values()
+        return self._values[name][index]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def number(self, index: int) -> int:
+        return int(self._numbers[index])
+
+
+class Row(Mapping[str, object]):
+    """The row at hand by field: `row`; `row.number` is its number in the sheet."""
+
+    __slots__ = ("_index", "_rows")
+
+    def __init__(self, rows: Rows, index: int) -> None:
+        self._rows = rows
+        self._index = index
+
+    def __getitem__(self, name: str) -> object:
+        if name not in self._rows:
+            raise KeyError(name)
+        return self._rows.value(name, self._index)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._rows)
+
+    def __repr__(self) -> str:
+        return f"<Row {self.number}>"  # never a value
+
+    @property
+    def number(self) -> int:
+        """Give the row's number in the sheet, 1-based."""
+        return self._rows.number(self._index)

@@ -1,0 +1,116 @@
+"""Derive the artifact from the events: what was decided where, and why, without a value.
+
+The same events give the same artifact, byte for byte. What differs between two runs of the same
+input and package is `timings` alone; a run without timings leaves that key out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ade_engine.record.events import Event, EventName
+
+VERSION = 1
+STAGE_OF_EVENT = {
+    EventName.SHEET_READ: "structure",
+    EventName.TABLE_MAPPED: "mapping",
+    EventName.TABLE_TRANSFORMED: "transform",
+    EventName.TABLE_VALIDATED: "validate",
+    EventName.OUTPUT_WRITTEN: "output",
+}
+STAGE_ORDER = ("structure", "mapping", "transform", "validate", "output")
+
+
+def artifact_of(events: Iterable[Event]) -> dict[str, Any]:
+    """Fold the events of a run into its artifact."""
+    events = list(events)
+    by_name: dict[str, list[Event]] = {}
+    for event in events:
+        by_name.setdefault(event["event"], []).append(event)
+    started = by_name[EventName.RUN_STARTED][0]["data"]
+    none: Event = {"event": "", "data": {}}
+    ended = next((event for event in reversed(events) if event["event"] in _ENDS), none)
+    succeeded = ended["event"] == EventName.RUN_FINISHED
+    package = {**started["package"], **_first(by_name, EventName.PACKAGE_LOADED)}
+    artifact = {
+        "version": VERSION,
+        "job_id": started["job_id"],
+        "status": "succeeded" if succeeded else "failed",
+        "evaluation": ended["data"].get("evaluation"),
+        "engine": started["engine"],
+        "package": package,
+        "input": {**started["input"], **_first(by_name, EventName.FILE_OPENED)},
+        "summary": _summary(by_name),
+        "events": _stages(events),
+        "error": ended["data"].get("error"),
+    }
+    if "elapsed_ms" in ended:
+        artifact["timings"] = _timings(events)
+    return artifact
+
+
+def write_artifact(artifact: dict[str, Any], path: Path) -> None:
+    """Write the artifact, whole or not at all."""
+    scratch = path.with_name(f".{path.name}.part")
+    text = json.dumps(artifact, indent=2, ensure_ascii=False) + "\n"
+    scratch.write_text(text, encoding="utf-8")
+    scratch.replace(path)
+
+
+def artifact_schema() -> dict[str, Any]:
+    """Give the JSON Schema that every artifact fits."""
+    text = resources.files(__package__).joinpath("artifact.schema.json").read_text("utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+_ENDS = (EventName.RUN_FINISHED, EventName.RUN_FAILED)
+
+
+def _first(by_name: dict[str, list[Event]], name: EventName) -> dict[str, Any]:
+    return by_name[name][0]["data"] if name in by_name else {}
+
+
+def _stages(events: list[Event]) -> list[dict[str, Any]]:
+    staged = [
+        {"stage": STAGE_OF_EVENT[EventName(event["event"])], **event["data"]}
+        for event in events
+        if event["event"] in STAGE_OF_EVENT
+    ]
+    return sorted(staged, key=lambda event: STAGE_ORDER.index(event["stage"]))
+
+
+def _summary(by_name: dict[str, list[Event]]) -> dict[str, Any]:
+    def data(name: EventName) -> list[dict[str, Any]]:
+        return [event["data"] for event in by_name.get(name, [])]
+
+    validated = data(EventName.TABLE_VALIDATED)
+    columns = [one for mapped in data(EventName.TABLE_MAPPED) for one in mapped["columns"]]
+    counts = {key: sum(one[key] for one in validated) for key in ("errors", "warnings", "infos")}
+    return {
+        "tables": sum(len(sheet["tables"]) for sheet in data(EventName.SHEET_READ)),
+        "tables_written": len(data(EventName.TABLE_WRITTEN)),
+        "rows_written": sum(one["rows"] for one in data(EventName.TABLE_WRITTEN)),
+        "columns_mapped": sum(one["target"] is not None for one in columns),
+        "columns_unmapped": sum(one["target"] is None for one in columns),
+        "issues": sum(counts.values()),
+        **counts,
+    }
+
+
+def _timings(events: list[Event]) -> dict[str, int]:
+    """Add up how long each stage took: the time up to each of its events since the one before."""
+    spent: dict[str, int] = {}
+    before = 0
+    for event in events:
+        stage = STAGE_OF_EVENT.get(event["event"])
+        if event["event"] == EventName.TABLE_WRITTEN or stage in ("transform", "validate"):
+            stage = "generate"
+        if stage is not None:
+            spent[stage] = spent.get(stage, 0) + event["elapsed_ms"] - before
+        before = event["elapsed_ms"]
+    return {**{f"{stage}_ms": ms for stage, ms in spent.items()}, "total_ms": before}
