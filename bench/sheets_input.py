@@ -9,10 +9,20 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-HEADERS = (
-    "Member ID,First name,Last name,Email,Department,City,"
-    "Salary,Rate,Birth date,Hired at,Active,Note"
-).split(",")
+HEADERS = [
+    "Member ID",
+    "First name",
+    "Last name",
+    "Email",
+    "Department",
+    "City",
+    "Salary",
+    "Rate",
+    "Birth date",
+    "Hired at",
+    "Active",
+    "Note",
+]
 CHUNK_ROWS = 20_000
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -48,7 +58,17 @@ PARTS = {
 }
 
 FIRST = ["Ada", "Grace", "Alan", "Edsger", "Barbara", "Donald", "Tony", "Frances", "Ken", "Radia"]
-LAST = ["Lovelace", "Hopper", "Turing", "Dijkstra", "Liskov", "Knuth", "Hoare", "Allen", "O&apos;Hara"]
+LAST = [
+    "Lovelace",
+    "Hopper",
+    "Turing",
+    "Dijkstra",
+    "Liskov",
+    "Knuth",
+    "Hoare",
+    "Allen",
+    "O&apos;Hara",
+]
 DEPARTMENTS = ["Sales", "Research &amp; Development", "Finance", "Operations", "Legal", "People"]
 CITIES = ["Montréal", "København", "Zürich", "São Paulo", "Kraków", "Osaka", "Lagos", "Wellington"]
 _FIXED = [*HEADERS, *FIRST, *LAST, *DEPARTMENTS, *CITIES]

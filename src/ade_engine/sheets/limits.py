@@ -31,6 +31,9 @@ class Limits:
     sheets_max: int = 1_000
     merged_max: int = 100_000
     """Merged ranges that are kept of one sheet; the rest is dropped, with a note."""
+    reader_memory_bytes_max: int = 768 * MIB
+    """What a library that reads .xls, .xlsb or .ods may use, where it can be bounded."""
+    reader_cpu_seconds_max: int = 60
     spool_memory_bytes: int = 48 * MIB
     """What is kept in memory for reading again; the rest goes to a file."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
@@ -10,16 +11,20 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from ade_engine.errors import TooLarge, UnreadableFile
+from ade_engine.errors import DamagedFile, TooLarge, UnreadableFile
 from ade_engine.sheets.cells import Block
+from ade_engine.sheets.collect import collect
 from ade_engine.sheets.coordinates import Range
 from ade_engine.sheets.delimited import DelimitedBook
 from ade_engine.sheets.facts import Facts
+from ade_engine.sheets.foreign import Rows, SheetHead, read_foreign
+from ade_engine.sheets.html import HtmlBook
 from ade_engine.sheets.limits import MIB, Options
 from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.sniff import sniff
 from ade_engine.sheets.spool import Spool
 from ade_engine.sheets.xlsx.book import XlsxBook
+from ade_engine.sheets.xml2003 import Xml2003Book
 
 Read = Callable[[Facts], Iterator[Block]]
 LAST_ROW = 2**62  # a text file may have more rows than a sheet can
@@ -178,7 +183,71 @@ def _open_text(file: BinaryIO, options: Options) -> Workbook:
     )
 
 
+def _open_html(file: BinaryIO, options: Options) -> Workbook:
+    book = HtmlBook(file, options.limits)
+    sheets = [Sheet("", [book.read], options)]
+    return Workbook("html", sheets, encoding=book.encoding, closing=file.close)
+
+
+def _open_xml(file: BinaryIO, options: Options) -> Workbook:
+    book = Xml2003Book(file, options.limits)
+    sheets = [
+        Sheet(name, [partial(book.read, index)], options) for index, name in enumerate(book.sheets)
+    ]
+    return Workbook("xml", sheets, closing=file.close)
+
+
+def _open_foreign(file_format: str, file: BinaryIO, options: Options) -> Workbook:
+    """Read everything at once: calamine has to be asked only once, and perhaps in a child."""
+    sheets: list[Sheet] = []
+    path = Path(file.name)
+    messages = read_foreign(path, options.limits, fork=options.fork)
+    for head, rows in _by_sheet(messages):
+        sheet = Sheet(head.name, [partial(_foreign_blocks, head, rows, options)], options)
+        sheet.hidden = head.hidden
+        sheets.append(sheet.scan())
+    if not sheets:
+        raise DamagedFile("the workbook has no sheet with cells")
+    return Workbook(file_format, sheets, closing=file.close)
+
+
+def _by_sheet(messages: Iterator[SheetHead | Rows]) -> Iterator[tuple[SheetHead, Iterator[Rows]]]:
+    """Group the rows behind their sheet; each group must be used up before the next."""
+    head: SheetHead | Rows | None = next(messages, None)
+    while isinstance(head, SheetHead):
+        following: list[SheetHead] = []
+
+        def rows(following: list[SheetHead] = following) -> Iterator[Rows]:
+            for message in messages:
+                if isinstance(message, SheetHead):
+                    following.append(message)
+                    return
+                yield message
+
+        yield head, rows()
+        head = following[0] if following else None
+
+
+def _foreign_blocks(
+    head: SheetHead, messages: Iterator[Rows], options: Options, facts: Facts
+) -> Iterator[Block]:
+    facts.note("errors_read_as_empty")
+    for reference in head.merged:
+        facts.add_merged(reference)
+    rows = (
+        (number, dict(enumerate(row, head.first_column)))
+        for message in messages
+        for number, row in enumerate(message.rows, message.first_row)
+    )
+    yield from collect(rows, options.limits)
+
+
 _OPENERS: dict[str, Callable[[BinaryIO, Options], Workbook]] = {
     "xlsx": _open_xlsx,
+    "xls": partial(_open_foreign, "xls"),
+    "xlsb": partial(_open_foreign, "xlsb"),
+    "ods": partial(_open_foreign, "ods"),
     "text": _open_text,
+    "html": _open_html,
+    "xml": _open_xml,
 }

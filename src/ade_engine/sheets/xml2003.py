@@ -1,0 +1,154 @@
+"""Read the XML that Excel 2003 saved and that many programs still export under the name .xls."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from ade_engine.errors import DamagedFile
+from ade_engine.sheets.cells import Block, CellError
+from ade_engine.sheets.collect import NO_VALUE, Row, collect
+from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, Range
+from ade_engine.sheets.facts import Facts
+from ade_engine.sheets.limits import MIB, Limits
+from ade_engine.sheets.xlsx.xml import Attributes, Feed, attribute, plain_name
+
+
+class Xml2003Book:
+    """A workbook in one XML document."""
+
+    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+        self._file = file
+        self._limits = limits
+        self.sheets: list[str] = []
+
+        def start(name: str, attributes: Attributes) -> None:
+            if plain_name(name) == "Worksheet" and len(self.sheets) < limits.sheets_max:
+                self.sheets.append(attribute(attributes, "Name"))
+
+        for _ in self._feed(Feed(start, where="workbook")):
+            pass
+        if not self.sheets:
+            raise DamagedFile("the workbook has no sheet")
+
+    def read(self, index: int, facts: Facts) -> Iterator[Block]:
+        """Give the blocks of one sheet."""
+        yield from collect(self._rows(index, facts), self._limits)
+
+    def _rows(self, index: int, facts: Facts) -> Iterator[Row]:
+        table = _Table(index, facts)
+        for _ in self._feed(Feed(table.start, table.end, table.text, where="workbook")):
+            yield from table.taken()
+        yield from table.taken()
+
+    def _feed(self, feed: Feed) -> Iterator[None]:
+        self._file.seek(0)
+        while piece := self._file.read(MIB):
+            feed(piece)
+            yield
+        feed.close()
+
+
+class _Table:
+    def __init__(self, index: int, facts: Facts) -> None:
+        self._wanted = index
+        self._facts = facts
+        self._sheet = -1
+        self._row = 0
+        self._column = 0
+        self._cells: dict[int, object] = {}
+        self._type = ""
+        self._data: list[str] | None = None
+        self._formula = False
+        self._ready: list[Row] = []
+
+    def taken(self) -> list[Row]:
+        """Give the rows that are complete."""
+        ready, self._ready = self._ready, []
+        return ready
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        """Begin a sheet, a row, a cell or its data."""
+        name = plain_name(name)
+        if name == "Worksheet":
+            self._sheet += 1
+        if self._sheet != self._wanted:
+            return
+        match name:
+            case "Row":
+                self._row = _index(attributes, self._row, ROWS_MAX)
+                self._column = 0
+                if attribute(attributes, "Hidden") == "1":
+                    self._facts.hidden_rows.append(self._row)
+            case "Cell":
+                self._column = _index(attributes, self._column, COLUMNS_MAX)
+                self._formula = bool(attribute(attributes, "Formula"))
+                self._merge(attributes)
+            case "Data":
+                self._type = attribute(attributes, "Type")
+                self._data = []
+            case "Column" if attribute(attributes, "Hidden") == "1":
+                first = attribute(attributes, "Index")
+                self._facts.hide_columns(first, first)
+
+    def _merge(self, attributes: Attributes) -> None:
+        across = attribute(attributes, "MergeAcross", "0")
+        down = attribute(attributes, "MergeDown", "0")
+        if across.isdecimal() and down.isdecimal() and int(across) + int(down):
+            right = min(self._column + int(across), COLUMNS_MAX)
+            bottom = min(self._row + int(down), ROWS_MAX)
+            self._facts.add_merged(str(Range(self._row, self._column, bottom, right)))
+            self._cells.setdefault(self._column, None)
+
+    def end(self, name: str) -> None:
+        """End what began."""
+        if self._sheet != self._wanted:
+            return
+        match plain_name(name):
+            case "Data" if self._data is not None:
+                value = _value(self._type, "".join(self._data))
+                self._cells[self._column] = NO_VALUE if value is None and self._formula else value
+                self._data = None
+            case "Row" if self._cells:
+                self._ready.append((self._row, self._cells))
+                self._cells = {}
+
+    def text(self, data: str) -> None:
+        """Take the text of a cell."""
+        if self._data is not None:
+            self._data.append(data)
+
+
+def _index(attributes: Attributes, before: int, highest: int) -> int:
+    given = attribute(attributes, "Index")
+    number = int(given) if given.isdecimal() else before + 1
+    if not before < number <= highest:
+        raise DamagedFile("a cell has a place outside of any sheet")
+    return number
+
+
+def _number(text: str) -> object:
+    return float(text)
+
+
+def _moment(text: str) -> object:
+    moment = dt.datetime.fromisoformat(text)
+    return moment.time() if moment.date() == dt.date(1899, 12, 31) else moment
+
+
+_READERS: dict[str, Callable[[str], object]] = {
+    "Number": _number,
+    "DateTime": _moment,
+    "Boolean": lambda text: text == "1",
+    "Error": CellError,
+}
+
+
+def _value(kind: str, text: str) -> object:
+    if not text:
+        return None
+    try:
+        return _READERS.get(kind, str)(text)
+    except ValueError:
+        return text
