@@ -48,7 +48,7 @@ class Recorder:
         self._clock = clock if timings else None
         self._start = clock()
 
-    def emit(self, name: EventName, **data: Any) -> None:
+    def emit(self, name: EventName, /, **data: Any) -> None:
         """Add an event to the stream."""
         event: Event = {"seq": len(self.events) + 1, "event": name.value}
         if self._clock is not None:

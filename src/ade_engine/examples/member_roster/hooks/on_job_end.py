@@ -1,0 +1,2 @@
+def on_job_end(summary):
+    print("members written:", summary["rows_written"])

@@ -1,0 +1,3 @@
+from ade_engine import Field
+
+FIELD = Field(label="Employee name", type="text", order=20, synonyms=["name"])

@@ -1,0 +1,5 @@
+from ade_engine import Field
+
+FIELD = Field(
+    label="Pension", type="number", order=60, synonyms=["deductions pension"], totals=True
+)

@@ -1,0 +1,5 @@
+from ade_engine import Field
+
+FIELD = Field(
+    label="Tax", type="number", order=50, synonyms=["deductions tax", "income tax"], totals=True
+)
