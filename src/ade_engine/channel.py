@@ -4,6 +4,10 @@ import json
 from typing import Any, TextIO
 
 
+class ResultNotJson(Exception):
+    """The value that a job gave has no place in JSON."""
+
+
 class Channel:
     """Send progress on the way and one last word at the end."""
 
@@ -18,12 +22,10 @@ class Channel:
         """Give the result."""
         self._send({"result": value})
 
-    def error(self, category: str, code: str, message: str, **details: Any) -> None:
+    def failure(self, told: dict[str, Any]) -> None:
         """Say what went wrong."""
-        self._send(
-            {"error": {"category": category, "code": code, "message": message, "details": details}}
-        )
+        self._send({"failure": told})
 
     def _send(self, line: dict[str, Any]) -> None:
-        self._stream.write(json.dumps(line) + "\n")
+        self._stream.write(json.dumps(line, allow_nan=False) + "\n")
         self._stream.flush()

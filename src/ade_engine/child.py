@@ -5,20 +5,17 @@ own. The process dies with the one that started it.
 """
 
 import ctypes
-import importlib
 import json
 import os
 import resource
 import select
 import signal
 import sys
-import traceback
 from typing import Any
 
-from ade_engine.channel import Channel
+from ade_engine.running import run_entry
 
 PR_SET_PDEATHSIG = 1
-TRACEBACK_CHARS_MAX = 8_000
 
 
 def main() -> int:
@@ -29,19 +26,8 @@ def main() -> int:
         return 1
     request: dict[str, Any] = json.load(sys.stdin)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        channel = Channel(stream)
         _limit(request["limits"])
-        try:
-            channel.result(importlib.import_module(entry).main(request["inputs"], channel))
-        except ModuleNotFoundError as error:
-            channel.error("DEPENDENCY_ERROR", "MODULE_NOT_FOUND", str(error))
-            return 1
-        except Exception as error:
-            message = "".join(traceback.format_exception_only(error)).strip()
-            shown = traceback.format_exc()[-TRACEBACK_CHARS_MAX:]
-            channel.error("USER_CODE_ERROR", "PYTHON_EXCEPTION", message, traceback=shown)
-            return 1
-    return 0
+        return run_entry(entry, request["inputs"], stream)
 
 
 def _nobody_listens(descriptor: int) -> bool:

@@ -16,14 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ade.domain.job import Status
-from ade.domain.outcome import Category, JobError, Outcome
-from ade.worker.output import Bounded, Intake, Lines
+from ade.domain.outcome import JobError, Outcome
+from ade.sandbox.judge import Seen, judge, limit_error, stopped_error
+from ade.sandbox.output import Bounded, Intake, Lines
 from ade.worker.runner import Assignment, Tell
 
 CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.child")
 STOP_GRACE_SECONDS = 2.0
 RESULT_BYTES_MAX = 1024 * 1024
 PROGRESS_BYTES_MAX = 4096
+WORDS_MAX = 10
 # A grandchild may keep a pipe open for ever; nobody waits for what it writes after the child's end.
 PIPE_GRACE_SECONDS = 0.5
 
@@ -50,7 +52,8 @@ class RunningChild:
         self._tell = tell
         self._assignment = assignment
         self._stop_grace_seconds = runner.stop_grace_seconds
-        self._last: dict[str, Any] = {}
+        self._said: list[dict[str, Any]] = []
+        self._killed_for: JobError | None = None
         self._stopping: asyncio.TimerHandle | None = None
         output_bytes_max = assignment.limits.max_output_kb * 1024
         self._stdout, self._stderr = Bounded(output_bytes_max), Bounded(output_bytes_max)
@@ -73,7 +76,7 @@ class RunningChild:
             return
         progress = said.get("progress")
         if progress is None:
-            self._last = said
+            self._said = [*self._said[-WORDS_MAX:], said]
         elif isinstance(progress, dict) and len(line) <= PROGRESS_BYTES_MAX:
             self._tell(progress)
 
@@ -96,7 +99,7 @@ class RunningChild:
             await ended.wait()
         finally:
             loop.remove_reader(self._pidfd)
-        self.kill()  # what is left of the group; the dead child still keeps its number
+        self._signal(signal.SIGKILL)  # what is left; the dead child still keeps its number
         _, status, usage = os.wait4(self._child.pid, 0)  # noqa: ASYNC222 - it is dead: no wait
         os.close(self._pidfd)
         self._child.returncode = os.waitstatus_to_exitcode(status)
@@ -113,6 +116,7 @@ class RunningChild:
 
     def kill(self) -> None:
         """Kill the group."""
+        self._killed_for = self._killed_for or stopped_error()
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> None:
@@ -122,66 +126,28 @@ class RunningChild:
             os.killpg(self._child.pid, number)
 
     def _judge(self, status: int, usage: resource.struct_rusage) -> Outcome:
-        outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": self._stderr.text()}
-        error = self._error(status)
+        cpu_ms = round((usage.ru_utime + usage.ru_stime) * 1000)
+        stderr = self._stderr.text()
+        too_large = limit_error("RESULT_TOO_LARGE", "The result is larger than allowed.")
+        seen = Seen(
+            status,
+            self._assignment.limits,
+            killed_for=too_large if self._lines.overflowed else self._killed_for,
+            cpu_ms=cpu_ms,
+            memory_mb_peak=round(usage.ru_maxrss / 1024),
+            said=self._said,
+            stderr=stderr,
+        )
+        outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": stderr}
+        error = judge(seen)
         if error is None:
-            outputs["result_json"] = self._last.get("result")
+            outputs["result_json"] = next(word["result"] for word in self._said if "result" in word)
         return Outcome(
             status=Status.SUCCEEDED if error is None else Status.FAILED,
             result={"outputs": outputs, "artifacts": [], "logs": []},
             error=error,
-            usage={
-                "cpu_ms": round((usage.ru_utime + usage.ru_stime) * 1000),
-                "memory_mb_peak": round(usage.ru_maxrss / 1024),
-            },
+            usage={"cpu_ms": cpu_ms, "memory_mb_peak": seen.memory_mb_peak},
         )
-
-    def _error(self, status: int) -> JobError | None:
-        """Tell what went wrong, from the child's end first and its own words second."""
-        if os.WIFSIGNALED(status):
-            number = os.WTERMSIG(status)
-            if number == signal.SIGXCPU:
-                limit = self._assignment.limits.cpu_ms
-                message = f"The job used more than {limit / 1000:g} s of CPU time."
-                return JobError(Category.RESOURCE_LIMIT, "CPU_LIMIT", message)
-            name = _signal_name(number)
-            return JobError(
-                Category.USER_CODE_ERROR, "KILLED_BY_SIGNAL", f"The job was ended by {name}."
-            )
-        if self._lines.overflowed:
-            return JobError(
-                Category.RESOURCE_LIMIT, "RESULT_TOO_LARGE", "The result is larger than allowed."
-            )
-        if "error" in self._last:
-            return _said_error(self._last["error"])
-        if "result" in self._last and os.waitstatus_to_exitcode(status) == 0:
-            return None
-        code = os.waitstatus_to_exitcode(status)
-        return JobError(
-            Category.USER_CODE_ERROR,
-            "EXITED_WITHOUT_RESULT",
-            f"The job's process ended with exit code {code} before it gave a result.",
-            {"exit_code": code},
-        )
-
-
-def _said_error(said: Any) -> JobError:
-    """Read a child's own words about what went wrong; ADE's failures are not for it to claim."""
-    try:
-        category = Category(said["category"])
-        if category is Category.INTERNAL_ERROR:
-            raise ValueError
-        return JobError(category, str(said["code"]), str(said["message"]), dict(said["details"]))
-    except (KeyError, TypeError, ValueError):
-        message = "The job failed and did not say how."
-        return JobError(Category.USER_CODE_ERROR, "FAILED_WITHOUT_WORDS", message)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # most real-time signals have no name
-        return f"signal {number}"
 
 
 def _spawn(runner: SubprocessRunner, assignment: Assignment) -> tuple[subprocess.Popen[bytes], int]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import Callable
 
 CHUNK_BYTES = 64 * 1024
@@ -23,10 +24,24 @@ class Intake:
             piece = os.read(self._descriptor, CHUNK_BYTES)
         except BlockingIOError:
             return
+        except ConnectionResetError:
+            piece = b""
         if piece:
             self._take(piece)
         else:
             self.close()
+
+    def drain(self) -> None:
+        """Take what is there already."""
+        while not self.ended.is_set():
+            try:
+                piece = os.read(self._descriptor, CHUNK_BYTES)
+            except (BlockingIOError, ConnectionResetError):
+                return
+            if not piece:
+                self.close()
+                return
+            self._take(piece)
 
     def close(self) -> None:
         """Stop reading; harmless the second time."""
@@ -37,25 +52,41 @@ class Intake:
 
 
 class Bounded:
-    """Keep the first bytes of a stream, and count the rest."""
+    """Keep the beginning and the end of a stream, and count what lay between."""
 
     def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._kept = bytearray()
-        self.dropped_bytes = 0
+        self._head_max = bytes_max // 2
+        self._tail_max = bytes_max - self._head_max
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+        self.taken_bytes = 0
+
+    @property
+    def dropped_bytes(self) -> int:
+        """Count the bytes that were not kept."""
+        return max(0, self.taken_bytes - self._head_max - self._tail_max)
 
     def take(self, piece: bytes) -> None:
-        """Keep what still fits."""
-        room = self._bytes_max - len(self._kept)
-        self._kept += piece[:room]
-        self.dropped_bytes += max(0, len(piece) - room)
+        """Keep what still fits at the beginning, and the newest of the rest."""
+        self.taken_bytes += len(piece)
+        room = self._head_max - len(self._head)
+        self._head += piece[:room]
+        rest = piece[room:] if room > 0 else piece
+        if rest:
+            self._tail.append(rest[-self._tail_max :] if self._tail_max else b"")
+            self._tail_bytes += len(self._tail[-1])
+            while self._tail_bytes - len(self._tail[0]) >= self._tail_max > 0:
+                self._tail_bytes -= len(self._tail.popleft())
 
     def text(self) -> str:
         """Return what was kept as text, saying so if something was cut."""
-        text = self._kept.decode("utf-8", errors="replace")
-        if self.dropped_bytes:
-            text += f"\n[output cut: {self.dropped_bytes} more bytes were dropped]\n"
-        return text
+        tail = b"".join(self._tail)[-self._tail_max :] if self._tail_max else b""
+        if not self.dropped_bytes:
+            return (bytes(self._head) + tail).decode("utf-8", errors="replace")
+        cut = f"\n[output cut: {self.dropped_bytes} bytes were dropped here]\n"
+        head = self._head.decode("utf-8", errors="replace")
+        return head + cut + tail.decode("utf-8", errors="replace")
 
 
 class Lines:

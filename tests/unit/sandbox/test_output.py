@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.processes import aeventually
 
-from ade.worker.output import CHUNK_BYTES, Bounded, Intake, Lines
+from ade.sandbox.output import CHUNK_BYTES, Bounded, Intake, Lines
 
 
 def test_bounded_keeps_what_fits() -> None:
@@ -25,13 +25,14 @@ def test_bounded_says_how_much_it_dropped() -> None:
     kept.take(b"efgh")
     kept.take(b"ij")
     assert kept.dropped_bytes == 5
-    assert kept.text() == "abcde\n[output cut: 5 more bytes were dropped]\n"
+    assert kept.text() == "ab\n[output cut: 5 bytes were dropped here]\nhij"
 
 
 def test_bounded_survives_a_character_that_was_cut_in_two() -> None:
-    kept = Bounded(3)
-    kept.take("aé€".encode())
-    assert kept.text().startswith("aé")
+    kept = Bounded(6)
+    kept.take("aé€€€€".encode())
+    assert kept.text().startswith("aé\n")
+    assert kept.text().endswith("]\n€")
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(0, 100))

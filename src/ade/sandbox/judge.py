@@ -1,0 +1,196 @@
+"""What came of a child: first what the kernel and the supervisor saw, then what it said itself.
+
+The first rule that fits decides. A child is believed about the value that its code returned and the
+exception that it raised; its end, its limits and what it was refused are facts from outside.
+"""
+
+import errno
+import os
+import signal
+from dataclasses import dataclass, field
+from typing import Any
+
+from ade.domain.limits import Limits
+from ade.domain.outcome import Category, JobError
+
+NEARLY = 0.97
+DENIED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENOSYS}
+FULL = {errno.ENOSPC, errno.EDQUOT}
+ALLOCATION_WORDS = ("memory allocation of", "bad_alloc", "cannot allocate memory")
+DETAILS = ("file", "line", "column", "function", "traceback", "type")
+VIOLATIONS_SHOWN_MAX = 20
+
+
+@dataclass(slots=True)
+class Seen:
+    """Hold what was seen of a child from outside, and what it said."""
+
+    status: int
+    limits: Limits
+    killed_for: JobError | None = None
+    was_killed_by_memory_limit: bool = False
+    cpu_ms: int = 0
+    memory_mb_peak: int = 0
+    violations: list[str] = field(default_factory=list)
+    said: list[dict[str, Any]] = field(default_factory=list)
+    stderr: str = ""
+
+
+def judge(seen: Seen) -> JobError | None:
+    """Return what went wrong; None is success."""
+    error = (
+        seen.killed_for
+        or _killed_by_kernel(seen)
+        or _crashed(seen)
+        or _failed(seen)
+        or _without_result(seen)
+    )
+    if error is not None and seen.violations:
+        error.details["refused"] = seen.violations[:VIOLATIONS_SHOWN_MAX]
+    return error
+
+
+def limit_error(code: str, message: str, **details: Any) -> JobError:
+    """Say that a job went over one of its limits."""
+    return JobError(Category.RESOURCE_LIMIT, code, message, details)
+
+
+def memory_error(limits: Limits) -> JobError:
+    """Say that a job used more memory than it may."""
+    message = f"The job used more than its {limits.memory_mb} MiB of memory."
+    return limit_error("MEMORY_LIMIT", message, memory_mb=limits.memory_mb)
+
+
+def cpu_error(limits: Limits) -> JobError:
+    """Say that a job used more CPU time than it may."""
+    message = f"The job used more than {limits.cpu_ms / 1000:g} s of CPU time."
+    return limit_error("CPU_LIMIT", message, cpu_ms=limits.cpu_ms)
+
+
+def stopped_error() -> JobError:
+    """Say that it was the worker who ended the job, for a reason that it knows better."""
+    return JobError(Category.INTERNAL_ERROR, "STOPPED", "The worker ended the job.")
+
+
+def _killed_by_kernel(seen: Seen) -> JobError | None:
+    if seen.was_killed_by_memory_limit:
+        return memory_error(seen.limits)
+    if not os.WIFSIGNALED(seen.status):
+        return None
+    number = os.WTERMSIG(seen.status)
+    used_up = seen.cpu_ms >= NEARLY * seen.limits.cpu_ms
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and used_up):
+        return cpu_error(seen.limits)
+    if number == signal.SIGXFSZ:
+        return _file_error(seen)
+    if number == signal.SIGSYS:
+        return _refused(seen, "The job made a system call of another kind of machine.")
+    if number == signal.SIGKILL:
+        message = "The operating system killed the job; most often the machine ran out of memory."
+        return limit_error("KILLED_BY_OS", message)
+    return None
+
+
+def _crashed(seen: Seen) -> JobError | None:
+    if not os.WIFSIGNALED(seen.status):
+        return None
+    name = _signal_name(os.WTERMSIG(seen.status))
+    if _ran_out_of_memory(seen):
+        return memory_error(seen.limits)
+    message = f"The job was ended by {name}."
+    return JobError(Category.USER_CODE_ERROR, "KILLED_BY_SIGNAL", message, {"signal": name})
+
+
+def _ran_out_of_memory(seen: Seen) -> bool:
+    last_words = seen.stderr[-2000:].lower()
+    near = seen.memory_mb_peak >= NEARLY * seen.limits.memory_mb
+    return near or any(words in last_words for words in ALLOCATION_WORDS)
+
+
+def _failed(seen: Seen) -> JobError | None:
+    """Judge the exception that the child reported."""
+    failures = [word["failure"] for word in seen.said if "failure" in word]
+    if not failures:
+        return None
+    told = failures[-1]
+    if not isinstance(told, dict):
+        return _wordless()
+    if "exit" in told:
+        return _exited(told["exit"])
+    if "result_not_json" in told:
+        return JobError(Category.USER_CODE_ERROR, "BAD_RESULT", str(told["result_not_json"])[:500])
+    if not isinstance(told.get("type"), str):
+        return _wordless()
+    return _exception(seen, told)
+
+
+def _exception(seen: Seen, told: dict[str, Any]) -> JobError:
+    bases = told.get("bases") or []
+    message = f"{told['type']}: {told.get('message', '')}"[:2000].rstrip(": ")
+    details = {name: told[name] for name in DETAILS if told.get(name) is not None}
+    number = told.get("errno")
+    if "MemoryError" in bases:
+        return memory_error(seen.limits)
+    if "can't start new thread" in message or (number == errno.EAGAIN and "OSError" in bases):
+        return limit_error(
+            "PROCESS_LIMIT", f"The job started too many processes or threads: {message}", **details
+        )
+    if number in FULL:
+        return limit_error("DISK_LIMIT", f"The job's folder or /tmp is full: {message}", **details)
+    if number == errno.EFBIG:
+        return _file_error(seen, **details)
+    if number == errno.EMFILE:
+        return limit_error(
+            "OPEN_FILES_LIMIT", f"The job opened too many files: {message}", **details
+        )
+    if "ModuleNotFoundError" in bases:
+        module = str(told.get("module") or "?")
+        text = f"The module {module!r} is not installed in the job's environment."
+        details["module"] = module
+        return JobError(Category.DEPENDENCY_ERROR, "MODULE_NOT_FOUND", text, details)
+    if seen.violations or number in DENIED:
+        return _refused(seen, message, **details)
+    return JobError(Category.USER_CODE_ERROR, "PYTHON_EXCEPTION", message, details)
+
+
+def _refused(seen: Seen, message: str, **details: Any) -> JobError:
+    tried = f" (refused: {', '.join(seen.violations[:3])})" if seen.violations else ""
+    text = f"The job tried something that the sandbox does not allow{tried}. {message}"
+    return JobError(Category.SANDBOX_VIOLATION, "OPERATION_DENIED", text, details)
+
+
+def _file_error(seen: Seen, **details: Any) -> JobError:
+    return limit_error("FILE_SIZE_LIMIT", "The job wrote a file larger than it may be.", **details)
+
+
+def _exited(code: Any) -> JobError:
+    code = code if isinstance(code, int) else 1
+    message = f"The job ended itself with exit code {code} before it gave a result."
+    return JobError(Category.USER_CODE_ERROR, "EXITED_WITHOUT_RESULT", message, {"exit_code": code})
+
+
+def _wordless() -> JobError:
+    message = "The job failed and did not say how."
+    return JobError(Category.USER_CODE_ERROR, "FAILED_WITHOUT_WORDS", message)
+
+
+def _without_result(seen: Seen) -> JobError | None:
+    """Demand exactly one result and a clean end."""
+    results = [word for word in seen.said if "result" in word]
+    code = os.waitstatus_to_exitcode(seen.status)
+    if len(results) == 1 and code == 0:
+        return None
+    if len(results) > 1:
+        message = "The job gave more than one result; none of them can be believed."
+        return JobError(Category.USER_CODE_ERROR, "BAD_RESULT", message, {"results": len(results)})
+    if seen.violations:
+        return _refused(seen, "It then ended without a result.")
+    message = f"The job's process ended with exit code {code} before it gave a result."
+    return JobError(Category.USER_CODE_ERROR, "EXITED_WITHOUT_RESULT", message, {"exit_code": code})
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name
+        return f"signal {number}"

@@ -1,0 +1,273 @@
+"""Zygotes, kept by last use within a memory budget, and for each a child that is ready in advance.
+
+A child costs milliseconds to fork and wall in; one that waits ready makes that the past when an
+order comes. It is still one child for one order. A zygote is replaced when it dies and after a
+number of forks; an old one lives until its children have ended.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import secrets
+import signal
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import structlog
+
+from ade.sandbox.environment import SOURCE, Environment
+from ade.sandbox.inside.child import NAMESPACES
+from ade.sandbox.inside.plan import LANDLOCK, Plan
+from ade.sandbox.zygotes import Child, WallsDown, Zygote, ZygoteGone
+
+log = structlog.get_logger()
+SPAWN_TRIES = 2
+USERS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRules:
+    """Hold the numbers that a pool goes by."""
+
+    memory_mb_max: int = 1024
+    forks_per_zygote_max: int = 5_000
+    spares: int = 1
+    job_mb: int = 256
+    tmp_mb: int = 64
+    inodes: int = 10_000
+    processes: int = 64
+    open_files: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """Say which walls can be put up here; see `ade.sandbox.probe`."""
+
+    level: str
+    landlock: int
+    by_root: bool
+    user_base: int | None
+    memory_cgroup: bool = False
+    without: tuple[str, ...] = ()
+
+
+class Pool:
+    """Give out children that are ready."""
+
+    def __init__(self, walls: Walls, rules: PoolRules, scratch: Path | None = None) -> None:
+        self.walls = walls
+        self._rules = rules
+        self._scratch = scratch
+        self._zygotes: dict[tuple[str, bool], list[Zygote]] = {}
+        self._retired: set[Zygote] = set()
+        self._spares: dict[Zygote, list[Child]] = {}
+        self._filling: set[asyncio.Task[None]] = set()
+        self._users = itertools.cycle(range(USERS_MAX))
+        self._cold: set[str] = set()
+        self._closed = False
+
+    @property
+    def zygotes(self) -> list[Zygote]:
+        """List the zygotes that live."""
+        current = [zygote for zygotes in self._zygotes.values() for zygote in zygotes]
+        return [*current, *self._retired]
+
+    @property
+    def folder_bounds(self) -> tuple[int, int]:
+        """Return how many MiB and entries a job's folder may have."""
+        return self._rules.job_mb, self._rules.inodes
+
+    def isolation(self, *, network: bool) -> tuple[str, ...]:
+        """Name the walls around a job."""
+        walls = self.walls
+        names = [] if walls.level == LANDLOCK else [n for n in NAMESPACES if n != "net"]
+        if walls.level != LANDLOCK and not network:
+            names.insert(3, "net")
+        if walls.landlock:
+            names.append("landlock")
+        names.append("seccomp")
+        if walls.user_base is not None:
+            names.append("slot_user")
+        if walls.memory_cgroup:
+            names.append("cgroup")
+        if network:
+            names.append("network_allowed")
+        return tuple(name for name in names if name not in walls.without)
+
+    async def take(self, environment: Environment, *, network: bool = False) -> Child:
+        """Return a child that is ready for one order."""
+        for attempt in range(SPAWN_TRIES):
+            zygote = self._zygote(environment, network=network)
+            try:
+                await asyncio.shield(zygote.started)
+                if zygote.is_cold and not zygote.plan.cold:
+                    # Its imports left threads or files open; a fork would lose or share them.
+                    self._cold.add(environment.key)
+                    zygote.close()
+                    continue
+                child = self._spare(zygote) or await zygote.spawn()
+            except (ZygoteGone, WallsDown):
+                if attempt == SPAWN_TRIES - 1:
+                    raise
+            else:
+                self._refill(zygote)
+                return child
+        raise ZygoteGone("no zygote stays alive")  # the loop above has returned or raised
+
+    # --- zygotes --------------------------------------------------------------------------------
+
+    def _zygote(self, environment: Environment, *, network: bool) -> Zygote:
+        """Find the zygote for an environment, or launch one."""
+        key = (environment.key, network)
+        zygotes = self._zygotes.setdefault(key, [])
+        if environment.key in self._cold:
+            environment = replace(environment, cold=True)
+        for zygote in list(zygotes):
+            if zygote.forked >= self._rules.forks_per_zygote_max:
+                self._retire(zygote)
+        # Without namespaces a zygote has one child at a time: they would share a user.
+        free = [zygote for zygote in zygotes if self._has_room(zygote)]
+        if free:
+            return free[0]
+        zygote = Zygote(self._plan(environment, network=network), self._forget)
+        zygotes.append(zygote)
+        self._make_room(zygote)
+        return zygote
+
+    def _has_room(self, zygote: Zygote) -> bool:
+        if self.walls.level != LANDLOCK:
+            return True
+        waiting = len(self._spares.get(zygote, ()))
+        return zygote.children - waiting == 0 and not (zygote.children and not waiting)
+
+    def _plan(self, environment: Environment, *, network: bool) -> Plan:
+        user = -1
+        if self.walls.user_base is not None:
+            user = self.walls.user_base + next(self._users)
+        rules = self._rules
+        return Plan(
+            level=self.walls.level,
+            interpreter=str(environment.interpreter),
+            source=str(SOURCE),
+            paths=[str(path) for path in environment.paths],
+            preload=list(environment.preload),
+            readable=[str(path) for path in (*environment.readable, SOURCE)],
+            cold=environment.cold,
+            network=network,
+            user=user,
+            by_root=self.walls.by_root,
+            scratch=self._new_scratch(user) if self.walls.level == LANDLOCK else "",
+            landlock=self.walls.landlock,
+            memfd=self.walls.memory_cgroup,
+            job_mb=rules.job_mb,
+            tmp_mb=rules.tmp_mb,
+            shared_mb=rules.tmp_mb,
+            inodes=rules.inodes,
+            processes=rules.processes,
+            open_files=rules.open_files,
+            without=list(self.walls.without),
+        )
+
+    def _new_scratch(self, user: int) -> str:
+        """Make the folder below which a zygote's children work, where nobody else looks."""
+        base = self._scratch or Path(tempfile.gettempdir())
+        folder = base / f"ade-{secrets.token_hex(8)}"
+        folder.mkdir(mode=0o700, parents=True)
+        if user != -1:
+            os.chown(folder, user, user)
+        return str(folder)
+
+    def _forget(self, zygote: Zygote) -> None:
+        """Let go of a zygote that has died, and of its spares."""
+        self._retired.discard(zygote)
+        for zygotes in self._zygotes.values():
+            if zygote in zygotes:
+                zygotes.remove(zygote)
+        for child in self._spares.pop(zygote, []):
+            child.close()
+
+    def _retire(self, zygote: Zygote) -> None:
+        """Take no more children of a zygote; close it when the last has ended."""
+        for zygotes in self._zygotes.values():
+            if zygote in zygotes:
+                zygotes.remove(zygote)
+        self._retired.add(zygote)
+        for child in self._spares.pop(zygote, []):
+            discard(child)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        for zygote in list(self._retired):
+            if not zygote.children:
+                zygote.close()
+
+    def _make_room(self, newest: Zygote) -> None:
+        """Close those used longest ago, beyond the budget and not in use."""
+        budget_kb = self._rules.memory_mb_max * 1024
+        idle = sorted(
+            (z for z in self.zygotes if z is not newest and not self._is_busy(z)),
+            key=lambda zygote: zygote.last_used,
+        )
+        while idle and sum(zygote.memory_kb for zygote in self.zygotes) > budget_kb:
+            idle.pop(0).close()
+
+    def _is_busy(self, zygote: Zygote) -> bool:
+        return zygote.children > len(self._spares.get(zygote, ())) or not zygote.started.done()
+
+    # --- spares ---------------------------------------------------------------------------------
+
+    def _spare(self, zygote: Zygote) -> Child | None:
+        spares = self._spares.get(zygote, [])
+        while spares:
+            child = spares.pop()
+            if not child.ended.done():
+                return child
+            child.close()
+        return None
+
+    def _refill(self, zygote: Zygote) -> None:
+        if self.walls.level == LANDLOCK or zygote.is_cold:
+            return
+        task = asyncio.create_task(self._fill(zygote))
+        self._filling.add(task)
+        task.add_done_callback(self._filling.discard)
+
+    def finished(self, child: Child) -> None:
+        """Make a spare once a child has ended, where a zygote has one child at a time."""
+        self._sweep()
+        zygote = child.zygote
+        if self.walls.level == LANDLOCK and not zygote.is_cold and zygote.is_alive:
+            task = asyncio.create_task(self._fill(zygote))
+            self._filling.add(task)
+            task.add_done_callback(self._filling.discard)
+
+    async def _fill(self, zygote: Zygote) -> None:
+        """Have a child ready before it is asked for."""
+        spares = self._spares.setdefault(zygote, [])
+        if self._closed or len(spares) >= self._rules.spares or not zygote.is_alive:
+            return
+        if self.walls.level == LANDLOCK and zygote.children:
+            return
+        with contextlib.suppress(ZygoteGone, WallsDown, OSError):
+            child = await zygote.spawn()
+            if self._closed or zygote not in self._spares:
+                discard(child)
+            else:
+                spares.append(child)
+
+    async def close(self) -> None:
+        """Kill everything."""
+        self._closed = True
+        for task in list(self._filling):
+            task.cancel()
+        await asyncio.gather(*self._filling, return_exceptions=True)
+        for zygote in self.zygotes:
+            zygote.close()
+
+
+def discard(child: Child) -> None:
+    """Let a child go that was never given an order."""
+    child.signal(signal.SIGKILL)
+    child.close()

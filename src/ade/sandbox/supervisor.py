@@ -1,0 +1,360 @@
+"""Run one order in a child: hand it over, watch, hear, stop at the limits, judge.
+
+No threads: descriptors in the event loop, and one look at the child's use of the machine every few
+milliseconds. Each reason to kill is written down before the kill, so that the end can be told.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from ade.domain.job import Status
+from ade.domain.limits import Limits
+from ade.domain.outcome import Category, JobError, Outcome
+from ade.sandbox import watch
+from ade.sandbox.collect import Harvest, collect
+from ade.sandbox.environment import Environment
+from ade.sandbox.inside.child import FILES_AT_ONCE, LENGTH
+from ade.sandbox.judge import Seen, cpu_error, judge, limit_error, memory_error, stopped_error
+from ade.sandbox.output import Bounded, Intake, Lines
+from ade.sandbox.pool import Pool
+from ade.sandbox.walls import seccomp
+from ade.sandbox.zygotes import Child, Ended, WallsDown, ZygoteGone
+
+log = structlog.get_logger()
+Tell = Callable[[dict[str, Any]], None]
+LOOK_SECONDS = 0.025
+FOLDER_LOOK_EVERY = 8
+STOP_GRACE_SECONDS = 2.0
+DRAIN_SECONDS = 0.5
+PROGRESS_BYTES_MAX = 4096
+WORDS_MAX = 10
+REFUSALS_MAX = 64
+OUTPUT_FLOOD_BYTES = 8 * 1024 * 1024
+MIB = 1024 * 1024
+FAMILIES = {1: "AF_UNIX", 2: "AF_INET", 10: "AF_INET6", 16: "AF_NETLINK", 17: "AF_PACKET"}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Hold the limits that are the same for every job of a worker."""
+
+    file_mb: int = 100
+    result_bytes: int = MIB
+    artifact_mb: int = 256
+    nice: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Say what to run: `files` are copied into the job's folder, `collect` is taken out of it."""
+
+    entry: str
+    inputs: dict[str, Any]
+    limits: Limits
+    environment: Environment
+    files: Mapping[str, Path] = field(default_factory=dict)
+    network: bool = False
+    collect_from: str = "artifacts"
+    collect_to: Path | None = None
+
+
+class Running:
+    """See one order through."""
+
+    def __init__(self, pool: Pool, order: Order, tell: Tell, bounds: Bounds) -> None:
+        self._pool = pool
+        self._order = order
+        self._tell = tell
+        self._bounds = bounds
+        self._child: Child | None = None
+        self._killed_for: JobError | None = None
+        self._is_killed = False
+        self._is_stopped = False
+        self._violations: list[str] = []
+        self._refusals = 0
+        self._said: list[dict[str, Any]] = []
+        self._usage = watch.Usage(0, 0, 0)
+        output_bytes = order.limits.max_output_kb * 1024
+        self._flood_bytes = max(OUTPUT_FLOOD_BYTES, 8 * output_bytes)
+        self._stdout, self._stderr = Bounded(output_bytes), Bounded(output_bytes)
+        self._lines = Lines(bounds.result_bytes, self._hear)
+
+    # --- what the worker does to it -------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Ask the code to end, and kill it if it does not soon."""
+        if not self._is_stopped:
+            self._is_stopped = True
+            if self._child is not None:
+                self._child.signal(signal.SIGTERM)
+            asyncio.get_running_loop().call_later(STOP_GRACE_SECONDS, self.kill)
+
+    def kill(self) -> None:
+        """Kill the code and everything that it started."""
+        self._killed_for = self._killed_for or stopped_error()
+        self._is_killed = True
+        if self._child is not None:
+            self._child.signal(signal.SIGKILL)
+
+    def _kill_for(self, reason: JobError) -> None:
+        self._killed_for = self._killed_for or reason
+        self.kill()
+
+    # --- its life -------------------------------------------------------------------------------
+
+    async def outcome(self) -> Outcome:
+        """Take a child, give it the order, wait for its end, say what came of it."""
+        try:
+            child = await self._pool.take(self._order.environment, network=self._order.network)
+        except ZygoteGone as error:
+            return self._internal("ZYGOTE_LOST", f"The job's interpreter could not start: {error}")
+        except WallsDown as error:
+            return self._internal("SANDBOX_SETUP", f"The walls could not be put up: {error}")
+        self._child = child
+        try:
+            return await self._see_through(child)
+        except ZygoteGone:
+            return self._internal("ZYGOTE_LOST", "The job's interpreter died while it ran.")
+        finally:
+            child.signal(signal.SIGKILL)
+            await asyncio.shield(asyncio.to_thread(child.close))
+            self._pool.finished(child)
+
+    async def _see_through(self, child: Child) -> Outcome:
+        loop = asyncio.get_running_loop()
+        baseline_kb = watch.resident_kb(child.pid)
+        intakes = [
+            Intake(child.release("stdout"), self._take(self._stdout)),
+            Intake(child.release("stderr"), self._take(self._stderr)),
+        ]
+        if child.listener >= 0:
+            loop.add_reader(child.listener, self._refuse, child)
+        if self._is_killed or self._is_stopped:
+            child.signal(signal.SIGKILL)
+        line = Intake(os.dup(child.line.fileno()), self._hear_all)
+        watching = asyncio.create_task(self._watch(child, baseline_kb))
+        try:
+            await self._hand_over(child)
+            ended = await child.ended
+        finally:
+            watching.cancel()
+            if child.listener >= 0:
+                loop.remove_reader(child.listener)
+            for intake in (*intakes, line):
+                intake.drain()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    for intake in (*intakes, line):
+                        await intake.ended.wait()
+            for intake in (*intakes, line):
+                intake.close()
+        return await self._conclude(child, ended, baseline_kb)
+
+    async def _hand_over(self, child: Child) -> None:
+        """Send the order and its files; a child that dies meanwhile is judged by its end."""
+        order, bounds, limits = self._order, self._bounds, self._order.limits
+        text = json.dumps(
+            {
+                "entry": order.entry,
+                "inputs": order.inputs,
+                "files": list(order.files),
+                "limits": {
+                    "cpu_seconds": -(-limits.cpu_ms // 1000) + 1,
+                    "data_bytes": _data_bytes(limits),
+                    "file_bytes": bounds.file_mb * MIB,
+                    "nice": bounds.nice,
+                },
+            }
+        ).encode()
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.sock_sendall(child.line, LENGTH.pack(len(text)) + text)
+            paths = list(order.files.values())
+            for first in range(0, len(paths), FILES_AT_ONCE):
+                await self._send_files(child, paths[first : first + FILES_AT_ONCE])
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+    async def _send_files(self, child: Child, paths: list[Path]) -> None:
+        opened = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in paths]
+        try:
+            while True:
+                try:
+                    socket.send_fds(child.line, [b"F"], opened)
+                    return
+                except BlockingIOError:
+                    await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+
+    # --- what it writes and says ----------------------------------------------------------------
+
+    def _take(self, kept: Bounded) -> Callable[[bytes], None]:
+        def take(piece: bytes) -> None:
+            kept.take(piece)
+            if kept.taken_bytes > self._flood_bytes:
+                megabytes = self._flood_bytes // MIB
+                message = f"The job printed more than {megabytes} MiB and was stopped."
+                self._kill_for(limit_error("OUTPUT_LIMIT", message))
+
+        return take
+
+    def _hear_all(self, piece: bytes) -> None:
+        self._lines.take(piece)
+        if self._lines.overflowed:
+            message = f"The result is larger than {self._bounds.result_bytes // 1024} KiB."
+            self._kill_for(limit_error("RESULT_TOO_LARGE", message))
+
+    def _hear(self, line: bytes) -> None:
+        """Take one line of the child's; nothing that it may say there can harm the worker."""
+        try:
+            said = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(said, dict):
+            return
+        progress = said.get("progress")
+        if progress is None:
+            if len(self._said) < WORDS_MAX:
+                self._said.append(said)
+        elif isinstance(progress, dict) and len(line) <= PROGRESS_BYTES_MAX:
+            self._tell(progress)
+
+    def _refuse(self, child: Child) -> None:
+        """Say no to a system call, and note what it was; a storm of them is no longer answered."""
+        refused = seccomp.refuse_next(child.listener)
+        if refused is not None:
+            name, arguments = refused
+            if name == "socket":
+                name = f"socket {FAMILIES.get(arguments[0], arguments[0])}"
+            if name not in self._violations:
+                self._violations.append(name)
+            self._refusals += 1
+        if refused is None or self._refusals >= REFUSALS_MAX:
+            asyncio.get_running_loop().remove_reader(child.listener)
+            os.close(child.release("listener"))
+
+    # --- limits ---------------------------------------------------------------------------------
+
+    async def _watch(self, child: Child, baseline_kb: int) -> None:
+        """Look at memory, CPU time and folder until cancelled."""
+        limits = self._order.limits
+        limit_kb = limits.memory_mb * 1024
+        looks = 0
+        while not self._is_killed:
+            await asyncio.sleep(LOOK_SECONDS)
+            looks += 1
+            now = watch.measure(child.pid, baseline_kb, limit_kb)
+            self._usage = watch.Usage(
+                max(now.memory_kb, self._usage.memory_kb),
+                max(now.cpu_ms, self._usage.cpu_ms),
+                max(now.processes, self._usage.processes),
+            )
+            if now.memory_kb > limit_kb:
+                self._kill_for(memory_error(limits))
+            elif now.cpu_ms > limits.cpu_ms:
+                self._kill_for(cpu_error(limits))
+            elif child.scratch is not None and looks % FOLDER_LOOK_EVERY == 0:
+                self._watch_folder(child.scratch)
+
+    def _watch_folder(self, scratch: Path) -> None:
+        """Bound the bytes and files of a folder on a real disk, which has no quota of its own."""
+        plan_mb, entries_max = self._pool.folder_bounds
+        used, entries = 0, 0
+        for folder, folders, files in os.walk(scratch):
+            entries += len(folders) + len(files)
+            for name in files:
+                with contextlib.suppress(OSError):
+                    used += os.lstat(os.path.join(folder, name)).st_blocks * 512
+            if used > plan_mb * MIB or entries > entries_max:
+                message = f"The job's folder grew over {plan_mb} MiB or {entries_max} entries."
+                self._kill_for(limit_error("DISK_LIMIT", message))
+                return
+
+    # --- the end --------------------------------------------------------------------------------
+
+    async def _conclude(self, child: Child, ended: Ended, baseline_kb: int) -> Outcome:
+        cpu_ms = max(ended.cpu_ms, self._usage.cpu_ms)
+        peak_kb = max(0, ended.peak_kb - baseline_kb, self._usage.memory_kb)
+        seen = Seen(
+            ended.status,
+            self._order.limits,
+            killed_for=self._killed_for,
+            cpu_ms=cpu_ms,
+            memory_mb_peak=round(peak_kb / 1024),
+            violations=self._violations,
+            said=self._said,
+            stderr=self._stderr.text(),
+        )
+        setup = next((word["setup_error"] for word in self._said if "setup_error" in word), None)
+        if setup is not None:
+            return self._internal("SANDBOX_SETUP", f"The walls could not be put up: {setup}")
+        error = judge(seen)
+        outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": self._stderr.text()}
+        if error is None:
+            results = [word["result"] for word in self._said if "result" in word]
+            outputs["result_json"] = results[0]
+        harvest = await self._harvest(child)
+        return Outcome(
+            status=Status.SUCCEEDED if error is None else Status.FAILED,
+            result={"outputs": outputs, **_shown(harvest, self._violations, error)},
+            error=error,
+            usage={"cpu_ms": cpu_ms, "memory_mb_peak": seen.memory_mb_peak},
+            isolation=self._pool.isolation(network=self._order.network),
+        )
+
+    async def _harvest(self, child: Child) -> Harvest:
+        if self._order.collect_to is None or child.folder < 0:
+            return Harvest()
+        return await asyncio.to_thread(
+            collect,
+            child.folder,
+            self._order.collect_from,
+            self._order.collect_to,
+            files_max=self._order.limits.max_artifacts,
+            bytes_max=self._bounds.artifact_mb * MIB,
+        )
+
+    def _internal(self, code: str, message: str) -> Outcome:
+        error = JobError(Category.INTERNAL_ERROR, code, message[:1000])
+        outputs = {"stdout": self._stdout.text(), "stderr": self._stderr.text()}
+        return Outcome(
+            Status.FAILED,
+            result={"outputs": outputs, "artifacts": [], "logs": []},
+            error=error,
+            isolation=self._pool.isolation(network=self._order.network),
+        )
+
+
+def _data_bytes(limits: Limits) -> int:
+    """Return the ceiling for one process's private memory, beyond what its zygote had.
+
+    It leaves room for what libraries reserve and never touch; the watch bounds what is touched.
+    """
+    return limits.memory_mb * MIB * 5 // 4 + 256 * MIB
+
+
+def _shown(harvest: Harvest, violations: list[str], error: JobError | None) -> dict[str, Any]:
+    logs = [
+        {"level": "warning", "message": f"{name} was not kept: {why}."}
+        for name, why in harvest.left[:20]
+    ]
+    if violations and error is None:
+        tried = ", ".join(violations[:20])
+        logs.append({"level": "warning", "message": f"The sandbox refused: {tried}."})
+    artifacts = [
+        {"name": file.name, "digest": file.digest, "size_bytes": file.size_bytes}
+        for file in harvest.taken
+    ]
+    return {"artifacts": artifacts, "logs": logs}

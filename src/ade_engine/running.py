@@ -1,0 +1,48 @@
+"""Run an entry's `main(inputs, channel)` and say on the line how it ended."""
+
+import importlib
+import sys
+from typing import Any, TextIO
+
+from ade_engine.channel import Channel, ResultNotJson
+from ade_engine.failure import describe
+
+FAILED = 1
+
+
+def run_entry(entry: str, inputs: dict[str, Any], stream: TextIO) -> int:
+    """Run the entry; return the exit status of the process."""
+    channel = Channel(stream)
+    try:
+        try:
+            value = importlib.import_module(entry).main(inputs, channel)
+        finally:
+            _flush()
+        try:
+            channel.result(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ResultNotJson(str(error)) from None
+    except ResultNotJson as error:
+        channel.failure({"result_not_json": f"The result cannot be written as JSON: {error}."})
+        return FAILED
+    except SystemExit as end:
+        channel.failure({"exit": _status(end)})
+        return FAILED
+    except BaseException as error:
+        channel.failure(describe(error))
+        return FAILED
+    return 0
+
+
+def _status(end: SystemExit) -> int:
+    if end.code is None:
+        return 0
+    return end.code if isinstance(end.code, int) else FAILED
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # the job's own business: it may have closed or replaced it
+            continue
