@@ -127,6 +127,7 @@ class Settings(BaseModel):
     max_artifacts: int = knob(50, "Artifacts of one job.", "artifacts", (0, 100_000))
     result_max_kb: int = knob(1024, "Size of one job's result.", "KiB", (1, 102_400))
     events_per_job_max: int = knob(10_000, "Events kept per job.", "events", (100, 1_000_000))
+    artifact_headers: bool = knob(True, "Record header texts in artifacts and events of runs.")
     runtime_network_access: bool = knob(False, "Network for jobs that do not say.")
     wheelhouse: FolderOrNone = knob(None, "Folder of wheels, to install without a registry.")
     sandbox: Sandbox = knob(

@@ -6,6 +6,7 @@ run that fails leaves the last two, with an error that holds no value of a cell,
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ ARTIFACT_FILE = "artifact.json"
 EVENTS_FILE = "events.ndjson"
 HEADERS_VARIABLE = "ADE_ARTIFACT_HEADERS"
 PROGRESS_SECONDS = 0.25
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 ENGINE = Path(__file__).parent
 
 Progress = Callable[[int, int, str], None]
@@ -177,8 +179,8 @@ def _fault(error: BaseException) -> EngineError:
     kind = public_name(type(error))
     if isinstance(error, MemoryError):
         return OutOfMemory("The job ran out of memory")
-    if isinstance(error, OSError):
-        return OutputNotWritten(f"{kind} (error {error.errno})")
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return OutputNotWritten(f"Writing failed: {os.strerror(error.errno)}")
     place, step = "", error.__traceback__
     while step is not None:
         path = Path(step.tb_frame.f_code.co_filename)

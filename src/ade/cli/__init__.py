@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ade import __version__
-from ade.cli import demo, serve, settings, worker
+from ade.cli import config, demo, run, serve, settings, worker
 
 app = typer.Typer(
     name="ade",
@@ -17,6 +17,8 @@ app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)
 app.command("demo")(demo.demo)
 app.command("settings")(settings.print_settings)
+app.command("run")(run.run_file)
+app.add_typer(config.app, name="config")
 
 
 def _print_version(wanted: bool) -> None:

@@ -127,7 +127,7 @@ class Column:
 
     def is_repeated(self) -> Mask:
         """Mark cells whose value stands in another cell of this column, too."""
-        return self._answer(self.keys().is_duplicated().to_numpy())
+        return self._answer(self.fingerprints().is_duplicated().to_numpy())
 
     def longer_than(self, characters: int) -> Mask:
         """Mark texts of more than so many characters."""
@@ -171,7 +171,7 @@ class Column:
 
     def share_distinct(self) -> float:
         """Give the number of different values for each cell that is not empty."""
-        filled = self.keys().drop_nulls()
+        filled = self.fingerprints().drop_nulls()
         return filled.n_unique() / filled.len() if filled.len() else 0.0
 
     def filled(self) -> int:
@@ -368,11 +368,15 @@ class Column:
             return filled
         return filled.set(pl.Series(~written), None)
 
-    def keys(self) -> pl.Series:
-        """Give one text for each different value, null where empty."""
-        text = self._text()
-        kinds = pl.Series(self.cells.kinds)
-        return text if kinds.n_unique() <= 2 else kinds.cast(pl.String) + ":" + text
+    def fingerprints(self) -> pl.Series:
+        """Give one number for each different value, null where a cell is empty."""
+        kinds = self.cells.kinds.astype(np.uint64)
+        prints = (self.cells.numbers + 0.0).view(np.uint64)  # -0.0 is 0.0
+        if self._written().any() or self.cells.is_kind(CellKind.ERROR).any():
+            prints = np.where(np.isnan(self.cells.numbers), self.cells.text.hash(seed=0), prints)
+        mixed = pl.Series(prints * np.uint64(0x9E3779B97F4A7C15) + kinds)
+        empty = self.is_empty().series
+        return mixed.set(empty, None) if empty.any() else mixed
 
     def _numbers(self) -> Any:
         numbers = self.cells.kinds == CellKind.NUMBER

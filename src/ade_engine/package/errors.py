@@ -25,6 +25,30 @@ DEPENDENCY_ERROR = "DEPENDENCY_ERROR"
 VALIDATION_ERROR = "VALIDATION_ERROR"
 
 
+PROBLEMS = {
+    "package_not_found": "There is no such folder.",
+    "no_fields": "No file in `columns/`.",
+    "no_field": "A file in `columns/` without `FIELD`.",
+    "file_name": "The name of a file is no Python name.",
+    "file_too_large": "A file is larger than a megabyte.",
+    "syntax_error": "Python cannot read a file.",
+    "load_failed": "A file raised an exception while it was loaded.",
+    "dependency_missing": "A file imports a module that is not installed.",
+    "unknown_parameter": "A function, or `Field`, with a parameter that does not exist.",
+    "parameter_kind": "A function takes a parameter by position only.",
+    "async_function": "A function is `async`.",
+    "two_transforms": "A file has both `transform` and `transform_column`.",
+    "duplicate_label": "Two fields have the same label.",
+    "unknown_hook": "A file in `hooks/` that is named as no event.",
+    "no_hook": "A file in `hooks/` without its function.",
+    "settings_unreadable": "`config.toml` is no TOML.",
+    "unknown_setting": "A setting that does not exist.",
+    "setting_not_allowed": "A setting's value is not allowed.",
+    "unused_function": "A warning: nothing calls a function whose name looks like a slip.",
+    "message_not_literal": "A warning: an issue's code or message is not written out.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where in a package something is: a file of it, and a line if one is known."""
@@ -45,6 +69,9 @@ class Problem:
     place: Place
     hint: str = ""
     severity: str = "error"
+
+    def __post_init__(self) -> None:
+        assert self.code in PROBLEMS, f"{self.code} is not described"
 
     def __str__(self) -> str:
         hint = f" {self.hint}" if self.hint else ""

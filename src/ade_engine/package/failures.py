@@ -101,7 +101,8 @@ class Failures:
     def hint(self, error: BaseException, source: str) -> str:
         """Say what helps, out of words that the package or the engine wrote."""
         if isinstance(error, Misuse) and _raised_by_engine(error):
-            return str(error)[:1].upper() + str(error)[1:] + "."
+            said = str(error)
+            return said[:1].upper() + said[1:] + ("" if said.endswith("?") else ".")
         name = getattr(error, "name", None)
         named = isinstance(name, str) and name in self.sources.words and name in source
         if isinstance(error, NameError) and named:

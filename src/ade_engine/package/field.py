@@ -77,4 +77,4 @@ def _finite(number: object) -> bool:
 def _types(given: object) -> str:
     known = ", ".join(FieldType)
     near = difflib.get_close_matches(str(given), list(FieldType), n=1)
-    return f"{known}; did you mean {near[0]!r}?" if near else known
+    return f"{known}; did you mean {str(near[0])!r}?" if near else known

@@ -196,10 +196,30 @@ class _Loading:
                     self.problems.append(Problem("unknown_parameter", message, place, hint))
         return len(self.problems) > noted
 
+    def look_for_made_up_messages(self, file: str) -> None:
+        """Warn of issues whose code or message is put together at run time."""
+        tree = self.sources.trees.get(file, ast.Module([], []))
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            name = getattr(call.func, "id", None) or getattr(call.func, "attr", None)
+            if name not in ("Issue", "issues_where"):
+                continue
+            texts = [one.value for one in call.keywords if one.arg in ("code", "message")]
+            for text in (*call.args, *texts):
+                if isinstance(text, ast.JoinedStr) and any(
+                    isinstance(part, ast.FormattedValue) for part in text.values
+                ):
+                    message = "a text that is put together at run time is not recorded."
+                    hint = "Write codes and messages out; they must hold no value."
+                    place = Place(file, text.lineno)
+                    self.problems.append(
+                        Problem("message_not_literal", message, place, hint, severity="warning")
+                    )
+
     def column_functions(
         self, module: ModuleType, field_name: str, file: str
     ) -> Iterator[tuple[str, AuthorFunction]]:
         self.binder.look_for_slips(module, tuple(COLUMN_FUNCTIONS), file)
+        self.look_for_made_up_messages(file)
         for name, allowed in COLUMN_FUNCTIONS.items():
             function = vars(module).get(name)
             if inspect.isfunction(function):

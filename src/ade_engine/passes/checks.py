@@ -64,10 +64,12 @@ class UniqueCheck:
 
     def add(self, column: Column, rows: RowNumbers) -> None:
         """Take the fingerprints of a chunk, empty cells left out."""
-        filled = ~column.is_empty().marked()
-        keys = column.keys()
-        self.prints.append(keys.hash(seed=0).to_numpy()[filled])
-        self.rows.append(rows[filled])
+        prints = column.fingerprints()
+        if prints.null_count():
+            filled = prints.is_not_null()
+            prints, rows = prints.filter(filled), rows[filled.to_numpy()]
+        self.prints.append(prints.to_numpy())
+        self.rows.append(rows)
 
     def repeated(self) -> RowNumbers:
         """Give the rows whose value stands in an earlier row."""

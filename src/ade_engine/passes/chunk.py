@@ -48,8 +48,9 @@ class MappedTable:
         )
 
     def cell(self, name: str, row: int) -> str:
-        """Name a cell of a field: `Sheet1!B7`."""
-        return f"{self.sheet}!{a1(row, self.targets[name])}"
+        """Name a cell of a field: `Sheet1!B7`, or `B7` in a text file."""
+        place = a1(row, self.targets[name])
+        return f"{self.sheet}!{place}" if self.sheet else place
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,22 @@ class EventName(StrEnum):
     RUN_FINISHED = "run.finished"
 
 
+MEANINGS = {
+    EventName.RUN_STARTED: "`job_id`, `engine`, `package` (its digest), `input` (its name and size)",
+    EventName.PACKAGE_LOADED: "the package's `name` and `fields`",
+    EventName.FILE_OPENED: "the file's `format`, and of text its `encoding` and `delimiter`",
+    EventName.SHEET_READ: "a sheet and the tables in it: stage `structure`",
+    EventName.SHEET_SKIPPED: "a sheet that the settings leave out, and the `reason`",
+    EventName.TABLE_MAPPED: "what each column of a table is: stage `mapping`",
+    EventName.TABLE_TRANSFORMED: "the cells that changed: stage `transform`",
+    EventName.TABLE_VALIDATED: "the issues: stage `validate`",
+    EventName.TABLE_WRITTEN: "the `rows` of a table, and the output's `sheet` that they are in",
+    EventName.OUTPUT_WRITTEN: "the workbook is complete: stage `output`",
+    EventName.RUN_FAILED: "the `error`; the last event of a run that failed",
+    EventName.RUN_FINISHED: "the `evaluation`; the last event of a run that succeeded",
+}
+
+
 class Recorder:
     """Take events, number them, and write each one down as it comes."""
 
