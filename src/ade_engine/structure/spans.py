@@ -3,53 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+Rows = npt.NDArray[np.int64]
 
-@dataclass(frozen=True)
+
 class RowSpans:
-    """Rows of a sheet (1-based) as sorted runs, first and last row included."""
+    """Rows of a sheet (1-based) as sorted runs; first and last row of a run belong to it."""
 
-    runs: tuple[tuple[int, int], ...] = ()
+    __slots__ = ("_firsts", "_lasts")
+
+    def __init__(self, runs: Iterable[tuple[int, int]] = ()) -> None:
+        held = sorted(runs)
+        self._firsts: Rows = np.array([first for first, _ in held], dtype=np.int64)
+        self._lasts: Rows = np.array([last for _, last in held], dtype=np.int64)
 
     @classmethod
     def of(cls, rows: Iterable[int] | npt.NDArray[Any]) -> RowSpans:
         """Gather single rows, in any order, into runs."""
-        numbers = np.unique(np.fromiter(rows, dtype=np.int64))
-        if not len(numbers):
-            return cls()
-        breaks = np.flatnonzero(np.diff(numbers) > 1)
-        firsts = numbers[np.concatenate(([0], breaks + 1))]
-        lasts = numbers[np.concatenate((breaks, [len(numbers) - 1]))]
-        return cls(tuple(zip(firsts.tolist(), lasts.tolist(), strict=True)))
+        numbers = np.unique(np.asarray(rows if isinstance(rows, np.ndarray) else list(rows)))
+        spans = cls()
+        if len(numbers):
+            breaks = np.flatnonzero(np.diff(numbers) > 1)
+            spans._firsts = numbers[np.concatenate(([0], breaks + 1))].astype(np.int64)
+            spans._lasts = numbers[np.concatenate((breaks, [-1]))].astype(np.int64)
+        return spans
+
+    @property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """Give the first and last row of each run."""
+        return tuple(zip(self._firsts.tolist(), self._lasts.tolist(), strict=True))
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return iter(self.runs)
 
     def __bool__(self) -> bool:
-        return bool(self.runs)
+        return len(self._firsts) > 0
 
     def __contains__(self, row: object) -> bool:
-        return isinstance(row, int) and any(first <= row <= last for first, last in self.runs)
+        if not isinstance(row, int):
+            return False
+        place = int(np.searchsorted(self._firsts, row, side="right")) - 1
+        return place >= 0 and row <= int(self._lasts[place])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowSpans) and self.runs == other.runs
+
+    def __hash__(self) -> int:
+        return hash(self.runs)
+
+    def __repr__(self) -> str:
+        return f"RowSpans({list(self.runs)})"
 
     @property
     def count(self) -> int:
         """Count the rows."""
-        return sum(last - first + 1 for first, last in self.runs)
+        return int((self._lasts - self._firsts + 1).sum())
 
     @property
     def first(self) -> int:
         """Give the first row; there must be one."""
-        return self.runs[0][0]
+        return int(self._firsts[0])
 
     @property
     def last(self) -> int:
         """Give the last row; there must be one."""
-        return self.runs[-1][1]
+        return int(self._lasts[-1])
 
     def rows(self) -> Iterator[int]:
         """Go through the rows one by one."""
@@ -58,8 +80,9 @@ class RowSpans:
 
     def mask(self, first_row: int, height: int) -> npt.NDArray[np.bool_]:
         """Say for each row of a block whether it is one of these."""
-        chosen = np.zeros(height, dtype=np.bool_)
-        for first, last in self.runs:
-            if last >= first_row and first < first_row + height:
-                chosen[max(first - first_row, 0) : last - first_row + 1] = True
-        return chosen
+        numbers = np.arange(first_row, first_row + height)
+        place = np.searchsorted(self._firsts, numbers, side="right") - 1
+        if not self:
+            return np.zeros(height, dtype=np.bool_)
+        inside: npt.NDArray[np.bool_] = (place >= 0) & (numbers <= self._lasts[place])
+        return inside

@@ -1,0 +1,244 @@
+"""Train the forest that finds headers, and write it: `scripts/bench train_headers`.
+
+Uses `corpus/lines` alone. The same corpus, versions and seed give the same file. Beside each sheet
+the forest sees two copies cut in ways that leave its labels true (nothing above the header, no
+blank rows, fewer columns and rows), so that it relies less on what a set's files have in common.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from sklearn.ensemble import RandomForestClassifier
+
+from ade_engine.structure.features import RowFeatures
+from ade_engine.structure.forest import LEAF, SHARE_STEPS, WEIGHTS_FILE, read_weights
+from ade_engine.structure.grid import Grid
+from ade_engine.structure.labels import DATA, LABELS, first_header, header_score
+from bench.labelled_sheets import SETS, LabelledSheet, corpus_folder, labelled_sheets, row_targets
+
+SEED = 7
+TREES = 60
+ROWS_PER_LEAF_MIN = 3
+DEPTH_MAX = 16
+FEATURES_TRIED = 0.25
+NEAR_ROWS = 6  # data rows so near to others are all taken, of the rest a few
+FAR_ROWS_TAKEN = 15
+COPIES = 2
+COPY_ROWS_MAX = 400
+COPY_WEIGHT = 0.3
+CONFIDENCE_BINS = 8
+WEIGHTS = Path(__file__).parents[1] / "src" / "ade_engine" / "structure" / WEIGHTS_FILE
+
+Numbers = npt.NDArray[np.float64]
+Targets = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One sheet, or a copy of one, as the forest sees it."""
+
+    matrix: Numbers
+    targets: Targets
+    gaps: npt.NDArray[np.bool_]
+    taken: npt.NDArray[np.bool_]
+    weight: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A labelled sheet with its examples, the first of which is the sheet itself."""
+
+    sheet: LabelledSheet
+    examples: tuple[Example, ...]
+    names: tuple[str, ...]
+
+
+def samples(sheets: Iterable[LabelledSheet]) -> list[Sample]:
+    """Make the examples of all sheets."""
+    return [
+        _sample(sheet, np.random.default_rng([SEED, number])) for number, sheet in enumerate(sheets)
+    ]
+
+
+def _sample(sheet: LabelledSheet, chance: np.random.Generator) -> Sample:
+    features = RowFeatures(sheet.grid)
+    examples = [_example(features, sheet.targets(), 1.0, chance)]
+    if sheet.header:
+        for number in range(COPIES):
+            places, columns = _cut(sheet, number, chance)
+            copy = _part(sheet.grid, places, columns)
+            if copy.width and not copy.blank.all():
+                labels = tuple(sheet.labels[row - 1] for row in copy.rows.tolist())
+                copied = RowFeatures(copy)
+                targets = row_targets(labels, (copied.places + 1).tolist())
+                examples.append(_example(copied, targets, COPY_WEIGHT, chance))
+    return Sample(sheet, tuple(examples), tuple(features.named))
+
+
+def _cut(
+    sheet: LabelledSheet, number: int, chance: np.random.Generator
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Choose rows and columns: the first copy begins with the header, the second is smaller."""
+    labels = np.array([sheet.labels[row - 1] for row in sheet.grid.rows.tolist()])
+    keep = np.arange(len(labels)) < COPY_ROWS_MAX
+    width = sheet.grid.width
+    columns = np.arange(width)
+    if number == 0:
+        keep &= sheet.grid.rows >= sheet.header[0]
+    elif width > 4 and chance.random() < 0.7:
+        columns = columns[: int(chance.integers(3, width))]
+    if chance.random() < 0.5:
+        keep &= labels != "empty"
+    if number == 1 and chance.random() < 0.5:
+        keep &= ~np.isin(labels, ("notes", "derived"))
+    data = np.flatnonzero(labels == "data")
+    rows = int(chance.integers(2, 15 if number == 0 else 40))
+    if len(data) > rows and chance.random() < 0.5:
+        keep &= np.arange(len(labels)) < data[rows]
+    return np.flatnonzero(keep), columns
+
+
+def _part(grid: Grid, places: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> Grid:
+    cells = np.ix_(places, columns)
+    return Grid(
+        grid.rows[places],
+        tuple(grid.columns[column] for column in columns.tolist()),
+        grid.signs[cells],
+        grid.texts[cells],
+        grid.numbers[cells],
+    )
+
+
+def _example(
+    features: RowFeatures, targets: Targets, weight: float, chance: np.random.Generator
+) -> Example:
+    odd = (targets != DATA).astype(float)
+    near = np.convolve(odd, np.ones(2 * NEAR_ROWS + 1))[NEAR_ROWS : NEAR_ROWS + len(odd)] > 0
+    few = chance.random(len(odd)) < FAR_ROWS_TAKEN / max(int((~near).sum()), 1)
+    gaps = np.diff(features.places, prepend=-1) > 1
+    return Example(features.matrix, targets, gaps, near | few, weight)
+
+
+def fit(chosen: Sequence[Sample]) -> dict[str, Any]:
+    """Fit a forest and the order of kinds; give them as the JSON that the engine reads."""
+    examples = [example for sample in chosen for example in sample.examples]
+    rows = np.concatenate([one.matrix[one.taken] for one in examples]).astype(np.float32)
+    targets = np.concatenate([one.targets[one.taken] for one in examples])
+    weights = np.concatenate(
+        [
+            np.full(int(one.taken.sum()), one.weight / np.sqrt(max(int(one.taken.sum()), 1)))
+            for one in examples
+        ]
+    )
+    forest = RandomForestClassifier(
+        TREES,
+        min_samples_leaf=ROWS_PER_LEAF_MIN,
+        max_depth=DEPTH_MAX,
+        max_features=FEATURES_TRIED,
+        random_state=SEED,
+        n_jobs=2,
+    )
+    forest.fit(rows, targets, sample_weight=weights)
+    assert forest.classes_.tolist() == list(range(len(LABELS)))
+    return {
+        "format": 1,
+        "features": list(chosen[0].names),
+        "kinds": [label.value for label in LABELS],
+        "transitions": _transitions([sample.examples[0] for sample in chosen]),
+        "confidence": [[0.0, 0.0], [1.0, 1.0]],
+        "trees": [_tree(one.tree_) for one in forest.estimators_],
+    }
+
+
+def _tree(tree: Any) -> dict[str, Any]:
+    """Write a tree as lists; its nodes come parents first, a left child right after its parent."""
+    inner = tree.children_left != LEAF
+    shares = tree.value[~inner][:, 0, :]
+    shares = np.rint(SHARE_STEPS * shares / shares.sum(axis=1, keepdims=True)).astype(int)
+    largest = tree.weighted_n_node_samples.max()
+    return {
+        "feature": np.where(inner, tree.feature, LEAF).tolist(),
+        "threshold": [float(f"{one:.5g}") for one in np.where(inner, tree.threshold, 0)],
+        "right": np.where(inner, tree.children_right, 0).tolist(),
+        "leaf_shares": [
+            int(one.argmax()) if one.max() == SHARE_STEPS else one.tolist() for one in shares
+        ],
+        "leaf_weights": [
+            max(round(float(one) / largest, 6), 1e-6)
+            for one in tree.weighted_n_node_samples[~inner]
+        ],
+    }
+
+
+def _transitions(examples: Iterable[Example]) -> dict[str, Any]:
+    count = len(LABELS)
+    start, end = np.full(count, 0.3), np.full(count, 0.3)
+    beside, apart = np.full((count, count), 0.3), np.full((count, count), 0.3)
+    for one in examples:
+        if len(one.targets):
+            start[one.targets[0]] += 1
+            end[one.targets[-1]] += 1
+            for before, after, gap in zip(one.targets, one.targets[1:], one.gaps[1:], strict=False):
+                (apart if gap else beside)[before, after] += 1
+    tables = {"start": start, "end": end, "following": beside, "following_blank": apart}
+    return {
+        name: np.round(np.log(table / table.sum(axis=-1, keepdims=True)), 3).tolist()
+        for name, table in tables.items()
+    }
+
+
+def confidence_points(unseen: Sequence[tuple[float, bool]]) -> list[list[float]]:
+    """Turn scores of headers in sheets of unseen sets into the share of those that were right."""
+    ordered = sorted(unseen)
+    bins = np.array_split(np.array([[score, right] for score, right in ordered]), CONFIDENCE_BINS)
+    points = [[0.0, 0.0]]
+    for one in bins:
+        score, right = (float(number) for number in one.mean(axis=0))
+        points.append([round(score, 4), round(max(right, points[-1][1]), 4)])
+    return [*points, [1.0, max(points[-1][1], 0.99)]]
+
+
+def unseen_scores(made: Sequence[Sample], console: Console) -> list[tuple[float, bool]]:
+    """Judge each set by a forest of the other two: how clear its headers were, and if right."""
+    found = []
+    for name in SETS:
+        weights = read_weights(fit([one for one in made if one.sheet.set != name]))
+        for one in (one for one in made if one.sheet.set == name and one.sheet.header):
+            shares = weights.forest.shares_of(one.examples[0].matrix)
+            index = first_header(shares)
+            if index is not None:
+                place = np.flatnonzero(~one.sheet.grid.blank)[index]
+                row = int(one.sheet.grid.rows[place])
+                found.append((header_score(shares, index), row == one.sheet.header[-1]))
+        console.print(f"  judged {name} by the other sets")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=WEIGHTS)
+    output = parser.parse_args().output
+    console = Console()
+    made = samples(labelled_sheets(corpus_folder()))
+    weights = fit(made)
+    weights["confidence"] = confidence_points(unseen_scores(made, console))
+    text = json.dumps(weights, separators=(",", ":"))
+    output.write_text(text + "\n")
+    nodes = sum(len(tree["feature"]) for tree in weights["trees"])
+    console.print(
+        f"{output.name}: {len(made)} sheets, {len(weights['features'])} features, "
+        f"{TREES} trees, {nodes} nodes, {len(text) / 1024:.0f} KiB"
+    )
+
+
+if __name__ == "__main__":
+    main()
