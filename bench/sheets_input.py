@@ -10,18 +10,8 @@ import numpy as np
 import polars as pl
 
 HEADERS = [
-    "Member ID",
-    "First name",
-    "Last name",
-    "Email",
-    "Department",
-    "City",
-    "Salary",
-    "Rate",
-    "Birth date",
-    "Hired at",
-    "Active",
-    "Note",
+    *("Member ID", "First name", "Last name", "Email", "Department", "City"),
+    *("Salary", "Rate", "Birth date", "Hired at", "Active", "Note"),
 ]
 CHUNK_ROWS = 20_000
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import BinaryIO
 
+import numpy as np
 import polars as pl
 
 from ade_engine.errors import TooLarge
@@ -17,7 +18,7 @@ from ade_engine.sheets.limits import Limits
 from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.xlsx.parts import SheetPart, read_parts
 from ade_engine.sheets.xlsx.pieces import Frame, plain_pieces
-from ade_engine.sheets.xlsx.scan import Scanner
+from ade_engine.sheets.xlsx.scan import Lookups, Scanner
 from ade_engine.sheets.xlsx.strings import read_strings, walk_strings
 from ade_engine.sheets.xlsx.walk import Walker
 from ade_engine.sheets.xlsx.xml import Attributes, parse, plain_name
@@ -42,15 +43,18 @@ class XlsxBook:
         except NotPlain:
             return walk_strings(self._archive.stream(part, size))
 
+    @cached_property
+    def _lookups(self) -> Lookups:
+        blank = (self._shared.str.len_bytes() == 0).arg_true().to_numpy().astype(np.int64)
+        return Lookups(self._parts.date_styles, len(self._shared), blank, self._parts.epoch_1904)
+
     def read(self, sheet: SheetPart, facts: Facts) -> Iterator[Block]:
         """Give a sheet's blocks as fast as possible; raise `NotPlain` where `reread` must be used.
 
         What was given before the exception must be forgotten.
         """
         frame = Frame()
-        scanner = Scanner(
-            self._parts.date_styles, len(self._shared), epoch_1904=self._parts.epoch_1904
-        )
+        scanner = Scanner(self._lookups)
         stream = self._archive.stream(sheet.part)
         pieces = plain_pieces(stream, b"sheetData", b"row", frame, self._limits)
         yield from self._assemble(map(scanner.scan, pieces), facts)
@@ -59,9 +63,7 @@ class XlsxBook:
 
     def reread(self, sheet: SheetPart, facts: Facts) -> Iterator[Block]:
         """Give a sheet's blocks however its XML is written."""
-        walker = Walker(
-            self._parts.date_styles, len(self._shared), epoch_1904=self._parts.epoch_1904
-        )
+        walker = Walker(self._lookups)
         stream = self._archive.stream(sheet.part)
         cells = walker.walk(stream, lambda name, attributes: note(facts, name, attributes))
         yield from self._assemble(cells, facts)

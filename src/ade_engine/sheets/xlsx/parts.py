@@ -90,8 +90,8 @@ def _read_workbook(
 ) -> None:
     def start(element: str, attributes: Attributes) -> None:
         match plain_name(element):
-            case "workbookPr":
-                parts.epoch_1904 = attributes.get("date1904") in ("1", "true", "on")
+            case "workbookPr" if attributes.get("date1904") in ("1", "true", "on"):
+                parts.epoch_1904 = True  # an extension has an element of the same name
             case "sheet" if len(parts.sheets) < sheets_max:
                 kind, path = targets.get(_relation_id(attributes), ("", ""))
                 if kind.endswith("/worksheet") and path in archive:

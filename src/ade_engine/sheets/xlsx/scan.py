@@ -7,6 +7,8 @@ this knows only the usual one; anything else raises `NotPlain`, and the sheet is
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -14,7 +16,7 @@ import polars as pl
 from ade_engine.errors import DamagedFile
 from ade_engine.sheets import dates
 from ade_engine.sheets.assemble import NO_TEXT, Cells
-from ade_engine.sheets.cells import CellKind, Kinds, Numbers
+from ade_engine.sheets.cells import TIME_DAY, CellKind, Kinds, Numbers
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX
 from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.slices import texts as slice_texts
@@ -38,29 +40,36 @@ _CELL_START_MASK = MASKS[6]
 _CELL_START_BYTES = 6
 
 
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """What the cells of a workbook refer to."""
+
+    date_styles: npt.NDArray[np.bool_]
+    shared_count: int
+    blank: Positions
+    """Which shared strings have no characters: a cell with one is empty."""
+    epoch_1904: bool
+
+
 class Scanner:
     """Turn pieces of XML that hold whole rows into cells."""
 
-    def __init__(
-        self, date_styles: npt.NDArray[np.bool_], shared_count: int, *, epoch_1904: bool
-    ) -> None:
-        self._tails = Tails(date_styles)
-        self._shared_count = shared_count
-        self._epoch_1904 = epoch_1904
+    def __init__(self, book: Lookups) -> None:
+        self._book = book
+        self._tails = Tails(book.date_styles)
 
     def scan(self, xml: bytes) -> Cells:
         """Read a piece of XML that begins at a row and ends, but for padding, behind one."""
-        return _Piece(xml, self._tails, self._shared_count, self._epoch_1904).cells()
+        return _Piece(xml, self._book, self._tails).cells()
 
 
 class _Piece:
-    def __init__(self, xml: bytes, tails: Tails, shared_count: int, epoch_1904: bool) -> None:
+    def __init__(self, xml: bytes, book: Lookups, tails: Tails) -> None:
         self.xml = xml
         self.buffer: Bytes = np.frombuffer(xml, np.uint8)
         self.words: Words = words_of(xml)
+        self.book = book
         self.tails = tails
-        self.shared_count = shared_count
-        self.epoch_1904 = epoch_1904
         self.opens, self.closes = tags_of(self.buffer)
         self.names = self.buffer[self.opens + 1]
         self.formulas: Positions = np.zeros(0, np.int64)
@@ -229,14 +238,17 @@ class _Piece:
 
         at = np.flatnonzero(valued & (types == CellType.SHARED))
         if len(at):
-            text_indexes[at] = self._shared(starts[at], ends[at])
+            indexes = self._shared(starts[at], ends[at])
+            text_indexes[at] = indexes
+            if len(self.book.blank):
+                kinds[at[np.isin(indexes, self.book.blank)]] = CellKind.EMPTY
 
         is_text = (types >= CellType.TEXT) & valued
         at = np.flatnonzero(is_text)
         own_texts = pl.Series(dtype=pl.String)
         if len(at):
             own_texts = self._texts(starts[at], ends[at])
-            text_indexes[at] = np.arange(len(at)) + self.shared_count
+            text_indexes[at] = np.arange(len(at)) + self.book.shared_count
             kinds[at[types[at] == CellType.ERROR]] = CellKind.ERROR
             iso = np.flatnonzero(types[at] == CellType.DATE)
             if len(iso):
@@ -260,7 +272,7 @@ class _Piece:
         indexes, valid = whole_numbers(self.words[starts], ends - starts)
         if not valid.all():
             raise NotPlain
-        if len(indexes) and indexes.max() >= self.shared_count:
+        if len(indexes) and indexes.max() >= self.book.shared_count:
             raise DamagedFile("a cell names a shared string that the workbook does not have")
         return indexes
 
@@ -286,7 +298,7 @@ class _Piece:
             if not np.isfinite(numbers).all():
                 raise NotPlain
         if dated.any():
-            ms, possible = dates.from_serials(numbers[dated], epoch_1904=self.epoch_1904)
+            ms, possible = dates.from_serials(numbers[dated], epoch_1904=self.book.epoch_1904)
             at = np.flatnonzero(dated)[possible]
             kinds[at], numbers[at] = CellKind.DATE, ms[possible]
         return kinds, numbers
@@ -295,9 +307,15 @@ class _Piece:
 def iso_dates(texts: pl.Series) -> tuple[Numbers, npt.NDArray[np.bool_]]:
     """Read dates written as ISO 8601; mark those that are."""
     cut = texts.str.strip_chars_end("Z").str.replace(" ", "T", literal=True)
-    long = pl.when(cut.str.len_chars() == 10).then(cut + "T00:00:00").otherwise(cut)
+    whole = (
+        pl.when(cut.str.contains("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))
+        .then(cut + "T00:00:00")
+        .when(cut.str.contains("^[0-9]{2}:"))
+        .then(pl.lit(f"{TIME_DAY}T") + cut)
+        .otherwise(cut)
+    )
     moments = (
-        pl.select(long.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="ms"))
+        pl.select(whole.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="ms"))
         .to_series()
         .cast(pl.Int64)
         .cast(pl.Float64)

@@ -24,17 +24,18 @@ def unescape(texts: pl.Series) -> pl.Series:
         "\r", "\n", literal=True
     )
     numbered = texts.str.contains("&#", literal=True)
+    named = texts.str.replace_many(list(_NAMED), list(_NAMED.values()))
     if numbered.any():
-        texts = _each(texts, numbered, unescape_entities)
-    else:
-        texts = texts.str.replace_many(list(_NAMED), list(_NAMED.values()))
-    return decode_escapes(texts)
+        named = named.scatter(numbered.arg_true(), _each(texts.filter(numbered), unescape_entities))
+    return decode_escapes(named)
 
 
 def decode_escapes(texts: pl.Series) -> pl.Series:
     """Undo Excel's own way to write characters that XML cannot hold."""
     escaped = texts.str.contains(r"_x[0-9A-Fa-f]{4}_")
-    return _each(texts, escaped, decode_escape) if escaped.any() else texts
+    if not escaped.any():
+        return texts
+    return texts.scatter(escaped.arg_true(), _each(texts.filter(escaped), decode_escape))
 
 
 def unescape_entities(text: str) -> str:
@@ -63,9 +64,7 @@ def _entity(found: re.Match[str]) -> str:
     return chr(number) if valid else "\ufffd"
 
 
-def _each(texts: pl.Series, chosen: pl.Series, change: Callable[[str], str]) -> pl.Series:
-    """Change the chosen texts one by one; each different text only once."""
-    pieces = texts.filter(chosen)
-    changed = {text: change(text) for text in pieces.unique().to_list()}
-    replaced = pl.Series([changed[text] for text in pieces.to_list()], dtype=pl.String)
-    return texts.scatter(chosen.arg_true(), replaced)
+def _each(texts: pl.Series, change: Callable[[str], str]) -> pl.Series:
+    """Change texts one by one; each different text only once."""
+    changed = {text: change(text) for text in texts.unique().to_list()}
+    return pl.Series([changed[text] for text in texts.to_list()], dtype=pl.String)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from ade_engine.errors import DamagedFile
@@ -15,7 +14,7 @@ from ade_engine.sheets.assemble import NO_TEXT, Cells
 from ade_engine.sheets.cells import CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, column_number
 from ade_engine.sheets.xlsx.attributes import TYPES, CellType
-from ade_engine.sheets.xlsx.scan import iso_dates
+from ade_engine.sheets.xlsx.scan import Lookups, iso_dates
 from ade_engine.sheets.xlsx.unescape import decode_escape
 from ade_engine.sheets.xlsx.xml import Attributes, Feed, Start, plain_name
 
@@ -26,12 +25,11 @@ _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})")
 class Walker:
     """Collect the cells of a sheet while its elements go by."""
 
-    def __init__(
-        self, date_styles: npt.NDArray[np.bool_], shared_count: int, *, epoch_1904: bool
-    ) -> None:
-        self._date_styles = date_styles
-        self._shared_count = shared_count
-        self._epoch_1904 = epoch_1904
+    def __init__(self, book: Lookups) -> None:
+        self._date_styles = book.date_styles
+        self._shared_count = book.shared_count
+        self._blank = frozenset(book.blank.tolist())
+        self._epoch_1904 = book.epoch_1904
         self._row = 0
         self._column = 0
         self._cell: Attributes = {}
@@ -71,9 +69,10 @@ class Walker:
                 self._begin_cell(attributes)
             case "row" if self._inside_rows:
                 self._begin_row(attributes)
-            case "v" | "t":
-                self._collecting = not self._depth_phonetic
-                if self._value is None:
+            case "v" | "t" as tag:
+                inline = self._cell.get("t") == "inlineStr"
+                self._collecting = inline == (tag == "t") and not self._depth_phonetic
+                if self._collecting and self._value is None:
                     self._value = []
             case "f":
                 self._formula = True
@@ -139,7 +138,8 @@ class Walker:
                     raise DamagedFile(
                         "a cell names a shared string that the workbook does not have"
                     )
-                self._add(CellKind.TEXT, text=int(value))
+                if int(value) not in self._blank:
+                    self._add(CellKind.TEXT, text=int(value))
             case CellType.BOOL:
                 self._add(CellKind.BOOL, float(value in ("1", "true")))
             case CellType.ERROR:
