@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ade_engine.mapping.assignment import assign
 from ade_engine.mapping.scores import RawColumn, Score, Scores, score_columns
-from ade_engine.package.misuse import Misuse
 from ade_engine.package.package import Package
 from ade_engine.package.views import Context, Table
-from ade_engine.sheets.coordinates import column_letters, column_number
+from ade_engine.sheets.coordinates import column_letters
 
 CANDIDATES_MAX = 3
 BY_HOOK = "hook.on_table_mapped"
@@ -58,14 +57,13 @@ class MappedColumn:
         return next((one for one in self.candidates if one.field == self.target), None)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Mapping:
-    """What the columns of a table are; a hook may change it: `mapping`."""
+    """What the columns of a table are."""
 
     columns: tuple[MappedColumn, ...]
     known: tuple[str, ...]
     required: tuple[str, ...]
-    changed: list[str] = field(default_factory=list)
 
     @property
     def targets(self) -> dict[str, int]:
@@ -77,38 +75,21 @@ class Mapping:
         """Give the required fields that no column is."""
         return tuple(name for name in self.required if name not in self.targets)
 
-    def assign(self, name: str, column: str) -> None:
-        """Make a column, named by its letters, a field; whatever held either lets go."""
-        if name not in self.known:
-            raise Misuse("mapping.assign: the package has no such field")
-        try:
-            number = column_number(column)
-        except (ValueError, AttributeError):
-            number = 0
-        if number not in {one.number for one in self.columns}:
-            raise Misuse(
-                'mapping.assign: the table has no such column; give its letters, as in "B"'
-            )
-        self.release(name)
-        chosen = Candidate(name, 0.0, ((BY_HOOK, 0.0),))
-        self.columns = tuple(
-            replace(
-                one,
-                target=name,
-                reason=None,
-                candidates=(chosen, *(c for c in one.candidates if c.field != name)),
-            )
-            if one.number == number
-            else one
-            for one in self.columns
-        )
+    def changed(self, wanted: dict[str, int]) -> Mapping:
+        """Give the mapping that a hook wants, {field: number of its column}."""
+        fields = {number: name for name, number in wanted.items() if name in self.known}
+        return replace(self, columns=tuple(_changed(one, fields) for one in self.columns))
 
-    def release(self, name: str) -> None:
-        """Leave a field unmapped."""
-        self.columns = tuple(
-            replace(one, target=None, reason=Reason.RELEASED) if one.target == name else one
-            for one in self.columns
-        )
+
+def _changed(column: MappedColumn, fields: dict[int, str]) -> MappedColumn:
+    name = fields.get(column.number)
+    if name == column.target:
+        return column
+    if name is None:
+        return replace(column, target=None, reason=Reason.RELEASED)
+    others = tuple(one for one in column.candidates if one.field != name)
+    chosen = Candidate(name, 0.0, ((BY_HOOK, 0.0),))
+    return replace(column, target=name, reason=None, candidates=(chosen, *others))
 
 
 def map_columns(

@@ -44,13 +44,9 @@ class AuthorFunction:
     parameters: tuple[str, ...]
     place: Place
     failures: Failures
+    name: str  # as it was when the package was loaded: running code can change its own
     field: str | None = None
     rule: str | None = None
-
-    @property
-    def name(self) -> str:
-        """Give the function's name in its file."""
-        return self.function.__name__
 
     def __call__(self, given: Mapping[str, Any], cell: str | None = None) -> Any:
         """Call it; an exception of its own becomes an AuthorError that holds no value."""
@@ -107,7 +103,9 @@ class Binder:
                 declared.append(parameter.name)
             elif parameter.default is parameter.empty or _near(parameter.name, allowed):
                 self._unknown(function, parameter.name, allowed, place)
-        return AuthorFunction(function, tuple(declared), place, self.failures, field, rule)
+        names = tuple(declared)
+        name = function.__name__
+        return AuthorFunction(function, names, place, self.failures, name, field, rule)
 
     def detectors(self, module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
         """Find `detect_<rule>` functions in the order in which they are written."""

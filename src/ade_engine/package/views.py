@@ -75,6 +75,44 @@ class Table:
         return self._stated(name) if self._stated is not None and name in self.fields else None
 
 
+class TableMapping:
+    """What the columns of a table became: `mapping`; a hook may change it.
+
+    `targets` is {field: letters of its column}, `headers` {letters: header}, `fields` every field
+    of the package, `missing` the required ones that no column is.
+    """
+
+    def __init__(
+        self,
+        targets: Mapping[str, str],
+        headers: Mapping[str, str],
+        fields: tuple[str, ...],
+        required: tuple[str, ...],
+    ) -> None:
+        self.targets = dict(targets)
+        self.headers = dict(headers)
+        self.fields = fields
+        self._required = required
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """List the required fields that no column is."""
+        return tuple(name for name in self._required if name not in self.targets)
+
+    def assign(self, name: str, column: str) -> None:
+        """Make a column, named by its letters, a field; whatever held either lets go."""
+        if name not in self.fields:
+            raise Misuse("mapping.assign: the package has no such field")
+        if column not in self.headers:
+            raise Misuse('mapping.assign: the table has no such column; give letters, as in "B"')
+        self.targets = {one: held for one, held in self.targets.items() if held != column}
+        self.targets[name] = column
+
+    def release(self, name: str) -> None:
+        """Leave a field unmapped."""
+        self.targets.pop(name, None)
+
+
 class Rows:
     """The values of some rows by field, taken out of their columns only when asked for."""
 

@@ -11,7 +11,7 @@ from ade_engine.mapping.mapping import Candidate, MappedColumn, Mapping, map_col
 from ade_engine.mapping.scores import RawColumn
 from ade_engine.package.column import Column
 from ade_engine.package.package import Package
-from ade_engine.package.views import Context, Table
+from ade_engine.package.views import Context, Table, TableMapping
 from ade_engine.passes.chunk import MappedTable, chunks
 from ade_engine.passes.hooks import call_hooks
 from ade_engine.passes.structure import FoundTable
@@ -55,12 +55,23 @@ def map_table(
         headers={column_letters(number): text for number, text in table.headers()},
     )
     mapping = map_columns(package, list(_raw_columns(found, package)), view, ctx)
-    view.fields = tuple(mapping.targets)
-    call_hooks(package, "on_table_mapped", {"table": view, "mapping": mapping, "ctx": ctx})
+    if "on_table_mapped" in package.hooks:
+        mapping = _changed_by_hooks(mapping, package, view, ctx)
     mapped = MappedTable(found.number, found.sheet.name, table, mapping, package.settings.reading)
     planned = PlannedTable(mapped, found.sheet, evaluate(mapping))
     record.emit(EventName.TABLE_MAPPED, **_mapped_json(planned, headers))
     return planned
+
+
+def _changed_by_hooks(mapping: Mapping, package: Package, view: Table, ctx: Context) -> Mapping:
+    letters = {column_letters(one.number): one.number for one in mapping.columns}
+    targets = {name: column_letters(number) for name, number in mapping.targets.items()}
+    shown = TableMapping(targets, view.headers, mapping.known, mapping.required)
+    view.fields = tuple(targets)
+    call_hooks(package, "on_table_mapped", {"table": view, "mapping": shown, "ctx": ctx})
+    return mapping.changed(
+        {name: letters[held] for name, held in shown.targets.items() if held in letters}
+    )
 
 
 def evaluate(mapping: Mapping) -> Evaluation:

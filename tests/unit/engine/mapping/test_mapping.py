@@ -10,7 +10,7 @@ from ade_engine.mapping.mapping import Mapping, map_columns
 from ade_engine.mapping.scores import RawColumn
 from ade_engine.package import AuthorError, Column, load_package
 from ade_engine.package.misuse import Misuse
-from ade_engine.package.views import Context, Table
+from ade_engine.package.views import Context, Table, TableMapping
 
 
 def mapped(folder: Path, columns: dict[str, list[Any]], **files: str) -> Mapping:
@@ -130,10 +130,15 @@ def test_required_fields_that_are_missing_are_listed(tmp_path: Path) -> None:
 
 def test_a_hook_may_assign_and_release(tmp_path: Path) -> None:
     mapping = mapped(tmp_path, {"A": ["x"], "Z": ["y"]}, columns__a="FIELD = Field()")
-    mapping.assign("a", "C")
-    assert [column.target for column in mapping.columns] == [None, "a"]
-    assert mapping.columns[0].reason == "released"
-    assert mapping.columns[1].chosen.contributors[0][0] == "hook.on_table_mapped"  # type: ignore[union-attr]
-    for name, letters in (("nobody", "B"), ("a", "ZZ"), ("a", "?")):
+    view = TableMapping({"a": "B"}, {"B": "A", "C": "Z"}, ("a",), ("a",))
+    view.assign("a", "C")
+    assert view.targets == {"a": "C"}
+    changed = mapping.changed({"a": 3})
+    assert [column.target for column in changed.columns] == [None, "a"]
+    assert changed.columns[0].reason == "released"
+    assert changed.columns[1].chosen.contributors[0][0] == "hook.on_table_mapped"  # type: ignore[union-attr]
+    view.release("a")
+    assert view.missing == ("a",)
+    for name, letters in (("nobody", "B"), ("a", "ZZ")):
         with pytest.raises(Misuse):
-            mapping.assign(name, letters)
+            view.assign(name, letters)

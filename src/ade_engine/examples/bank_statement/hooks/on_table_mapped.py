@@ -1,3 +1,3 @@
 def on_table_mapped(table, mapping, ctx):
-    """Remember for later hooks how many columns each table has."""
-    ctx.state.setdefault("columns", {})[table.number] = len(mapping.columns)
+    """Remember for later hooks how many columns each table had."""
+    ctx.state.setdefault("columns", {})[table.number] = len(mapping.headers)

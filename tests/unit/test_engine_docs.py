@@ -1,0 +1,139 @@
+"""The engine's pages say what its code does.
+
+Parts between `<!-- generated: NAME -->` and `<!-- end -->` are written from the code by
+`.venv/bin/python tests/unit/test_engine_docs.py`.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ade_engine.normalize  # its errors belong to the tree
+from ade_engine.errors import EngineError
+from ade_engine.package import Column
+from ade_engine.package.errors import PROBLEMS
+from ade_engine.package.functions import COLUMN_FUNCTIONS, DETECT_COLUMN, DETECT_ROW, HOOKS
+from ade_engine.package.settings import SECTIONS
+from ade_engine.record.events import MEANINGS
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+PACKAGES = REFERENCE / "config-package.md"
+ARTIFACT = REFERENCE / "artifact.md"
+
+assert ade_engine.normalize
+
+
+def functions() -> str:
+    known = {
+        "`detect_<rule>` in `columns/`": DETECT_COLUMN,
+        **{f"`{name}`": names for name, names in COLUMN_FUNCTIONS.items()},
+        "`detect_<rule>` in `row_types/`": DETECT_ROW,
+        **{f"`{name}`": names for name, names in HOOKS.items()},
+    }
+    rows = ((name, ", ".join(f"`{one}`" for one in names)) for name, names in known.items())
+    return _table("| function | may declare |", rows)
+
+
+def column() -> str:
+    return _table("| | |", _methods(Column))
+
+
+def _methods(kind: type) -> Iterator[tuple[str, str]]:
+    for name, held in vars(kind).items():
+        if name.startswith("_") or not (inspect.isfunction(held) or isinstance(held, property)):
+            continue
+        said = (held.__doc__ or "").split("\n")[0]
+        if inspect.isfunction(held):
+            parameters = list(inspect.signature(held).parameters.values())[1:]
+            shown = ", ".join(one.name for one in parameters)
+            yield f"`{name}({shown})`", said
+        else:
+            yield f"`{name}`", said
+
+
+def config_toml() -> str:
+    return _table("| setting | default | what it does |", _settings())
+
+
+def _settings() -> Iterator[tuple[str, str, str]]:
+    for section, kind in SECTIONS.items():
+        for one in fields(kind):
+            default: Any = list(one.default) if isinstance(one.default, tuple) else one.default
+            shown = str(default).lower() if isinstance(default, bool) else repr(default)
+            yield f"`[{section}] {one.name}`", f"`{shown}`", _sentence(one.metadata["says"])
+
+
+def problems_of_packages() -> str:
+    return _table("| code | means |", ((f"`{code}`", said) for code, said in PROBLEMS.items()))
+
+
+def engine_events() -> str:
+    rows = ((f"`{name.value}`", said) for name, said in MEANINGS.items())
+    return _table("| event | data |", rows)
+
+
+def engine_errors() -> str:
+    found = {kind.code: kind for kind in _tree(EngineError) if kind is not EngineError}
+    rows = ((f"`{code}`", _title(kind), kind.advice) for code, kind in found.items())
+    return _table("| code | means | what to do |", rows)
+
+
+def _tree(kind: type[EngineError]) -> Iterator[type[EngineError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        if below.__module__.startswith("ade_engine."):
+            yield from _tree(below)
+
+
+def _title(kind: type[EngineError]) -> str:
+    return (kind.__doc__ or "").strip().split("\n")[0]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _table(head: str, rows: Iterator[Any]) -> str:
+    count = head.count("|") - 1
+    lines = [head, "|" + " --- |" * count]
+    return "\n".join([*lines, *("| " + " | ".join(cells) + " |" for cells in rows)])
+
+
+GENERATED: dict[str, tuple[Path, Callable[[], str]]] = {
+    "functions": (PACKAGES, functions),
+    "column": (PACKAGES, column),
+    "config_toml": (PACKAGES, config_toml),
+    "problems_of_packages": (PACKAGES, problems_of_packages),
+    "engine_events": (ARTIFACT, engine_events),
+    "engine_errors": (ARTIFACT, engine_errors),
+}
+
+
+def _found(name: str, text: str) -> re.Match[str]:
+    found = re.search(rf"<!-- generated: {name} -->\n(.*?)<!-- end -->", text, re.DOTALL)
+    assert found is not None, f"there is no part {name!r}"
+    return found
+
+
+def write_generated() -> None:
+    """Write every generated part into its page."""
+    for name, (page, make) in GENERATED.items():
+        text = page.read_text()
+        found = _found(name, text)
+        page.write_text(text[: found.start(1)] + make() + "\n" + text[found.end(1) :])
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_generated_part_is_what_the_code_says(name: str) -> None:
+    page, make = GENERATED[name]
+    regenerate = "run: .venv/bin/python tests/unit/test_engine_docs.py"
+    assert _found(name, page.read_text())[1] == make() + "\n", regenerate
+
+
+if __name__ == "__main__":
+    write_generated()
