@@ -1,0 +1,1 @@
+"""Write workbooks as a stream of columns."""
