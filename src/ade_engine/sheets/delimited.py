@@ -24,6 +24,7 @@ from ade_engine.sheets.encoding import detect_encoding, utf8_pieces
 from ade_engine.sheets.limits import MIB, Limits
 from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.slices import texts as slice_texts
+from ade_engine.sheets.words import PADDING, words_of
 
 SAMPLE_CHARS = 262_144
 RECORDS = 20_000  # read at once by the csv module
@@ -115,7 +116,7 @@ class _Scan:
         first_marks = np.repeat(np.concatenate(([0], breaks[:-1] + 1)), counts)
         columns = np.arange(len(marks)) - first_marks + 1
         self._row += len(breaks)
-        cells = _cells(buffer, starts, marks, rows, columns, quoted=b'"' in text)
+        cells = _cells(text, starts, marks, rows, columns, quoted=b'"' in text)
         return cells, int(marks[-1]) + 1
 
     def _outside(
@@ -151,7 +152,7 @@ def _plain(text: bytes) -> bytes:
 
 
 def _cells(
-    buffer: npt.NDArray[np.uint8],
+    text: bytes,
     starts: npt.NDArray[np.int64],
     ends: npt.NDArray[np.int64],
     rows: npt.NDArray[np.int64],
@@ -159,15 +160,17 @@ def _cells(
     *,
     quoted: bool,
 ) -> Cells:
+    padded = text + PADDING
     in_quotes = None
     if quoted:
+        buffer = np.frombuffer(padded, np.uint8)
         in_quotes = (buffer[starts] == _QUOTE) & (ends > starts)
         starts, ends = starts + in_quotes, ends - in_quotes
     kept = ends > starts
     if not kept.all():
         starts, ends, rows, columns = starts[kept], ends[kept], rows[kept], columns[kept]
         in_quotes = in_quotes[kept] if in_quotes is not None else None
-    found = slice_texts(buffer, starts, ends)
+    found = slice_texts(padded, words_of(padded), starts, ends)
     if in_quotes is not None and in_quotes.any():
         found = found.str.replace_all('""', '"', literal=True)
     return _text_cells(rows, columns, found)

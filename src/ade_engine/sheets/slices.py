@@ -1,9 +1,10 @@
 """Hand pieces of a buffer to polars as texts, by the Arrow C data interface.
 
-Polars has no public call that makes a column of texts from a buffer and offsets, but it takes
-anything that speaks Arrow's C data interface. That is two small structs, written here with ctypes.
-The offsets of Arrow lie one behind the other, so that the gaps between the pieces are elements
-too; every second element is then left out.
+Polars has no public call that makes a column of texts from a buffer and places in it, but it takes
+anything that speaks Arrow's C data interface. That is two small structs, written here with ctypes,
+and Arrow's view layout: sixteen bytes for each text, with its length and either its bytes, if they
+are twelve or fewer, or its first four and where in the buffer it begins. The buffer is not copied;
+it lives as long as the texts.
 """
 
 from __future__ import annotations
@@ -16,28 +17,32 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-Positions = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
+from ade_engine.sheets.words import MASKS, PADDING, Positions, Words
+
+INLINE_BYTES = 12
+_HALF = np.uint64(32)
 
 
-def texts(buffer: Bytes, starts: Positions, ends: Positions) -> pl.Series:
-    """Give `buffer[starts[i]:ends[i]]` as a text for every i; pieces must follow one another.
+def texts(padded: bytes, words: Words, starts: Positions, ends: Positions) -> pl.Series:
+    """Give `padded[starts[i]:ends[i]]` as a text for every i, without copying.
 
     Raise `polars.exceptions.PolarsError` if a piece is not UTF-8.
     """
-    return binaries(buffer, starts, ends).cast(pl.String)
-
-
-def binaries(buffer: Bytes, starts: Positions, ends: Positions) -> pl.Series:
-    """Give `buffer[starts[i]:ends[i]]` as bytes for every i; pieces must follow one another."""
     if not len(starts):
-        return pl.Series(dtype=pl.Binary)
-    offsets = np.empty(2 * len(starts), np.int64)
-    offsets[0::2] = starts
-    offsets[1::2] = ends
-    if offsets[0] < 0 or offsets[-1] > len(buffer) or (np.diff(offsets) < 0).any():
-        raise ValueError("the pieces do not follow one another inside the buffer")
-    return pl.Series(_Offsets(offsets, buffer)).gather_every(2)
+        return pl.Series(dtype=pl.String)
+    sizes = ends - starts
+    if sizes.min() < 0 or starts.min() < 0 or ends.max() > len(padded) - len(PADDING):
+        raise ValueError("a piece lies outside of the buffer")
+    views = np.empty((len(starts), 2), np.uint64)
+    first = words[starts]
+    short = sizes <= INLINE_BYTES
+    # The first four bytes are the same in both layouts; a short text ends in zeros.
+    first_kept = first & MASKS[np.minimum(sizes, 8)]
+    views[:, 0] = sizes.astype(np.uint64) | (first_kept << _HALF)
+    second = words[starts + 8] & MASKS[np.clip(sizes - 8, 0, 8)]
+    inline = (first_kept >> _HALF) | (second << _HALF)
+    views[:, 1] = np.where(short, inline, starts.astype(np.uint64) << _HALF)
+    return pl.Series(_Views(views, padded)).cast(pl.String)
 
 
 class _Schema(ctypes.Structure):
@@ -71,7 +76,7 @@ class _Array(ctypes.Structure):
 
 _kept: dict[int, tuple[Any, ...]] = {}  # what polars still points into, by private_data
 _numbers = itertools.count(1)
-_LARGE_BINARY = b"Z"
+_BINARY_VIEW = b"vz"
 
 
 def _release_schema(schema: Any) -> None:
@@ -86,36 +91,39 @@ def _release_array(array: Any) -> None:
 _schema_released = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Schema))(_release_schema)
 _array_released = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Array))(_release_array)
 
-
 _capsule = ctypes.pythonapi.PyCapsule_New
 _capsule.restype = ctypes.py_object
 _capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 
 
-class _Offsets:
-    """A large binary array: element i lies between offsets i and i + 1 of the buffer."""
+class _Views:
+    """An array of Arrow's binary view type over one buffer."""
 
-    def __init__(self, offsets: Positions, buffer: Bytes) -> None:
-        self._offsets = offsets
-        self._buffer = np.ascontiguousarray(buffer)
+    def __init__(self, views: npt.NDArray[np.uint64], buffer: bytes) -> None:
+        self._views = views
+        self._buffer = buffer
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
-        """Give the two structs as capsules; the array lives until polars releases it."""
+        """Give the two structs as capsules; what they point to lives until polars releases it."""
         number = next(_numbers)
         self._schema = _Schema(
-            format=_LARGE_BINARY,
+            format=_BINARY_VIEW,
             name=b"",
             release=ctypes.cast(_schema_released, ctypes.c_void_p),
         )
-        pointers = (ctypes.c_void_p * 3)(None, self._offsets.ctypes.data, self._buffer.ctypes.data)
+        lengths = np.array([len(self._buffer)], np.int64)
+        data = np.frombuffer(self._buffer, np.uint8)
+        pointers = (ctypes.c_void_p * 4)(
+            None, self._views.ctypes.data, data.ctypes.data, lengths.ctypes.data
+        )
         self._array = _Array(
-            length=len(self._offsets) - 1,
-            n_buffers=3,
+            length=len(self._views),
+            n_buffers=4,
             buffers=ctypes.cast(pointers, ctypes.c_void_p),
             release=ctypes.cast(_array_released, ctypes.c_void_p),
             private_data=number,
         )
-        _kept[number] = (self._offsets, self._buffer, pointers)
+        _kept[number] = (self._views, data, lengths, pointers)
         return (
             _capsule(ctypes.addressof(self._schema), b"arrow_schema", None),
             _capsule(ctypes.addressof(self._array), b"arrow_array", None),

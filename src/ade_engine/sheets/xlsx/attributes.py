@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ade_engine.sheets.plain import NotPlain
-from ade_engine.sheets.xlsx.words import MASKS, Bytes, Positions, Words
+from ade_engine.sheets.words import MASKS, Bytes, Positions, Words
 
 TAIL_BYTES_MAX = 24
 SLOTS = 4096

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ade_engine.errors import DamagedFile, TooLarge
 from ade_engine.sheets.limits import MIB, Limits
 from ade_engine.sheets.plain import NotPlain
-from ade_engine.sheets.xlsx.words import PADDING
+from ade_engine.sheets.words import PADDING
 
 HEAD_BYTES_MAX = 4 * MIB
 

@@ -20,10 +20,7 @@ from ade_engine.sheets.cells import TIME_DAY, CellKind, Kinds, Numbers
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX
 from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.slices import texts as slice_texts
-from ade_engine.sheets.xlsx.attributes import CellType, Tails
-from ade_engine.sheets.xlsx.tags import tags_of
-from ade_engine.sheets.xlsx.unescape import needs_unescape, unescape
-from ade_engine.sheets.xlsx.words import (
+from ade_engine.sheets.words import (
     MASKS,
     Bytes,
     Positions,
@@ -33,6 +30,9 @@ from ade_engine.sheets.xlsx.words import (
     word,
     words_of,
 )
+from ade_engine.sheets.xlsx.attributes import CellType, Tails
+from ade_engine.sheets.xlsx.tags import tags_of
+from ade_engine.sheets.xlsx.unescape import needs_unescape, unescape
 
 _ROW_START = word(b'<row r="')
 _CELL_START = word(b'<c r="')
@@ -278,7 +278,7 @@ class _Piece:
 
     def _texts(self, starts: Positions, ends: Positions) -> pl.Series:
         try:
-            found = slice_texts(self.buffer, starts, ends)
+            found = slice_texts(self.xml, self.words, starts, ends)
         except pl.exceptions.PolarsError as error:
             raise DamagedFile("a text is not UTF-8") from error
         return unescape(found) if needs_unescape(self.xml) else found
@@ -291,10 +291,8 @@ class _Piece:
         numbers = whole.astype(np.float64)
         rest = np.flatnonzero(~valid)
         if len(rest):
-            parsed = slice_texts(self.buffer, starts[rest], ends[rest]).cast(
-                pl.Float64, strict=False
-            )
-            numbers[rest] = parsed.fill_null(np.nan).to_numpy()
+            written = slice_texts(self.xml, self.words, starts[rest], ends[rest])
+            numbers[rest] = written.cast(pl.Float64, strict=False).to_numpy()  # null is NaN
             if not np.isfinite(numbers).all():
                 raise NotPlain
         if dated.any():

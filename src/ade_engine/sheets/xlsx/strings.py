@@ -11,10 +11,10 @@ from ade_engine.errors import DamagedFile
 from ade_engine.sheets.limits import Limits
 from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.slices import texts as slice_texts
+from ade_engine.sheets.words import Bytes, Positions, words_of
 from ade_engine.sheets.xlsx.pieces import Frame, plain_pieces
 from ade_engine.sheets.xlsx.tags import tags_of
 from ade_engine.sheets.xlsx.unescape import decode_escape, needs_unescape, unescape
-from ade_engine.sheets.xlsx.words import Bytes, Positions
 from ade_engine.sheets.xlsx.xml import Attributes, parse, plain_name
 
 WHERE = "shared strings"
@@ -49,11 +49,11 @@ def _scan(xml: bytes) -> pl.Series:
     if ((buffer[ends + 1] != ord("/")) & ~empty).any():
         raise NotPlain
     try:
-        found = slice_texts(buffer, starts, ends)
+        found = slice_texts(xml, words_of(xml), starts, ends)
     except pl.exceptions.PolarsError as error:
         raise DamagedFile("a text is not UTF-8", where=WHERE) from error
-    if needs_unescape(xml):
-        found = unescape(found)
+    # Adding nothing makes texts of their own, so that the XML around them is not kept.
+    found = unescape(found) if needs_unescape(xml) else found + ""
     return _by_item(found, np.searchsorted(items, pieces, side="right") - 1, len(items))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ade_engine.sheets.plain import NotPlain
-from ade_engine.sheets.xlsx.words import Bytes, Positions
+from ade_engine.sheets.words import Bytes, Positions
 
 
 def tags_of(buffer: Bytes) -> tuple[Positions, Positions]:
