@@ -73,7 +73,7 @@ class Output:
         self._labels = {rules.name: rules.label for rules in package.fields}
         self._writer = WorkbookWriter(path)
         self._open: str | None = None
-        self.sheets: list[dict[str, Any]] = []
+        self._sheets: list[tuple[str, int]] = []
         if not layouts:  # a workbook without a sheet cannot be opened
             fields = tuple(self._labels)
             self.open_table(TableLayout(package.settings.output.sheet, Layout(fields), {}))
@@ -96,12 +96,27 @@ class Output:
         """Make the sheet of a table ready; give its name."""
         if self._open != layout.sheet:
             header = [self._labels[name] for name in layout.columns.fields]
-            self._writer.add_sheet(layout.sheet, [*header, *layout.columns.kept])
+            name = self._writer.add_sheet(layout.sheet, [*header, *layout.columns.kept])
             self._open = layout.sheet
-            self.sheets.append({"sheet": layout.sheet, "rows": 0})
-        return layout.sheet
+            self._sheets.append((name, 0))
+        return self._sheets[-1][0]
 
     def write(self, columns: Sequence[Cells]) -> None:
         """Write some rows of the table that was opened last."""
         self._writer.write(columns)
-        self.sheets[-1]["rows"] += len(columns[0])
+        name, rows = self._sheets[-1]
+        self._sheets[-1] = (name, rows + len(columns[0]))
+
+    def as_json(self) -> dict[str, Any]:
+        """Say what was written: sheets that were full went on in further ones."""
+        names = self._writer.names
+        firsts = [names.index(name) for name, _ in self._sheets]
+        return {
+            "sheets": [
+                {"sheet": name, "rows": rows, "goes_on_in": names[first + 1 : end]}
+                for (name, rows), first, end in zip(
+                    self._sheets, firsts, [*firsts[1:], len(names)], strict=True
+                )
+            ],
+            "texts_cut": self._writer.cut_texts,
+        }

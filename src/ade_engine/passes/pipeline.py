@@ -49,12 +49,7 @@ def run_passes(
             map_table(found, package, ctx, record, headers=headers)
             for found in find_all_tables(book.sheets, package, ctx, record, find_tables)
         ]
-        scratch = folder / f".{OUTPUT_FILE}.part"
-        try:
-            _write(planned, package, ctx, record, scratch, progress)
-            scratch.replace(folder / OUTPUT_FILE)
-        finally:
-            scratch.unlink(missing_ok=True)
+        _write(planned, package, ctx, record, folder / OUTPUT_FILE, progress)
     evaluation = evaluate_all(planned)
     artifact = artifact_of(record.events)
     summary = {**artifact["summary"], "evaluation": evaluation.value}
@@ -104,4 +99,4 @@ def _write(
             summary = {"rows": made.rows, **made.ledger.counts()}
             given = {"table": author_table(table), "summary": summary, "ctx": ctx}
             call_hooks(package, "on_table_written", given)
-    record.emit(EventName.OUTPUT_WRITTEN, path=OUTPUT_FILE, sheets=output.sheets)
+    record.emit(EventName.OUTPUT_WRITTEN, path=OUTPUT_FILE, **output.as_json())

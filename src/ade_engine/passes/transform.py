@@ -11,8 +11,9 @@ from ade_engine.package.conversion import changed_cells, to_type, with_texts
 from ade_engine.package.misuse import Misuse
 from ade_engine.package.package import FieldRules
 from ade_engine.package.views import Rows
-from ade_engine.passes.calling import CELL_TYPES, EachValue, cells_of_results
+from ade_engine.passes.calling import CELL_TYPES, EachValue
 from ade_engine.passes.chunk import Chunk, Columns, MappedTable
+from ade_engine.passes.python_values import cells_of_values
 from ade_engine.passes.ranges import RowNumbers
 from ade_engine.sheets.cells import CellKind
 from ade_engine.sheets.cells import Column as Cells
@@ -73,7 +74,7 @@ class Transform:
         results = each.results(
             cells, rows, lambda index: self.table.cell(rules.name, int(numbers[index]))
         )
-        made_cells = cells_of_results(results)
+        made_cells = cells_of_values(results)
         if made_cells is None:
             raise single.failures.misused(single, CELL_TYPES)
         return _without_blanks(_keep_errors(cells, made_cells))

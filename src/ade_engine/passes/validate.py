@@ -24,6 +24,7 @@ from ade_engine.passes.checks import (
 )
 from ade_engine.passes.chunk import Columns, MappedTable
 from ade_engine.passes.ledger import Ledger
+from ade_engine.passes.python_values import NOTHING
 from ade_engine.passes.ranges import RowNumbers
 from ade_engine.sheets.cells import Column as Cells
 
@@ -99,8 +100,11 @@ class Validate:
         def cell(index: int) -> str:
             return self.table.cell(rules.name, int(rows[index]))
 
+        results = each.results(column.cells, values, cell)
+        if set(map(type, results)) <= {NOTHING}:
+            return
         found: dict[Issue, list[int]] = {}
-        for index, said in enumerate(each.results(column.cells, values, cell)):
+        for index, said in enumerate(results):
             if said is None or said is True:
                 continue
             for issue in _issues_of_value(said, function, cell(index)):
