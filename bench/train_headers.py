@@ -26,9 +26,9 @@ from ade_engine.structure.labels import DATA, LABELS, first_header, header_score
 from bench.labelled_sheets import SETS, LabelledSheet, corpus_folder, labelled_sheets, row_targets
 
 SEED = 7
-TREES = 60
-ROWS_PER_LEAF_MIN = 3
-DEPTH_MAX = 16
+TREES = 50
+ROWS_PER_LEAF_MIN = 8
+DEPTH_MAX = 12
 FEATURES_TRIED = 0.25
 NEAR_ROWS = 6  # data rows so near to others are all taken, of the rest a few
 FAR_ROWS_TAKEN = 15
@@ -164,18 +164,14 @@ def _tree(tree: Any) -> dict[str, Any]:
     inner = tree.children_left != LEAF
     shares = tree.value[~inner][:, 0, :]
     shares = np.rint(SHARE_STEPS * shares / shares.sum(axis=1, keepdims=True)).astype(int)
-    largest = tree.weighted_n_node_samples.max()
     return {
         "feature": np.where(inner, tree.feature, LEAF).tolist(),
-        "threshold": [float(f"{one:.5g}") for one in np.where(inner, tree.threshold, 0)],
+        "threshold": [float(f"{one:.4g}") for one in np.where(inner, tree.threshold, 0)],
         "right": np.where(inner, tree.children_right, 0).tolist(),
         "leaf_shares": [
             int(one.argmax()) if one.max() == SHARE_STEPS else one.tolist() for one in shares
         ],
-        "leaf_weights": [
-            max(round(float(one) / largest, 6), 1e-6)
-            for one in tree.weighted_n_node_samples[~inner]
-        ],
+        "leaf_weights": tree.n_node_samples[~inner].tolist(),
     }
 
 

@@ -1,0 +1,194 @@
+"""Say what the engine sees in a file with no config at all: its sheets, tables, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ade_engine.errors import EngineError
+from ade_engine.sheets.limits import Options
+from ade_engine.sheets.workbook import Sheet, open_workbook
+from ade_engine.structure.finder import find_tables
+from ade_engine.structure.headers import text_of
+from ade_engine.structure.rows import SheetRows
+from ade_engine.structure.spans import RowSpans
+from ade_engine.structure.tables import RowKind, SheetStructure, Table
+
+RUNS_SHOWN_MAX = 200  # of one kind of skipped rows; then "..."
+DRAWN_ROWS_MAX = 60
+DRAWN_COLUMNS_MAX = 30
+DATA_ROWS_DRAWN = 3  # at the beginning of each run of data rows
+OTHER_ROWS_DRAWN = 8  # of any other run of one kind
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a picture: a row, or so many rows of a kind that are not drawn."""
+
+    row: int
+    kind: str
+    cells: tuple[str, ...] = ()
+    rows_left_out: int = 0
+
+
+@dataclass(frozen=True)
+class SeenSheet:
+    """A sheet, its tables, and its picture (empty unless asked for)."""
+
+    name: str
+    hidden: bool
+    rows: int
+    columns: int
+    notes: tuple[str, ...]
+    structure: SheetStructure
+    picture: tuple[Line, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "sheet": self.name,
+            "hidden": self.hidden,
+            "rows": self.rows,
+            "columns": self.columns,
+            "notes": list(self.notes),
+            "tables": [table_json(table) for table in self.structure.tables],
+            "unused": _spans_json(self.structure.unused),
+        }
+
+
+@dataclass
+class SeenFile:
+    """A file: the sheets that could be read, and what went wrong, if anything did."""
+
+    file: str
+    format: str | None = None
+    sheets: list[SeenSheet] = field(default_factory=list)
+    error: EngineError | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "file": self.file,
+            "format": self.format,
+            "sheets": [sheet.as_json() for sheet in self.sheets],
+            "error": None if self.error is None else error_json(self.error),
+        }
+
+
+def inspect_file(
+    path: str | Path, options: Options | None = None, *, draw: bool = False
+) -> SeenFile:
+    """Look at every sheet of a file; what cannot be read is told, never raised."""
+    seen = SeenFile(str(path))
+    try:
+        with open_workbook(path, options) as book:
+            seen.format = book.format
+            for sheet in book.sheets:
+                seen.sheets.append(inspect_sheet(sheet, draw=draw))
+                sheet.close()
+    except EngineError as error:
+        seen.error = error
+    except Exception as error:
+        # The message may hold what is in the file; the type cannot.
+        seen.error = EngineError(f"the engine failed with {type(error).__name__}")
+    return seen
+
+
+def inspect_sheet(sheet: Sheet, *, draw: bool = False) -> SeenSheet:
+    """Find the tables of a sheet, and draw it if asked to."""
+    sheet.scan()
+    structure = find_tables(sheet)
+    picture = tuple(_picture(sheet, structure)) if draw else ()
+    return SeenSheet(
+        name=sheet.name,
+        hidden=sheet.hidden,
+        rows=sheet.height,
+        columns=sheet.width,
+        notes=tuple(str(note) for note in sheet.notes),
+        structure=structure,
+        picture=picture,
+    )
+
+
+def table_json(table: Table) -> dict[str, Any]:
+    """Give a table as JSON."""
+    return {
+        "range": str(table.range),
+        "header_rows": list(table.header_rows),
+        "header": list(table.header),
+        "data_range": None if table.data_range is None else str(table.data_range),
+        "data_rows": table.data_rows.count,
+        "shape": table.shape.value,
+        "skipped": _spans_json(table.skipped),
+        "confidence": table.confidence,
+        "why": [one.as_json() for one in table.why],
+    }
+
+
+def error_json(error: EngineError) -> dict[str, str]:
+    """Give an error as JSON."""
+    return {"code": error.code, "message": error.message, "advice": error.advice}
+
+
+def rows_as_people_write(spans: RowSpans) -> list[str]:
+    """Write rows as `7` or `9:12`."""
+    return [f"{first}" if first == last else f"{first}:{last}" for first, last in spans]
+
+
+def _spans_json(kinds: Any) -> dict[str, list[str]]:
+    found = {}
+    for kind, spans in kinds.items():
+        written = rows_as_people_write(spans)
+        cut = ["..."] if len(written) > RUNS_SHOWN_MAX else []
+        found[str(kind)] = written[:RUNS_SHOWN_MAX] + cut
+    return found
+
+
+def _picture(sheet: Sheet, structure: SheetStructure) -> Iterator[Line]:
+    """Draw the rows that tell something, and count those that look like the ones before."""
+    rows = SheetRows(sheet, min(sheet.width, DRAWN_COLUMNS_MAX))
+    drawn = 0
+    for first, last, kind in _runs(structure, sheet.height):
+        shown = DATA_ROWS_DRAWN if kind == RowKind.DATA else OTHER_ROWS_DRAWN
+        shown = 0 if kind == RowKind.BLANK else shown
+        if kind not in (RowKind.BLANK, RowKind.DATA) and last - first < 2 * OTHER_ROWS_DRAWN:
+            shown = last - first + 1
+        for number in range(first, min(first + shown, last + 1)):
+            row = rows.row(number)
+            cells = tuple(map(text_of, row.values)) if row is not None else ()
+            yield Line(number, kind, cells)
+            drawn += 1
+        left = last - first + 1 - shown
+        if left > 0:
+            yield Line(first + shown, kind, rows_left_out=left)
+            drawn += 1
+        if drawn >= DRAWN_ROWS_MAX:
+            if last < sheet.height:
+                yield Line(last + 1, "not drawn", rows_left_out=sheet.height - last)
+            return
+
+
+def _runs(structure: SheetStructure, height: int) -> Iterator[tuple[int, int, str]]:
+    """Give runs of rows of one kind from top to bottom; of tables side by side the first counts."""
+    found: list[tuple[int, int, str]] = []
+    for table in structure.tables:
+        found += _kind_runs(RowKind.HEADER, RowSpans.of(table.header_rows))
+        found += _kind_runs(RowKind.DATA, table.data_rows)
+        for kind, spans in table.skipped.items():
+            found += _kind_runs(kind, spans)
+    for kind, spans in structure.unused.items():
+        found += _kind_runs(kind, spans)
+    found.sort(key=lambda run: (run[0], run[2] == RowKind.BLANK))
+    next_row = 1
+    for first, last, kind in found:
+        if first > next_row:
+            yield next_row, first - 1, RowKind.BLANK
+        if last >= next_row:
+            yield max(first, next_row), last, kind
+            next_row = last + 1
+    if next_row <= height:
+        yield next_row, height, RowKind.BLANK
+
+
+def _kind_runs(kind: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int, str]]:
+    return [(first, last, kind) for first, last in spans]
