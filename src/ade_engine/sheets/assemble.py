@@ -44,9 +44,10 @@ class Cells:
 class Assembler:
     """Take cells in, give blocks out, in the order of the rows."""
 
-    def __init__(self, shared: pl.Series) -> None:
-        self._shared_count = len(shared)
-        self._shared = _with_null(shared)
+    def __init__(self, shared: pl.Series | None = None) -> None:
+        """Take the shared strings, with a null behind the last one."""
+        self._shared = with_null([]) if shared is None else shared
+        self._shared_count = len(self._shared) - 1
         self._waiting: list[Cells] = []
         self._waiting_cells = 0
         self._last_row = 0
@@ -72,7 +73,7 @@ class Assembler:
         if cells.rows[0] <= self._last_row:
             raise DamagedFile("the rows of a sheet are not in order")
         self._last_row = int(cells.rows[-1])
-        own = _with_null(cells.own_texts)
+        own = with_null([cells.own_texts])
         ends = np.flatnonzero(np.diff(cells.rows) > GAP_ROWS) + 1
         for start, end in zip([0, *ends.tolist()], [*ends.tolist(), len(cells.rows)], strict=True):
             yield from self._blocks(cells, own, start, end)
@@ -146,8 +147,9 @@ def _gather(texts: pl.Series, indexes: Positions) -> pl.Series:
     return texts.gather(np.where(indexes < 0, len(texts) - 1, indexes).astype(np.uint32))
 
 
-def _with_null(texts: pl.Series) -> pl.Series:
-    return pl.concat([texts, pl.Series([None], dtype=pl.String)], rechunk=True)
+def with_null(parts: list[pl.Series]) -> pl.Series:
+    """Join texts and put a null behind them, which stands for having no text."""
+    return pl.concat([*parts, pl.Series([None], dtype=pl.String)], rechunk=True)
 
 
 def _joined(parts: list[Cells], shared_count: int) -> Cells:

@@ -27,7 +27,7 @@ NO_VALUE = NoValue()
 
 def collect(rows: Iterable[Row], limits: Limits) -> Iterator[Block]:
     """Make blocks from rows in their order: each a number and its values by column."""
-    assembler = Assembler(pl.Series(dtype=pl.String))
+    assembler = Assembler()
     count = 0
     for cells in _batches(rows):
         count += len(cells.rows)

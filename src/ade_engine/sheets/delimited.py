@@ -58,7 +58,7 @@ class DelimitedBook:
         yield from self._assemble(_walk(pieces, self.delimiter, self._limits))
 
     def _assemble(self, source: Iterator[Cells]) -> Iterator[Block]:
-        assembler = Assembler(pl.Series(dtype=pl.String))
+        assembler = Assembler()
         count = 0
         for cells in source:
             count += len(cells.rows)

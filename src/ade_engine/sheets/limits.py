@@ -34,7 +34,7 @@ class Limits:
     reader_memory_bytes_max: int = 768 * MIB
     """What a library that reads .xls, .xlsb or .ods may use, where it can be bounded."""
     reader_cpu_seconds_max: int = 60
-    spool_memory_bytes: int = 48 * MIB
+    spool_memory_bytes: int = 16 * MIB
     """What is kept in memory for reading again; the rest goes to a file."""
 
 

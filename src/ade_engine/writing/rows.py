@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from ade_engine.sheets.cells import DAY_MS, INTEGERS_MAX, TIME_DAY_MS, CellKind, Column
+from ade_engine.sheets.cells import (
+    DAY_MS,
+    INTEGERS_MAX,
+    TIME_DAY_MS,
+    CellKind,
+    Column,
+    Mask,
+    Numbers,
+)
 from ade_engine.sheets.coordinates import column_letters
 from ade_engine.sheets.dates import to_serials
 from ade_engine.writing.parts import STYLE_DATE, STYLE_MOMENT, STYLE_TIME
 from ade_engine.writing.text import escaped
 
 ERRORS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA")
+SERIAL_DECIMALS = 9  # a tenth of a millisecond
 
 _ROW = pl.col("row")
+_VALUE_END = "</v></c>"
 
 
 def rows_xml(columns: Sequence[Column], first_row: int) -> bytes:
@@ -28,98 +39,107 @@ def rows_xml(columns: Sequence[Column], first_row: int) -> bytes:
     for number, column in enumerate(columns, 1):
         pieces += _column(column, column_letters(number), frame)
     joined = pl.concat_str([*pieces, pl.lit("</row>")]).str.join("").cast(pl.Binary)
-    xml = pl.DataFrame(frame).select(joined).item()
-    return bytes(xml)
+    xml: bytes = pl.DataFrame(frame).select(joined).item()
+    return xml
 
 
 def _column(column: Column, letters: str, frame: dict[str, pl.Series]) -> list[pl.Expr]:
     """Give the pieces whose concatenation is this column's cells; put what they need in `frame`."""
     present = np.flatnonzero(np.bincount(column.kinds, minlength=len(CellKind))).tolist()
     kinds = [CellKind(kind) for kind in present]
-    if kinds == [CellKind.NUMBER] and np.isfinite(column.numbers).all():
-        frame[letters] = _number_text(column.numbers)
-        return _cell(letters, "<v>", "</v></c>")
-    if kinds == [CellKind.TEXT]:
-        texts = escaped(column.text)
-        if not texts.any_literal:
-            frame[letters] = texts.text
-            return _cell(letters, texts.opening, "</t></is></c>", ' t="inlineStr"')
+    uniform = _uniform(kinds[0], column) if len(kinds) == 1 else None
+    if uniform is not None:
+        opening, frame[letters], closing = uniform
+        values = [pl.col(letters), pl.lit(closing)]
+        return [pl.lit(f'<c r="{letters}'), _ROW, pl.lit(f'"{opening}'), *values]
     merged: pl.Series | None = None
     for kind in kinds:
-        cells = _of_kind(kind, column)
+        cells = _mixed(kind, column)
         if merged is None or cells is None:
             merged = merged if cells is None else cells
         else:
             merged = merged.zip_with(merged.is_not_null(), cells)
     if merged is None:
         return []
-    # What stands behind the reference, null where there is no cell.
-    frame[letters] = merged
-    opening = pl.lit(f'<c r="{letters}') + _ROW + pl.lit('"')
-    if not merged.has_nulls():
-        return [pl.lit(f'<c r="{letters}'), _ROW, pl.lit('"'), pl.col(letters)]
-    return [(opening + pl.col(letters)).fill_null("")]
+    frame[letters] = merged  # what stands behind the reference, null where there is no cell
+    opening_piece = pl.lit(f'<c r="{letters}')
+    if not merged.null_count():
+        return [opening_piece, _ROW, pl.lit('"'), pl.col(letters)]
+    return [(opening_piece + _ROW + pl.lit('"') + pl.col(letters)).fill_null("")]
 
 
-def _cell(letters: str, opening: str, closing: str, attributes: str = "") -> list[pl.Expr]:
-    return [
-        pl.lit(f'<c r="{letters}'),
-        _ROW,
-        pl.lit(f'"{attributes}>{opening}'),
-        pl.col(letters),
-        pl.lit(closing),
-    ]
+def _uniform(kind: CellKind, column: Column) -> tuple[str, pl.Series, str] | None:
+    """Give opening, values and closing where these are the same for all cells."""
+    match kind:
+        case CellKind.NUMBER if np.isfinite(column.numbers).all():
+            return "><v>", _number_text(column.numbers), _VALUE_END
+        case CellKind.BOOL:
+            return ' t="b"><v>', _bool_text(column.numbers), _VALUE_END
+        case CellKind.DATE:
+            serials, styles = _serials(column.numbers)
+            if serials.min() >= 0 and (styles == styles[0]).all():
+                return f' s="{styles[0]}"><v>', _number_text(serials), _VALUE_END
+        case CellKind.TEXT:
+            texts = escaped(column.text)
+            if texts.literal is None:
+                return f' t="inlineStr">{texts.opening}', texts.text, "</t></is></c>"
+    return None
 
 
-def _of_kind(kind: CellKind, column: Column) -> pl.Series | None:
+def _mixed(kind: CellKind, column: Column) -> pl.Series | None:
     """Give, for the cells of one kind, everything behind the reference; null for the others."""
-    chosen = pl.Series(column.kinds == kind)
+    mask = column.kinds == kind
     match kind:
         case CellKind.TEXT:
-            cells = escaped(column.text.set(~chosen, None)).cells()
+            return escaped(_only(column.text, mask)).cells()
         case CellKind.NUMBER:
-            cells = _numbers(column)
+            cells = _numbers(column.numbers, mask)
         case CellKind.BOOL:
-            text = pl.Series((column.numbers != 0).astype(np.uint8)).cast(pl.String)
-            cells = _wrapped(' t="b"><v>', text)
+            cells = ' t="b"><v>' + _bool_text(column.numbers) + _VALUE_END
         case CellKind.DATE:
-            cells = _dates(column)
+            cells = _dates(np.where(mask, column.numbers, 0.0))
         case CellKind.ERROR:
-            known = column.text.is_in(list(ERRORS))
-            text = column.text.set(~known, "#VALUE!")
-            cells = _wrapped(' t="e"><v>', text)
+            known = column.text.is_in(list(ERRORS)).fill_null(False)
+            cells = ' t="e"><v>' + column.text.set(~known, "#VALUE!") + _VALUE_END
         case _:
             return None
-    return cells.set(~chosen, None)
+    return _only(cells, mask)
 
 
-def _wrapped(opening: str, text: pl.Series) -> pl.Series:
-    return opening + text + "</v></c>"
+def _only(cells: pl.Series, mask: Mask) -> pl.Series:
+    return cells.set(pl.Series(~mask), None)
 
 
-def _numbers(column: Column) -> pl.Series:
-    finite = np.isfinite(column.numbers)
-    text = _number_text(np.where(finite, column.numbers, 0))
-    cells = _wrapped("><v>", text)
-    wrong = pl.Series(~finite)
-    return cells.set(wrong, ' t="e"><v>#NUM!</v></c>') if wrong.any() else cells
+def _numbers(numbers: Numbers, mask: Mask) -> pl.Series:
+    finite = np.isfinite(numbers)
+    cells = "><v>" + _number_text(np.where(finite, numbers, 0)) + _VALUE_END
+    wrong = ~finite & mask
+    return cells.set(pl.Series(wrong), ' t="e"><v>#NUM!</v></c>') if wrong.any() else cells
 
 
-def _number_text(numbers: np.ndarray) -> pl.Series:
+def _bool_text(numbers: Numbers) -> pl.Series:
+    return pl.Series((numbers == 1).astype(np.uint8)).cast(pl.String)
+
+
+def _number_text(numbers: Numbers) -> pl.Series:
     """Write numbers as short as they can be read back exactly."""
     if (np.abs(numbers) < INTEGERS_MAX).all() and (numbers == np.floor(numbers)).all():
         return pl.Series(numbers.astype(np.int64)).cast(pl.String)
-    return pl.Series(numbers).cast(pl.String).str.strip_suffix(".0")
+    return pl.Series(numbers).cast(pl.String)
 
 
-def _dates(column: Column) -> pl.Series:
-    ms = np.where(column.kinds == CellKind.DATE, column.numbers, 0.0)
-    serials = to_serials(ms)
+def _serials(ms: Numbers) -> tuple[Numbers, npt.NDArray[np.int64]]:
+    """Give the serial numbers of dates, and the style that each is shown in."""
     time_only = (ms >= TIME_DAY_MS) & (ms < TIME_DAY_MS + DAY_MS)
-    style = np.where(ms % DAY_MS == 0, STYLE_DATE, STYLE_MOMENT)
-    style = np.where(time_only, STYLE_TIME, style)
-    styles = pl.Series(style).cast(pl.String)
-    cells = ' s="' + styles + '"><v>' + _number_text(np.round(serials, 9)) + "</v></c>"
+    styles = np.where(ms % DAY_MS == 0, STYLE_DATE, STYLE_MOMENT)
+    serials: Numbers = np.round(to_serials(ms), SERIAL_DECIMALS)
+    return serials, np.where(time_only, STYLE_TIME, styles)
+
+
+def _dates(ms: Numbers) -> pl.Series:
+    serials, styles = _serials(ms)
+    shown = pl.Series(styles).cast(pl.String)
+    cells = ' s="' + shown + '"><v>' + _number_text(serials) + _VALUE_END
     early = pl.Series(serials < 0)
     if early.any():  # before 1900, where no program has dates
         moments = pl.Series(ms).cast(pl.Int64).cast(pl.Datetime("ms"))

@@ -11,7 +11,7 @@ import polars as pl
 
 from ade_engine.errors import TooLarge
 from ade_engine.sheets.archive import Archive
-from ade_engine.sheets.assemble import Assembler, Cells
+from ade_engine.sheets.assemble import Assembler, Cells, with_null
 from ade_engine.sheets.cells import Block
 from ade_engine.sheets.facts import Facts
 from ade_engine.sheets.limits import Limits
@@ -37,7 +37,7 @@ class XlsxBook:
     def _shared(self) -> pl.Series:
         part, size = self._parts.strings, self._limits.strings_bytes_max
         if part is None:
-            return pl.Series(dtype=pl.String)
+            return with_null([])
         try:
             return read_strings(self._archive.stream(part, size), self._limits)
         except NotPlain:
@@ -46,7 +46,9 @@ class XlsxBook:
     @cached_property
     def _lookups(self) -> Lookups:
         blank = (self._shared.str.len_bytes() == 0).arg_true().to_numpy().astype(np.int64)
-        return Lookups(self._parts.date_styles, len(self._shared), blank, self._parts.epoch_1904)
+        return Lookups(
+            self._parts.date_styles, len(self._shared) - 1, blank, self._parts.epoch_1904
+        )
 
     def read(self, sheet: SheetPart, facts: Facts) -> Iterator[Block]:
         """Give a sheet's blocks as fast as possible; raise `NotPlain` where `reread` must be used.

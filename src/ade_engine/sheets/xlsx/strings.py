@@ -1,4 +1,4 @@
-"""Read the table of shared strings into one column of texts."""
+"""Read the table of shared strings into one column of texts, with a null behind the last one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from ade_engine.errors import DamagedFile
+from ade_engine.sheets.assemble import with_null
 from ade_engine.sheets.limits import Limits
 from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.slices import texts as slice_texts
@@ -22,16 +23,12 @@ WHERE = "shared strings"
 
 def read_strings(stream: Iterable[bytes], limits: Limits) -> pl.Series:
     """Read the whole table, fast; raise `NotPlain` where only `walk_strings` can read it."""
-    return _joined([_scan(xml) for xml in plain_pieces(stream, b"sst", b"si", Frame(), limits)])
+    return with_null([_scan(xml) for xml in plain_pieces(stream, b"sst", b"si", Frame(), limits)])
 
 
 def walk_strings(stream: Iterable[bytes]) -> pl.Series:
     """Read the whole table, however its XML is written."""
-    return pl.Series(_walk(stream), dtype=pl.String)
-
-
-def _joined(parts: list[pl.Series]) -> pl.Series:
-    return pl.concat(parts, rechunk=True) if parts else pl.Series(dtype=pl.String)
+    return with_null([pl.Series(_walk(stream), dtype=pl.String)])
 
 
 def _scan(xml: bytes) -> pl.Series:
