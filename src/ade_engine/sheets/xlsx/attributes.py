@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from enum import IntEnum
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +61,7 @@ class Tails:
         self._date_styles = date_styles
         self._keys = np.zeros(SLOTS, np.uint64)
         self._codes = np.zeros(SLOTS, np.int64)
+        self._learning = Lock()  # several threads read pieces of one sheet
         self._crowded: list[tuple[np.uint64, int]] = []  # tails whose slot another one has
         self.types = np.zeros(0, np.uint8)
         self.dates = np.zeros(0, np.bool_)
@@ -81,7 +83,8 @@ class Tails:
         unknown = self._keys[slots] != keys
         codes: Positions = self._codes[slots]
         if unknown.any():
-            self._settle(codes, unknown, keys, lambda at: bytes(buffer[starts[at] : ends[at]]))
+            with self._learning:
+                self._settle(codes, unknown, keys, lambda at: bytes(buffer[starts[at] : ends[at]]))
         return codes
 
     def _settle(
@@ -118,7 +121,8 @@ class Tails:
         self.closed = np.append(self.closed, bool(found[2]))
         slot = int(key >> _SLOT_SHIFT)
         if self._keys[slot] == _FREE:
-            self._keys[slot], self._codes[slot] = key, code
+            self._codes[slot] = code
+            self._keys[slot] = key  # last: whoever sees the key may read the code
         else:
             self._crowded.append((key, code))
         return code

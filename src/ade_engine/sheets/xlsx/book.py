@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from ade_engine.errors import TooLarge
+from ade_engine.sheets.ahead import work_ahead
 from ade_engine.sheets.archive import Archive
 from ade_engine.sheets.assemble import Assembler, Cells, with_null
 from ade_engine.sheets.cells import Block
@@ -59,7 +60,7 @@ class XlsxBook:
         scanner = Scanner(self._lookups)
         stream = self._archive.stream(sheet.part)
         pieces = plain_pieces(stream, b"sheetData", b"row", frame, self._limits)
-        yield from self._assemble(map(scanner.scan, pieces), facts)
+        yield from self._assemble(work_ahead(scanner.scan, pieces), facts)
         document = (frame.head, b"<sheetData/>", frame.tail)
         parse(document, lambda name, attributes: note(facts, name, attributes), where=sheet.name)
 
