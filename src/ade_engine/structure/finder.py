@@ -110,14 +110,17 @@ class _Finding:
         columns = self._columns(grid, draft)
         inside = np.concatenate((grid.rows[draft.places], data))
         known = np.concatenate((inside, *skipped.values()))
-        skipped[RowKind.BLANK] = np.setdiff1d(np.arange(known.min(), known.max() + 1), known)
+        spans = {kind: RowSpans.of(rows) for kind, rows in skipped.items() if len(rows)}
+        blank = RowSpans.of(known).gaps()
+        if blank:
+            spans[RowKind.BLANK] = blank
         return Table(
             range=Range(int(inside.min()), columns[0], int(inside.max()), columns[-1]),
             columns=columns,
             header_rows=header_rows,
             header=header_texts(self._sheet, header_rows, columns),
             data_rows=RowSpans.of(data),
-            skipped={kind: RowSpans.of(rows) for kind, rows in skipped.items() if len(rows)},
+            skipped=spans,
             shape=draft.shape,
             confidence=draft.confidence,
             why=draft.why,

@@ -24,12 +24,16 @@ class RowSpans:
     @classmethod
     def of(cls, rows: Iterable[int] | npt.NDArray[Any]) -> RowSpans:
         """Gather single rows, in any order, into runs."""
-        numbers = np.unique(np.asarray(rows if isinstance(rows, np.ndarray) else list(rows)))
+        numbers = np.asarray(rows if isinstance(rows, np.ndarray) else list(rows), dtype=np.int64)
         spans = cls()
         if len(numbers):
-            breaks = np.flatnonzero(np.diff(numbers) > 1)
-            spans._firsts = numbers[np.concatenate(([0], breaks + 1))].astype(np.int64)
-            spans._lasts = numbers[np.concatenate((breaks, [-1]))].astype(np.int64)
+            lowest = int(numbers.min())
+            # Marking is many times faster than sorting a million numbers.
+            marked = np.zeros(int(numbers.max()) - lowest + 3, dtype=np.int8)
+            marked[numbers - lowest + 1] = 1
+            steps = np.diff(marked)
+            spans._firsts = np.flatnonzero(steps == 1) + lowest
+            spans._lasts = np.flatnonzero(steps == -1) + lowest - 1
         return spans
 
     @property
@@ -72,6 +76,13 @@ class RowSpans:
     def last(self) -> int:
         """Give the last row; there must be one."""
         return int(self._lasts[-1])
+
+    def gaps(self) -> RowSpans:
+        """Give the rows between the first and the last that are not among these."""
+        between = RowSpans()
+        between._firsts = self._lasts[:-1] + 1
+        between._lasts = self._firsts[1:] - 1
+        return between
 
     def rows(self) -> Iterator[int]:
         """Go through the rows one by one."""

@@ -97,9 +97,10 @@ class _Taking:
         filled = _count(columns.values(), block.height)
         holds = filled > 0
         keep = self._choose(block, columns, filled)
-        kept = {number: column.where(keep) for number, column in columns.items()}
-        self._parts.append((int(keep.sum()), kept))
-        self._rows.append(block.first_row + np.flatnonzero(keep))
+        if keep.any():
+            kept = {number: column.where(keep) for number, column in columns.items()}
+            self._parts.append((int(keep.sum()), kept))
+            self._rows.append(block.first_row + np.flatnonzero(keep))
         self._cells += int(keep.sum()) * len(columns)
         self._holds.append((block.first_row, holds))
         self._used.append((block.first_row, block.last_row, frozenset(block.columns)))
@@ -157,21 +158,27 @@ def _count(columns: Iterable[Column], height: int) -> Counts:
 def _odd(columns: dict[int, Column], filled: Counts) -> Mask:
     """Mark the rows that are not like most of those around them, and those beside blank ones."""
     blank = filled == 0
-    values = sum((_values(column) for column in columns.values()), np.zeros_like(filled))
+    valued = _holds_value(columns, len(filled))
     odd: Mask = filled < 0.5 * _usual(filled, ~blank)
-    odd |= (values == 0) & (_usual(values, ~blank) >= 1)
+    odd |= ~valued & (_usual(valued, ~blank) > 0)
     odd |= _says_total(columns, len(filled))
     odd |= _widened(blank, 1)
     odd &= ~blank
     return odd
 
 
-def _values(column: Column) -> Counts:
-    """Mark the cells that hold a value: a number, a date, or a text that begins like one."""
-    marked = column.is_kind(CellKind.NUMBER, CellKind.DATE, CellKind.BOOL, CellKind.NO_VALUE)
-    if (column.kinds == CellKind.TEXT).any():
-        marked |= column.text.str.contains(_NUMBER_LIKE).fill_null(False).to_numpy()
-    return marked.astype(np.int64)
+def _holds_value(columns: dict[int, Column], height: int) -> Mask:
+    """Mark the rows that hold a value: a number, a date, or a text that begins like one."""
+    valued: Mask = np.zeros(height, dtype=np.bool_)
+    for column in columns.values():
+        valued |= column.is_kind(CellKind.NUMBER, CellKind.DATE, CellKind.BOOL, CellKind.NO_VALUE)
+    for column in columns.values():
+        # Texts are looked at only where nothing else told, which soon is hardly anywhere.
+        unsure = np.flatnonzero(~valued & (column.kinds == CellKind.TEXT))
+        if len(unsure):
+            begins = column.text.gather(unsure).str.contains(_NUMBER_LIKE)
+            valued[unsure] = begins.fill_null(False).to_numpy()
+    return valued
 
 
 def _says_total(columns: dict[int, Column], height: int) -> Mask:
@@ -183,7 +190,7 @@ def _says_total(columns: dict[int, Column], height: int) -> Mask:
     return says
 
 
-def _usual(counts: Counts, counted: Mask) -> npt.NDArray[np.float64]:
+def _usual(counts: Counts | Mask, counted: Mask) -> npt.NDArray[np.float64]:
     """Give for each row the median of its chunk."""
     usual = np.zeros(len(counts))
     for start in range(0, len(counts), CHUNK_ROWS):
