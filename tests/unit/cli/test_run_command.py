@@ -1,0 +1,84 @@
+"""`ade run`: rows, an explanation, and an exit code that scripts can rely on."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.engine.package.packages import write_package
+from typer.testing import CliRunner, Result
+
+from ade.cli import app
+from ade.cli.exit_codes import ExitCode
+from ade_engine.examples import FOLDER
+
+ROSTER = FOLDER / "member_roster"
+SAMPLE = ROSTER / "samples" / "roster.csv"
+
+
+def ade(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
+
+
+def test_a_run_explains_mapping_and_issues_and_names_its_files(tmp_path: Path) -> None:
+    result = ade("run", SAMPLE, "--config", ROSTER, "--out", tmp_path)
+    assert result.exit_code == ExitCode.OK, result.output
+    for words in ("col.member_id.pattern", "no_signal", "invalid_format", "A9", "complete: 6 rows"):
+        assert words in result.output
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "normalized.xlsx",
+        "artifact.json",
+        "events.ndjson",
+    }
+
+
+def test_json_is_for_programs(tmp_path: Path) -> None:
+    result = ade("run", SAMPLE, "--config", ROSTER, "--out", tmp_path, "--json")
+    told = json.loads(result.stdout[result.stdout.index("{") :])
+    assert (told["evaluation"], told["summary"]["rows_written"]) == ("complete", 6)
+
+
+def test_missing_required_fields_are_exit_code_1(tmp_path: Path) -> None:
+    source = tmp_path / "members.csv"
+    source.write_text("Name,Status\nAda,active\nBen,left\n")
+    result = ade("run", source, "--config", ROSTER, "--out", tmp_path / "out")
+    assert result.exit_code == ExitCode.JOB_FAILED
+    assert "missing: member_id" in result.output
+
+
+def test_without_out_the_output_stands_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ade("run", SAMPLE, "--config", ROSTER).exit_code == ExitCode.OK
+    assert (tmp_path / "roster.normalized" / "normalized.xlsx").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("nowhere.csv", "--config", ROSTER), (SAMPLE,), (SAMPLE, "--config", "nowhere")]
+)
+def test_wrong_usage_is_exit_code_2(words: tuple[object, ...]) -> None:
+    assert ade("run", *words).exit_code == ExitCode.USAGE
+
+
+def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path: Path) -> None:
+    source = tmp_path / "broken.xlsx"
+    source.write_bytes(b"PK\x03\x04 and then nothing")
+    result = ade("run", source, "--config", ROSTER, "--out", tmp_path / "out")
+    assert result.exit_code == ExitCode.JOB_FAILED
+    assert result.stderr.startswith("ade: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_values_are_shown_only_with_a_traceback(tmp_path: Path) -> None:
+    code = "FIELD = Field(label='Name')\ndef transform(value):\n    raise ValueError(value)\n"
+    package = write_package(tmp_path / "package", columns__name=code)
+    source = tmp_path / "in.csv"
+    source.write_text("Name,Amount\nsecret1,1\nsecret2,2\nsecret3,3\n")
+    words = ("run", source, "--config", package, "--out", tmp_path / "out")
+    plain = ade(*words)
+    assert plain.exit_code == ExitCode.JOB_FAILED
+    assert "columns/name.py:3" in plain.output
+    assert "secret" not in plain.output
+    assert "secret1" in ade(*words, "--traceback").output
+    told = json.loads(ade(*words, "--json").stdout)
+    assert told["error"]["details"]["cell"] == "A2"
