@@ -8,6 +8,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import ade_engine.normalize  # its errors belong to the tree
 from ade_engine.errors import EngineError
 from ade_engine.package import Column
+from ade_engine.package.column_core import ColumnCore
 from ade_engine.package.errors import PROBLEMS
 from ade_engine.package.functions import COLUMN_FUNCTIONS, DETECT_COLUMN, DETECT_ROW, HOOKS
 from ade_engine.package.settings import SECTIONS
@@ -40,7 +42,7 @@ def functions() -> str:
 
 
 def column() -> str:
-    return _table("| | |", _methods(Column))
+    return _table("| | |", chain(_methods(Column), _methods(ColumnCore)))
 
 
 def _methods(kind: type) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,6 @@ cells stay as they are. Nothing changes in place: every operation gives a new co
 
 from __future__ import annotations
 
-import datetime as dt
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,45 +15,23 @@ import numpy as np
 import polars as pl
 
 from ade_engine.package import conversion
+from ade_engine.package.column_core import ColumnCore
 from ade_engine.package.issues import Issue, Issues
 from ade_engine.package.mask import Mask
 from ade_engine.package.misuse import Misuse
-from ade_engine.sheets.cells import CellKind, date_ms
+from ade_engine.sheets.cells import CellKind
 from ade_engine.sheets.cells import Column as Cells
 
-Text = Callable[[pl.Series], pl.Series]
-Compare = Callable[[Any, Any], Any]
 
-
-class Column:
+class Column(ColumnCore):
     """Some consecutive cells of one column of a table.
 
     `header` is the text above it, `letter` its place in the sheet, `field` the field it was mapped
     to, if it was.
     """
 
-    __slots__ = ("cells", "day_first", "decimal", "field", "header", "letter")
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(
-        self,
-        cells: Cells | Iterable[object],
-        *,
-        header: str = "",
-        letter: str = "",
-        field: str | None = None,
-        decimal: str = ".",
-        day_first: bool = False,
-    ) -> None:
-        self.cells = cells if isinstance(cells, Cells) else Cells.of(cells)
-        self.header = header
-        self.letter = letter
-        self.field = field
-        self.decimal = decimal
-        self.day_first = day_first
-
-    def __len__(self) -> int:
-        return len(self.cells)
+    __slots__ = ()
+    __hash__ = None
 
     def __iter__(self) -> Iterator[object]:
         return iter(self.values)
@@ -68,14 +45,6 @@ class Column:
         return self.cells.values()
 
     # --- questions that give masks ---
-
-    def is_empty(self) -> Mask:
-        """Mark empty cells, blank texts and formulas without a value."""
-        empty = self.cells.is_kind(CellKind.EMPTY, CellKind.NO_VALUE)
-        if not self._written().any():
-            return Mask(empty)
-        blank = self.cells.text.str.strip_chars(conversion.SPACES) == ""
-        return Mask(pl.Series(empty) | blank.fill_null(False))
 
     def is_text(self) -> Mask:
         """Mark cells that hold text."""
@@ -295,7 +264,7 @@ class Column:
         scale = 10.0**digits
         numbers = self._numbers()
         rounded = np.sign(numbers) * np.floor(np.abs(numbers) * scale + 0.5 + 1e-9) / scale
-        return self._computed(rounded, keep_others=True)
+        return self._computed(rounded).where(Mask(np.isfinite(rounded)), self)
 
     def shift(self, rows: int = 1) -> Column:
         """Move every cell so many rows down; the first ones become empty."""
@@ -346,166 +315,6 @@ class Column:
         if kinds == {CellKind.DATE}:
             return conversion.moments(self.cells.numbers)
         return self._text()
-
-    # --- the rest is the engine's own ---
-
-    def _with(self, cells: Cells) -> Column:
-        made = Column.__new__(Column)
-        made.cells = cells
-        made.header, made.letter, made.field = self.header, self.letter, self.field
-        made.decimal, made.day_first = self.decimal, self.day_first
-        return made
-
-    def _written(self) -> Any:
-        return self.cells.is_kind(CellKind.TEXT)
-
-    def _text(self) -> pl.Series:
-        """Give every cell as it would be written; null where it is empty or an error."""
-        cells = conversion.to_text(self.cells)
-        written = cells.is_kind(CellKind.TEXT)
-        filled = cells.text.set(cells.text == "", None) if written.any() else cells.text
-        if not cells.is_kind(CellKind.ERROR).any():
-            return filled
-        return filled.set(pl.Series(~written), None)
-
-    def fingerprints(self) -> pl.Series:
-        """Give one number for each different value, null where a cell is empty."""
-        kinds = self.cells.kinds.astype(np.uint64)
-        prints = (self.cells.numbers + 0.0).view(np.uint64)  # -0.0 is 0.0
-        if self._written().any() or self.cells.is_kind(CellKind.ERROR).any():
-            prints = np.where(np.isnan(self.cells.numbers), self.cells.text.hash(seed=0), prints)
-        mixed = pl.Series(prints * np.uint64(0x9E3779B97F4A7C15) + kinds)
-        empty = self.is_empty().series
-        return mixed.set(empty, None) if empty.any() else mixed
-
-    def _numbers(self) -> Any:
-        numbers = self.cells.kinds == CellKind.NUMBER
-        return (
-            self.cells.numbers if numbers.all() else np.where(numbers, self.cells.numbers, np.nan)
-        )
-
-    def _operand(self, other: Column | float) -> Any:
-        if isinstance(other, Column):
-            return self._same_length(other)._numbers()
-        if not isinstance(other, int | float):
-            raise Misuse("columns are computed with columns and numbers")
-        return other
-
-    def _computed(self, numbers: Any, *, keep_others: bool = False) -> Column:
-        known = np.isfinite(numbers)
-        fresh = Cells(
-            np.where(known, np.uint8(CellKind.NUMBER), np.uint8(CellKind.EMPTY)),
-            np.where(known, numbers, np.nan),
-            Cells.empty(len(self)).text,
-        )
-        made = self._with(fresh)
-        return made.where(Mask(known), self) if keep_others else made
-
-    def _texts(self, change: Text) -> Column:
-        if not self._written().any():
-            return self
-        return self._with(conversion.with_texts(self.cells, change(self.cells.text)))
-
-    def _answer(self, marks: Any) -> Mask:
-        empty = self.is_empty().series
-        series = pl.Series(marks)
-        return Mask(series.set(empty, None) if empty.any() else series)
-
-    def _compared(self, other: object, compare: Compare) -> Mask:
-        if isinstance(other, Column):
-            return self._compared_columns(self._same_length(other), compare)
-        if isinstance(other, str):
-            text = self.cells.text if compare is operator.eq else self._text()
-            return self._known(compare(text, other), self.cells.is_kind(CellKind.TEXT), compare)
-        kind, number = _kind_and_number(other)
-        here = self.cells.is_kind(kind)
-        with np.errstate(invalid="ignore"):
-            return self._known(pl.Series(compare(self.cells.numbers, number)), here, compare)
-
-    def _compared_columns(self, other: Column, compare: Compare) -> Mask:
-        same_kind = self.cells.kinds == other.cells.kinds
-        texts = self.cells.is_kind(CellKind.TEXT)
-        with np.errstate(invalid="ignore"):
-            result = pl.Series(compare(self.cells.numbers, other.cells.numbers))
-        if texts.any():
-            compared = compare(self.cells.text, other.cells.text)
-            result = compared.zip_with(pl.Series(texts), result)
-        both = ~(self.is_empty() | other.is_empty()).series
-        known = self._known(result, same_kind, compare)
-        return Mask(known.series.set(~both, None))
-
-    def _known(self, result: pl.Series, comparable: Any, compare: Compare) -> Mask:
-        """Leave cells of another kind without an answer; for equality they are simply not equal."""
-        if not comparable.all():
-            instead = False if compare is operator.eq else None
-            result = result.set(pl.Series(~comparable), instead)
-        return self._answer(result)
-
-    def _fitting(self, mask: object) -> Mask:
-        if not isinstance(mask, Mask):
-            raise Misuse("a mask is wanted here, such as column.matches(...) or column > 0")
-        if len(mask) != len(self):
-            raise Misuse(f"the mask is of {len(mask)} cells, the column of {len(self)}")
-        return mask
-
-    def _same_length(self, other: Column) -> Column:
-        if len(other) != len(self):
-            raise Misuse(f"the other column is of {len(other)} cells, this one of {len(self)}")
-        return other
-
-
-def cells_of(made: object, height: int) -> Cells:
-    """Take what a function made of a column: a column, a series, an array or a list."""
-    if isinstance(made, Column):
-        cells = made.cells
-    elif isinstance(made, pl.Series):
-        cells = _cells_of_series(made)
-    elif isinstance(made, np.ndarray):
-        cells = _cells_of_series(pl.Series(made))
-    elif isinstance(made, list | tuple):
-        cells = _cells_of_values(made)
-    else:
-        raise Misuse("transform_column gives back a column, or a list with a value for each cell")
-    if len(cells) != height:
-        raise Misuse(f"transform_column got {height} cells and gave back {len(cells)}")
-    return cells
-
-
-def _cells_of_values(values: Iterable[object]) -> Cells:
-    try:
-        return Cells.of(values)
-    except (TypeError, ValueError):
-        raise Misuse(
-            "a cell holds text, a number, True or False, a date, a time or nothing (None)"
-        ) from None
-
-
-def _cells_of_series(series: pl.Series) -> Cells:
-    height, dtype = len(series), series.dtype
-    if dtype == pl.String:
-        kinds = np.where(series.is_null().to_numpy(), np.uint8(0), np.uint8(CellKind.TEXT))
-        return Cells(kinds, np.full(height, np.nan), series)
-    if dtype in (pl.Date, pl.Datetime):
-        kind, numbers = CellKind.DATE, series.cast(pl.Datetime("ms")).dt.epoch("ms")
-    elif dtype == pl.Boolean:
-        kind, numbers = CellKind.BOOL, series
-    elif dtype.is_numeric():
-        kind, numbers = CellKind.NUMBER, series
-    else:
-        return _cells_of_values(series.to_list())
-    plain = numbers.cast(pl.Float64).to_numpy()
-    kinds = np.where(np.isfinite(plain), np.uint8(kind), np.uint8(CellKind.EMPTY))
-    return Cells(kinds, np.where(np.isfinite(plain), plain, np.nan), Cells.empty(height).text)
-
-
-def _kind_and_number(value: object) -> tuple[CellKind, float]:
-    if isinstance(value, bool):
-        return CellKind.BOOL, float(value)
-    if isinstance(value, int | float):
-        return CellKind.NUMBER, float(value)
-    if isinstance(value, dt.date | dt.time):
-        return CellKind.DATE, date_ms(value)
-    raise Misuse("a column is compared with a column, a text, a number, a date or a truth value")
 
 
 def _matching(text: pl.Series, pattern: str, whole: str | None) -> pl.Series:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ade_engine.package.column import cells_of
 from ade_engine.package.conversion import changed_cells, to_type, with_texts
+from ade_engine.package.given_back import cells_of
 from ade_engine.package.misuse import Misuse
 from ade_engine.package.package import FieldRules
 from ade_engine.package.views import Rows

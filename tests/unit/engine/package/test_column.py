@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from ade_engine.package import Column, Issue
-from ade_engine.package.column import cells_of
+from ade_engine.package.given_back import cells_of
 from ade_engine.package.misuse import Misuse
 from ade_engine.sheets.cells import CellError
 
