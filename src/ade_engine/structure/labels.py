@@ -7,7 +7,7 @@ highest. With that row fixed, the most likely sequence of kinds is found for all
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -50,7 +50,8 @@ ORDER_WEIGHT = 0.6  # of the order of kinds, against what each row looks like
 TOTAL_BONUS = 5.0  # a row that calls itself a total and is one
 BEFORE_HEADER_MALUS = 4.0  # data above the first header is rarely data
 SHARE_FLOOR = 1e-3
-RULE_WEIGHT = 4.0  # a rule's score of 1 multiplies the odds by about fifty
+RULED_SHARE_FLOOR = 0.01
+RULE_WEIGHT = 24.0  # a rule's score of 1 outweighs all else, one of 0.1 is a hint
 REASONS_MAX = 8
 
 LABELS_OF_TYPE: dict[str, tuple[int, ...]] = {
@@ -119,13 +120,15 @@ def label_rows(grid: Grid, weights: Weights, scores: Scores | None = None) -> La
     scores = scores or {}
     shares = weights.forest.shares_of(features.matrix)
     rows = grid.rows[features.places].tolist()
-    shares, added_types = _with_rules(shares, rows, scores)
+    names, said = _said(rows, scores)
+    shares = np.pad(shares, ((0, 0), (0, len(names) - len(LABELS))))
+    looks = np.log(shares + SHARE_FLOOR) + said
+    if scores:
+        shares = _shares(np.log(shares + RULED_SHARE_FLOOR) + said)
     if not rows:
         return LabelledRows(grid, features, shares, (), scores, weights)
-    gaps = np.diff(features.places, prepend=-1) > 1
-    names: Sequence[str] = (*LABELS, *added_types)
-    looks = np.log(shares + SHARE_FLOOR)
     looks[features.says_total(), TOTAL] += TOTAL_BONUS
+    gaps = np.diff(features.places, prepend=-1) > 1
     found = _most_likely(looks, gaps, weights, first_header(shares))
     return LabelledRows(
         grid, features, shares, tuple(names[kind] for kind in found), scores, weights
@@ -143,19 +146,22 @@ def first_header(shares: Numbers) -> int | None:
     return index
 
 
-def _with_rules(shares: Numbers, rows: list[int], scores: Scores) -> tuple[Numbers, list[str]]:
-    """Add what the rules of a config package said to the odds of each row's kinds."""
-    types = {kind for said in scores.values() for kind in said}
-    added = sorted(types - set(LABELS_OF_TYPE))
-    if not types:
-        return shares, []
-    odds = np.log(np.concatenate((shares, np.zeros((len(shares), len(added)))), axis=1) + 0.01)
+def _said(rows: list[int], scores: Scores) -> tuple[tuple[str, ...], Numbers]:
+    """Give all kinds, those of a config package last, and what rules add to their odds."""
+    types = {kind for answers in scores.values() for kind in answers}
+    names = (*LABELS, *sorted(types - set(LABELS_OF_TYPE)))
+    said = np.zeros((len(rows), len(names)))
     for index, row in enumerate(rows):
         for kind, rules in scores.get(row, {}).items():
-            labels = LABELS_OF_TYPE.get(kind) or (len(LABELS) + added.index(kind),)
-            odds[index, list(labels)] += RULE_WEIGHT * sum(rules.values())
+            labels = LABELS_OF_TYPE.get(kind) or (names.index(kind),)
+            said[index, list(labels)] += RULE_WEIGHT * sum(rules.values())
+    return names, said
+
+
+def _shares(odds: Numbers) -> Numbers:
     ratio = np.exp(odds - odds.max(axis=1, keepdims=True))
-    return ratio / ratio.sum(axis=1, keepdims=True), added
+    shares: Numbers = ratio / ratio.sum(axis=1, keepdims=True)
+    return shares
 
 
 def _most_likely(

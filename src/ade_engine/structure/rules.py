@@ -1,7 +1,9 @@
 """Take row detectors of a config package: `detect_<rule>(row)` of `row_types/<type>.py`.
 
-A detector's score is added to what the default model thinks of the row: 1 is strong evidence for
-the row type, -1 against it, 0 none. It may also return a mapping of row type to score.
+A detector's score is added to what the default model thinks of the row: 1 decides for the row type,
+-1 against it, 0.1 is a hint, 0 or None says nothing. It may also return a mapping of row type to
+score. Detectors of `header` are asked about the rows where something may begin; those of other
+types about every row that is not blank, which costs a call for each.
 """
 
 from __future__ import annotations
