@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,7 +43,8 @@ def run_file(
 
     folder = out if out is not None else Path(f"{file.stem}.normalized")
     try:
-        with _progress() as told:
+        # What the package prints is not part of the answer.
+        with _progress() as told, redirect_stdout(sys.stderr):
             summary = normalize(Request(file, config, folder), told)
     except EngineError as failed:
         _say_failure(failed, folder, as_json=as_json, with_traceback=traceback)
