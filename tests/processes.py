@@ -1,6 +1,7 @@
 """What tests need to know of other processes: whether they live, whose children they are."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -35,6 +36,17 @@ def children_of(pid: int) -> set[int]:
         except (FileNotFoundError, ProcessLookupError):
             continue
     return {child for child in found if is_alive(child)}
+
+
+def jobs_of(pid: int) -> set[int]:
+    """List the processes that run jobs for a server; children that wait for one do not count."""
+    found: set[int] = set()
+    for child in children_of(pid):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{child}/comm").read_text().strip() == "ade-job":
+                found.add(child)
+        found |= jobs_of(child)
+    return found
 
 
 def eventually(look: Callable[[], Found], seconds: float = PATIENCE_SECONDS) -> Found:

@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ import structlog
 from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
 from ade.events.mirror import Mirror
+from ade.isolation import Isolation, isolated
 from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
 from ade.settings import Settings
@@ -29,7 +30,6 @@ from ade.store.hints import hear
 from ade.store.migrate import upgrade
 from ade.store.store import SqlStore
 from ade.telemetry import metrics
-from ade.worker.subprocess_runner import SubprocessRunner
 from ade.worker.sweeper import Sweeper
 from ade.worker.worker import Worker, WorkerRules
 
@@ -47,6 +47,7 @@ class Parts:
     kernel: Kernel
     kinds: Kinds
     worker: Worker | None
+    isolation: Isolation | None
     sweeper: Sweeper
 
 
@@ -117,18 +118,24 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
         try:
             await store.aread(lambda reading: None)  # says in one line if there is no database
             await asyncio.to_thread(upgrade, settings.database_url)
-            async with _at_work(settings, store, works=works) as parts:
-                yield parts
+            async with AsyncExitStack() as stack:
+                isolation = None
+                # In safe mode nobody's code is started; the doors stay open for reading.
+                if works and not settings.safe_mode:
+                    isolation = await stack.enter_async_context(isolated(settings))
+                yield await stack.enter_async_context(_at_work(settings, store, isolation))
         finally:
             await asyncio.to_thread(store.close)
 
 
 @asynccontextmanager
-async def _at_work(settings: Settings, store: SqlStore, *, works: bool) -> AsyncIterator[Parts]:
+async def _at_work(
+    settings: Settings, store: SqlStore, isolation: Isolation | None
+) -> AsyncIterator[Parts]:
     mirror = Mirror(store, Path(settings.jobs_dir))
     store.on_group = metrics.committed
     kernel = Kernel(store, rules_of(settings), mirror=mirror)
-    parts = _parts(settings, store, kernel, works=works)
+    parts = _parts(settings, store, kernel, isolation)
     hints = hear(store, kernel.wake.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
@@ -152,26 +159,24 @@ def _say_if_broken(working: asyncio.Task[None]) -> None:
         log.error("the worker broke: nothing is run until a restart", exc_info=error)
 
 
-def _parts(settings: Settings, store: SqlStore, kernel: Kernel, *, works: bool) -> Parts:
+def _parts(
+    settings: Settings, store: SqlStore, kernel: Kernel, isolation: Isolation | None
+) -> Parts:
     kinds = load_kinds()
     jobs_dir = Path(settings.jobs_dir)
     worker = None
-    # In safe mode nobody's code is started; the doors stay open for reading.
-    if works and not settings.safe_mode:
+    if isolation is not None:
         worker = Worker(
             worker_name(),
             kernel=kernel,
             kinds=kinds,
-            runner=SubprocessRunner(
-                file_mb_max=settings.worker_fsize_mb,
-                result_bytes_max=settings.result_max_kb * 1024,
-            ),
+            runner=isolation.runner,
             jobs_dir=jobs_dir,
             rules=WorkerRules(
                 slots=settings.max_concurrency,
                 poll_seconds=settings.poll_seconds,
                 drain_grace_seconds=settings.drain_grace_seconds,
-                least_sandbox=settings.sandbox,
+                network_allowed=settings.runtime_network_access,
             ),
         )
     return Parts(
@@ -180,5 +185,6 @@ def _parts(settings: Settings, store: SqlStore, kernel: Kernel, *, works: bool) 
         kernel=kernel,
         kinds=kinds,
         worker=worker,
+        isolation=isolation,
         sweeper=Sweeper(kernel, jobs_dir, settings.sweep_seconds),
     )

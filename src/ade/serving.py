@@ -11,7 +11,7 @@ import uvicorn
 
 from ade.domain.errors import Unavailable
 from ade.http import create_app
-from ade.http.health import Component, Probe
+from ade.http.health import Component, HealthStatus, Probe
 from ade.server import Parts, running
 from ade.settings import Settings
 from ade.store.directory import Directory
@@ -152,13 +152,10 @@ def _probes(settings: Settings, parts: Parts) -> Mapping[str, Probe]:
         return Component("ok", f"The last sweep was {age:.1f} s ago.")
 
     def isolation() -> Component:
-        if settings.sandbox == "none":
-            return Component("degraded", "ADE_SANDBOX=none: jobs run without walls.")
-        return Component(
-            "degraded",
-            f"No walls are up, and ADE_SANDBOX={settings.sandbox} asks for them:"
-            " only ADE's own code is run, jobs with other code are refused.",
-        )
+        if parts.isolation is None:
+            return Component("ok", "Nothing is run by this process.")
+        status: HealthStatus = "degraded" if parts.isolation.is_degraded else "ok"
+        return Component(status, parts.isolation.summary)
 
     return {"worker-pool": worker_pool, "sweeper": sweeping, "isolation": isolation}
 

@@ -133,6 +133,35 @@ class Settings(BaseModel):
     sandbox: Sandbox = knob(
         "landlock", "Least isolation that is accepted; below it jobs are refused."
     )
+    sandbox_uid_base: int = knob(
+        64_100,
+        "First of 64 user numbers that jobs run as, when ADE runs as root.",
+        "",
+        (1000, 2**31),
+    )
+    sandbox_memory_mb: int = knob(
+        1024,
+        "Memory for warm interpreters; beyond it the one unused longest goes.",
+        "MiB",
+        (64, 10**6),
+    )
+    sandbox_jobs_max: int = knob(
+        5000, "Jobs that one warm interpreter starts before it is replaced.", "jobs", (1, 10**6)
+    )
+    worker_disk_mb: int = knob(256, "Size of one job's folder.", "MiB", (1, 1_048_576))
+    worker_tmp_mb: int = knob(64, "Size of one job's /tmp.", "MiB", (1, 1_048_576))
+    worker_files_max: int = knob(
+        10_000, "Files and folders that one job may have.", "files", (10, 10**7)
+    )
+    worker_processes_max: int = knob(
+        64, "Processes and threads of one job.", "processes", (1, 10_000)
+    )
+    worker_open_files_max: int = knob(
+        256, "Files that one process of a job may have open.", "files", (16, 100_000)
+    )
+    worker_nice: int = knob(
+        5, "How far jobs stand back from the server for the processor.", "", (0, 19)
+    )
 
     # What a job may ask for at most
     limit_timeout_seconds_max: float = knob(

@@ -1,6 +1,7 @@
 """Say what an exception was, in bounded words, whatever its own methods do."""
 
 import os
+import sys
 import traceback
 from types import TracebackType
 from typing import Any
@@ -43,13 +44,20 @@ def _shown(error: BaseException) -> str:
     try:
         whole = traceback.TracebackException.from_exception(error, limit=-FRAMES_MAX)
         _forget_runtime(whole)
-        text = "".join(whole.format(chain=True))
+        text = _without_prefixes("".join(whole.format(chain=True)))
     except BaseException as unspeakable:
         return f"[the traceback could not be made: {type(unspeakable).__name__}]"
     if len(text) <= TRACEBACK_CHARS_MAX:
         return text
     half = TRACEBACK_CHARS_MAX // 2
     return f"{text[:half]}\n[traceback cut]\n{text[-half:]}"
+
+
+def _without_prefixes(text: str) -> str:
+    """Show files of the interpreter and of the job without the folders that they lie in."""
+    for prefix in sorted({sys.prefix, sys.base_prefix, _folder().rstrip(os.sep)}, key=len)[::-1]:
+        text = text.replace(prefix + os.sep, "")
+    return text
 
 
 def _forget_runtime(shown: traceback.TracebackException) -> None:

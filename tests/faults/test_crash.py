@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import httpx
-from tests.processes import children_of, eventually, is_alive
+from tests.processes import eventually, is_alive, jobs_of
 from tests.system.server import JOBS, Server, Start, echo, long_echo
 
 
@@ -56,7 +56,7 @@ def test_a_crash_in_a_storm_of_submissions_loses_nothing(start: Start) -> None:
 def _crash_while_running(server: Server, seconds: float) -> dict[str, object]:
     job = server.submit(**long_echo(seconds))
     server.running_job(job)
-    (child,) = children_of(server.pid)
+    (child,) = jobs_of(server.pid)
     server.kill()
     eventually(lambda: not is_alive(child), 5)  # it does not outlive who started it
     return job
@@ -93,14 +93,14 @@ def test_what_may_not_run_again_fails_after_its_lease(start: Start) -> None:
     found = again.ended_job(job)
     assert (found["status"], found["attempt"]) == ("failed", 1)
     assert (found["error"]["category"], found["error"]["code"]) == ("INTERNAL_ERROR", "LEASE_LOST")
-    assert children_of(again.pid) == set()
+    assert jobs_of(again.pid) == set()
 
 
 def test_a_cancel_that_was_asked_for_is_done_after_a_crash(start: Start) -> None:
     server = start.server()
     job = server.submit(**long_echo(600))
     server.running_job(job)
-    (child,) = children_of(server.pid)
+    (child,) = jobs_of(server.pid)
     os.kill(child, signal.SIGSTOP)  # so that it does not hear that it shall stop
     server.http.post(f"{JOBS}/{job['job_id']}/cancel")
     server.kill()

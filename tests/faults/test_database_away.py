@@ -3,7 +3,7 @@
 import httpx
 import pytest
 from tests.faults.postgres import Postgres
-from tests.processes import children_of, eventually
+from tests.processes import eventually, jobs_of
 from tests.system.server import JOBS, SHORT_LEASE, Server, Start, echo, long_echo
 
 pytestmark = pytest.mark.postgresql
@@ -43,7 +43,7 @@ def test_a_server_without_its_database_says_so(
     assert (health.status_code, health.json()["status"]) == (503, "down")
     assert server.http.get("/healthz").status_code == 200
     # It cannot renew: the child is killed before the lease ends.
-    eventually(lambda: not children_of(server.pid), 5)
+    eventually(lambda: not jobs_of(server.pid), 5)
     server.said('"attempt given up"')
 
     postgres.start()
@@ -76,9 +76,9 @@ def test_a_database_that_hangs_is_not_trusted_either(
     server = start_on_frail_postgres.server(**SHORT_LEASE)
     job = server.submit(**long_echo(4))
     server.running_job(job)
-    (child,) = children_of(server.pid)
+    (child,) = jobs_of(server.pid)
     postgres.freeze()
-    eventually(lambda: child not in children_of(server.pid), 5)
+    eventually(lambda: child not in jobs_of(server.pid), 5)
     assert server.http.get("/healthz").status_code == 200
     assert server.http.get("/readyz").status_code == 503
     postgres.thaw()

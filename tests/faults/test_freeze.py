@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.processes import children_of, eventually, is_alive, is_frozen
+from tests.processes import eventually, is_alive, is_frozen, jobs_of
 from tests.system.server import Server, Start, long_echo, mirrored
 
 
@@ -49,7 +49,7 @@ def test_who_was_frozen_records_nothing(
     frozen = start.server()
     job = frozen.submit(**long_echo(4))
     frozen.running_job(job)
-    (child,) = children_of(frozen.pid)
+    (child,) = jobs_of(frozen.pid)
     if with_its_child:  # a suspended machine; alone, the child ends and its result waits unheard
         os.kill(child, signal.SIGSTOP)
     freeze(frozen, postgres_url)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.processes import children_of, eventually
+from tests.processes import eventually, jobs_of
 from tests.system.server import JOBS, Start, echo, long_echo, mirrored
 
 SAFE = {"ADE_SAFE_MODE": "true"}
@@ -57,10 +57,10 @@ def test_a_running_job_is_cancelled_at_once(start: Start) -> None:
     server = start.server(ADE_RENEW_SECONDS=10, ADE_LEASE_SECONDS=60)
     job = server.submit(**long_echo(600))
     server.running_job(job)
-    (child,) = children_of(server.pid)
+    (child,) = jobs_of(server.pid)
     server.http.post(f"{JOBS}/{job['job_id']}/cancel")
     assert server.ended_job(job, 8)["status"] == "cancelled"
-    eventually(lambda: child not in children_of(server.pid))
+    eventually(lambda: child not in jobs_of(server.pid))
 
 
 def test_the_first_start_shows_a_link_that_lets_in(start: Start) -> None:
@@ -151,7 +151,7 @@ def test_one_slot_runs_one_job_at_a_time(start: Start) -> None:
 
     def all_ended() -> bool:
         nonlocal most
-        most = max(most, len(children_of(server.pid)))
+        most = max(most, len(jobs_of(server.pid)))
         return server.job(jobs[-1])["status"] == "succeeded"
 
     eventually(all_ended, 60)
@@ -180,7 +180,7 @@ def test_safe_mode_reads_and_runs_nothing(start: Start) -> None:
         "safe-mode"
     ] == "degraded"
     assert safe.job(waiting)["status"] == "queued"
-    assert children_of(safe.pid) == set()
+    assert jobs_of(safe.pid) == set()
     assert safe.stop() == 0
     normal = start.server()
     assert normal.ended_job(waiting)["status"] == "succeeded"

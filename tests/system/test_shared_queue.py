@@ -4,7 +4,7 @@ import time
 from collections import Counter
 
 import httpx
-from tests.processes import children_of, eventually
+from tests.processes import eventually, jobs_of
 from tests.system.server import JOBS, KEY, Server, Start, echo, long_echo
 
 # Far apart, so that what happens soon happened because of a notification.
@@ -41,12 +41,12 @@ def test_a_cancel_reaches_a_job_in_another_process(start_on_postgres: Start) -> 
     other = start_on_postgres.server(**RARE_POLLS)
     job = server.submit(**long_echo(600))
     server.running_job(job)
-    assert len(children_of(other.pid)) == 1  # the first one's only slot is taken
+    assert len(jobs_of(other.pid)) == 1  # the first one's only slot is taken
     began = time.monotonic()
     server.http.post(f"{JOBS}/{job['job_id']}/cancel")
     assert server.ended_job(job)["status"] == "cancelled"
     assert time.monotonic() - began < 3  # within a renewal, at the latest
-    eventually(lambda: not children_of(other.pid))
+    eventually(lambda: not jobs_of(other.pid))
     assert server.job(blocked)["status"] == "running"
 
 

@@ -165,13 +165,15 @@ def test_every_code_of_a_failed_job_is_described() -> None:
 
 
 def _job_codes(path: Path) -> Iterator[str]:
-    """Find `JobError(category, "CODE", ...)` and a child's `channel.error("CATEGORY", "CODE")`."""
+    """Find the codes that `JobError`, `limit_error` and `_internal` are called with."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and len(node.args) > 1:
+        if isinstance(node, ast.Call):
             name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
-            code = node.args[1]
-            if name in ("JobError", "error") and isinstance(code, ast.Constant):
-                yield str(code.value)
+            place = {"JobError": 1, "limit_error": 0, "_internal": 0}.get(name or "")
+            if place is not None and len(node.args) > place:
+                code = node.args[place]
+                if isinstance(code, ast.Constant):
+                    yield str(code.value)
 
 
 def test_every_command_option_and_exit_code_is_described() -> None:

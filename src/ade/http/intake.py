@@ -190,8 +190,11 @@ def body_digest(body: bytes) -> str:
 
 def _env_version(kind: Kind, environment: Mapping[str, Any] | None) -> str:
     """Name what runs the job, and what it asked to be run by."""
-    wanted = environment.get("env_version") if environment else None
-    return kind.env_version if wanted is None else f"{kind.env_version} {wanted}"
+    if not environment:
+        return kind.env_version
+    wanted, network = environment.get("env_version"), environment.get("network_access")
+    words = [kind.env_version, wanted, "network" if network == "enabled" else None]
+    return " ".join(word for word in words if word is not None)
 
 
 def _objects(asked: JobRequest) -> list[str]:

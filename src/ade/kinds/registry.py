@@ -5,9 +5,10 @@ from importlib.metadata import entry_points
 from ade.domain.errors import InvalidRequest
 from ade.kinds.echo import Echo
 from ade.kinds.kind import Kind
+from ade.kinds.object_execute import ObjectExecute
 
 GROUP = "ade.kinds"
-BUILT_IN: tuple[type[Kind], ...] = (Echo,)
+BUILT_IN: tuple[type[Kind], ...] = (Echo, ObjectExecute)
 
 
 class Kinds:

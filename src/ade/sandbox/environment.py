@@ -1,8 +1,9 @@
 """Which interpreter and modules a job finds behind the walls."""
 
+import os
 import sys
-import sysconfig
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import ade
@@ -25,13 +26,22 @@ class Environment:
     cold: bool = False
 
 
+@cache
 def own_environment() -> Environment:
     """Return ADE's own environment: what jobs without requirements run in."""
     prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]}
-    libraries = {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib")}
+    paths = _installed()
     return Environment(
         key="own",
         interpreter=Path(sys.executable),
+        paths=paths,
         preload=(*RUNTIME, *LIBRARIES),
-        readable=tuple(sorted({*prefixes, *libraries, SOURCE})),
+        readable=tuple(sorted({*prefixes, *paths, SOURCE})),
     )
+
+
+def _installed() -> tuple[Path, ...]:
+    """List where modules are found, without the folder that the program was started in."""
+    started_in = {"", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0]))}
+    found = [Path(path) for path in sys.path if os.path.isabs(path) and path not in started_in]
+    return tuple(dict.fromkeys(path for path in found if path.exists()))

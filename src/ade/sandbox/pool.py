@@ -116,6 +116,10 @@ class Pool:
                 return child
         raise ZygoteGone("no zygote stays alive")  # the loop above has returned or raised
 
+    def warm(self, environment: Environment) -> None:
+        """Start an environment's zygote before anybody asks for it."""
+        self._fill_soon(self._zygote(environment, network=False))
+
     # --- zygotes --------------------------------------------------------------------------------
 
     def _zygote(self, environment: Environment, *, network: bool) -> Zygote:
@@ -228,8 +232,10 @@ class Pool:
         return None
 
     def _refill(self, zygote: Zygote) -> None:
-        if self.walls.level == LANDLOCK or zygote.is_cold:
-            return
+        if self.walls.level != LANDLOCK and not zygote.is_cold:
+            self._fill_soon(zygote)
+
+    def _fill_soon(self, zygote: Zygote) -> None:
         task = asyncio.create_task(self._fill(zygote))
         self._filling.add(task)
         task.add_done_callback(self._filling.discard)
@@ -239,9 +245,7 @@ class Pool:
         self._sweep()
         zygote = child.zygote
         if self.walls.level == LANDLOCK and not zygote.is_cold and zygote.is_alive:
-            task = asyncio.create_task(self._fill(zygote))
-            self._filling.add(task)
-            task.add_done_callback(self._filling.discard)
+            self._fill_soon(zygote)
 
     async def _fill(self, zygote: Zygote) -> None:
         """Have a child ready before it is asked for."""

@@ -44,7 +44,7 @@ class Attempt:
         runner: Runner,
         jobs_dir: Path,
         mirror: Mirror,
-        least_sandbox: str,
+        network_allowed: bool,
     ) -> None:
         self.claim = claim
         self.held = Held(claim.workspace_id, claim.id, claim.fence)
@@ -54,7 +54,7 @@ class Attempt:
         self._runner = runner
         self._folder = jobs_dir / claim.id
         self._mirror = mirror
-        self._least_sandbox = least_sandbox
+        self._network_allowed = network_allowed
         self._running: Running | None = None
         self._stop: StopRequest | None = None
         self._given_up = False
@@ -140,8 +140,8 @@ class Attempt:
         payload = json.loads(self.claim.payload)
         self._folder.mkdir(parents=True, exist_ok=True)
         write_text(self._folder / "run-request.json", json.dumps(payload, indent=1))
-        if not kind.trusted and not self._runner.isolation and self._least_sandbox != "none":
-            raise Unwalled
+        if not kind.trusted and self._runner.refusal is not None:
+            raise Unwalled(self._runner.refusal)
         return Assignment(
             job_id=self.claim.id,
             attempt=self.claim.fence,
@@ -149,6 +149,7 @@ class Attempt:
             inputs=kind.inputs.model_validate(payload["inputs"]).model_dump(mode="json"),
             limits=Limits(**json.loads(self.claim.limits)),
             folder=self._folder,
+            network=self._network_allowed and _wants_network(payload),
         )
 
     async def _run(self, assignment: Assignment) -> Outcome:
@@ -248,11 +249,10 @@ class Unwalled(AdeError):
 
     code = "sandbox_unavailable"
 
-    def __init__(self) -> None:
-        super().__init__(
-            "The job runs code that needs walls, and none are up on this worker."
-            " ADE_SANDBOX=none accepts that, for code that you trust."
-        )
+
+def _wants_network(payload: dict[str, Any]) -> bool:
+    """Tell whether a job may have what its worker allows: it may always do without."""
+    return (payload.get("environment") or {}).get("network_access") != "disabled"
 
 
 def _failed(

@@ -21,6 +21,7 @@ class Assignment:
     inputs: dict[str, Any]
     limits: Limits
     folder: Path
+    network: bool = False
 
 
 class Running(Protocol):
@@ -45,6 +46,11 @@ class Runner(Protocol):
     @property
     def isolation(self) -> tuple[str, ...]:
         """Name the walls that hold around what is started; empty is none."""
+        ...
+
+    @property
+    def refusal(self) -> str | None:
+        """Say why other people's code is not started here; None if it is."""
         ...
 
     def start(self, assignment: Assignment, tell: Tell) -> Running:

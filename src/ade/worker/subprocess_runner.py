@@ -39,6 +39,7 @@ class SubprocessRunner:
     stop_grace_seconds: float = STOP_GRACE_SECONDS
     command: tuple[str, ...] = CHILD
     isolation: tuple[str, ...] = ()
+    refusal: str | None = None
 
     def start(self, assignment: Assignment, tell: Tell) -> "RunningChild":
         """Start the child and hand it its request."""

@@ -42,7 +42,7 @@ class WorkerRules:
     slots: int = 2
     poll_seconds: float = 1.0
     drain_grace_seconds: float = 30.0
-    least_sandbox: str = "landlock"
+    network_allowed: bool = False
 
 
 class Worker:
@@ -184,7 +184,7 @@ class Worker:
             runner=self._runner,
             jobs_dir=self._jobs_dir,
             mirror=self._mirror,
-            least_sandbox=self._rules.least_sandbox,
+            network_allowed=self._rules.network_allowed,
         )
         task = asyncio.create_task(attempt.see_through(), name=f"attempt {claim.id}")
         self._attempts[attempt] = task

@@ -79,6 +79,7 @@ class Held:
         self._over = asyncio.Event()
 
     isolation = ()
+    refusal = None
 
     def start(self, assignment: Assignment, tell: Tell) -> Running:
         self.started.set()

@@ -64,15 +64,16 @@ async def test_a_job_is_out_of_time(bench: Bench) -> None:
 
 async def test_code_that_needs_walls_is_refused(bench: Bench) -> None:
     job = await bench.submit(kind="untrusted", do="tell_pid", retries=0)
-    async with bench.working():
+    async with bench.working(SubprocessRunner(command=ROGUES, refusal="No walls are up.")):
         ended = await bench.ended(job)
     assert ended.status == "failed"
-    assert json.loads(ended.error or "{}")["code"] == "SANDBOX_UNAVAILABLE"
+    error = json.loads(ended.error or "{}")
+    assert (error["code"], error["message"]) == ("SANDBOX_UNAVAILABLE", "No walls are up.")
 
 
 async def test_code_that_needs_walls_runs_where_none_are_asked_for(bench: Bench) -> None:
     job = await bench.submit(kind="untrusted", do="boast", size_bytes=3)
-    async with bench.working(least_sandbox="none"):
+    async with bench.working():
         assert (await bench.ended(job)).status == "succeeded"
 
 
@@ -87,6 +88,7 @@ class BrokenRunner:
     """Fail to start anything."""
 
     isolation: tuple[str, ...] = ()
+    refusal: str | None = None
 
     def start(self, assignment: Assignment, tell: Tell) -> Running:
         """Be out of processes."""
@@ -157,6 +159,7 @@ class CountingRunner:
     """Start real children, and count how many run at once."""
 
     isolation: tuple[str, ...] = ()
+    refusal: str | None = None
 
     def __init__(self) -> None:
         self._runner = SubprocessRunner()

@@ -32,6 +32,7 @@ NAMESPACES = {
     "ipc": linux.CLONE_NEWIPC,
     "uts": linux.CLONE_NEWUTS,
 }
+OWN_PLACES = (f"{JOB_FOLDER}/", "/tmp/", "/dev/shm/")
 _prepared: dict = {}
 
 
@@ -43,7 +44,10 @@ def prepare(plan):
     """Do once, in the zygote, what is the same for every child."""
     policy = seccomp.Policy(**plan.policy_facts, listened="notify" not in plan.without)
     _prepared["filter"] = seccomp.assemble(policy)
-    _prepared["readable"] = [*root.readable_paths(plan.readable, plan.network), *root.DEVICES]
+    readable = root.readable_paths(plan.readable, plan.network)
+    # An environment below /tmp must still be seen when a job has a /tmp of its own.
+    _prepared["hidden"] = [path for path in readable if path.startswith(OWN_PLACES)]
+    _prepared["readable"] = [*readable, *root.DEVICES]
 
 
 def fork(plan):
@@ -72,6 +76,7 @@ def live(plan, number, descriptors):
 def _live(plan, number, descriptors):
     folder = JOB_FOLDER if plan.level == FULL else os.path.join(plan.scratch, str(number))
     os.setsid()
+    linux.set_name("ade-ready")
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     _take_descriptors(*descriptors)
     if plan.level == FULL:
@@ -83,6 +88,7 @@ def _live(plan, number, descriptors):
     order = _receive_order()
     if order is None:
         return 0
+    linux.set_name("ade-job")
     os.environ["HOME"] = os.environ["ADE_JOB_FOLDER"] = folder
     os.environ["TMPDIR"] = "/tmp" if plan.level == FULL else os.path.join(folder, "tmp")
     os.makedirs(os.environ["TMPDIR"], exist_ok=True)
@@ -109,6 +115,7 @@ def _enter(plan):
     if "mount" in plan.without:
         return
     flags = linux.MS_NOSUID | linux.MS_NODEV
+    hidden = {path: linux.clone_tree(path) for path in _prepared["hidden"]}
     for path, megabytes, mode in (
         (JOB_FOLDER, plan.job_mb, "700"),
         ("/tmp", plan.tmp_mb, "1777"),
@@ -116,6 +123,10 @@ def _enter(plan):
     ):
         size = f"size={megabytes}m,nr_inodes={plan.inodes},mode={mode}"
         linux.mount("tmpfs", path, "tmpfs", flags, size)
+    for path, tree in hidden.items():
+        os.makedirs(path)
+        linux.place_tree(tree, path)
+        os.close(tree)
     if "pid" not in plan.without:
         linux.mount("proc", "/proc", "proc", root.PROC_FLAGS, "subset=pid")
 
@@ -273,7 +284,7 @@ def _renew_chance():
     import random
 
     random.seed()
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed(int.from_bytes(os.urandom(4), "little"))
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed(int.from_bytes(os.urandom(4), "little"))
     time.tzset()

@@ -25,6 +25,7 @@ def main():
     from ade.sandbox.walls import linux
 
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+    linux.set_name("ade-zygote")
     plan = Plan.from_json(sys.argv[2])
     sys.path[:] = [*plan.paths, *(path for path in sys.path if path not in plan.paths)]
     line = _line()

@@ -32,6 +32,7 @@ MOVE_MOUNT_F_EMPTY_PATH = 4
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
+PR_SET_NAME = 15
 PR_CAPBSET_DROP = 24
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
@@ -113,6 +114,12 @@ def prctl(option, *arguments):
     """Change something about this process."""
     words = list(arguments) + [0] * (4 - len(arguments))
     return _checked(f"prctl {option}", libc.prctl(option, *words))
+
+
+def set_name(name):
+    """Name this process for those who look at the list of processes."""
+    text = ctypes.create_string_buffer(name.encode())
+    prctl(PR_SET_NAME, ctypes.addressof(text))
 
 
 def set_hostname(name):

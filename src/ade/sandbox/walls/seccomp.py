@@ -88,8 +88,8 @@ REPORTED = """
 
 # Only the zygote, to put up the walls of its jobs.
 BUILDING = """
-    mount umount2 sethostname capset seccomp landlock_create_ruleset landlock_add_rule
-    landlock_restrict_self
+    mount umount2 open_tree move_mount sethostname capset seccomp landlock_create_ruleset
+    landlock_add_rule landlock_restrict_self
 """.split()
 
 

@@ -1,0 +1,52 @@
+"""`ade doctor`: which walls stand around jobs on this machine, which do not, and what to do."""
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ade.cli.exit_codes import ExitCode
+from ade.cli.settings import settings_or_exit
+
+if TYPE_CHECKING:
+    from ade.sandbox.probe import Report
+
+COLOURS = {"up": "green", "weaker": "yellow", "missing": "red"}
+LEVEL_COLOURS = {"full": "green", "landlock": "yellow", "none": "bold red"}
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say which walls stand around jobs here; exit 5 if other people's code would be refused."""
+    settings = settings_or_exit()
+    from ade.isolation import examine
+
+    report, refusal = asyncio.run(examine(settings))
+    if as_json:
+        least = {"least": settings.sandbox, "refused": refusal is not None}
+        typer.echo(json.dumps({**report.as_dict(), **least}, indent=2))
+    else:
+        _print(report, refusal, settings.sandbox)
+    if refusal is not None:
+        raise typer.Exit(ExitCode.UNAVAILABLE)
+
+
+def _print(report: "Report", refusal: str | None, least: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    colour = LEVEL_COLOURS[report.level]
+    console.print(f"Isolation: [{colour}]{report.level}[/] (least accepted: {least})")
+    table = Table("wall", "state", "what it means", box=None, pad_edge=False)
+    for wall in report.walls:
+        table.add_row(wall.name, f"[{COLOURS[wall.state]}]{wall.state}[/]", wall.detail)
+    console.print(table)
+    if least == "none":
+        console.print("[bold red]ADE_SANDBOX=none: code may run without walls.[/]")
+    if refusal is not None:
+        console.print(f"[red]{refusal}[/]")
+    elif report.remedy:
+        console.print(f"To strengthen it: {report.remedy}")

@@ -1,0 +1,110 @@
+"""What stands between this process and the code that it runs: found out at the start, and said."""
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from ade.sandbox.environment import own_environment
+from ade.sandbox.pool import Pool, PoolRules
+from ade.sandbox.probe import NONE, Report, probe
+from ade.sandbox.supervisor import Bounds
+from ade.settings import Settings
+from ade.worker.runner import Runner
+from ade.worker.sandbox_runner import SandboxRunner
+from ade.worker.subprocess_runner import SubprocessRunner
+
+log = structlog.get_logger()
+NOBODY_ELSE = 0o001
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """Hold what was found, and what runs jobs accordingly."""
+
+    report: Report
+    runner: Runner
+    least: str
+
+    @property
+    def summary(self) -> str:
+        """Say in one line what holds around jobs."""
+        if self.runner.refusal is not None:
+            return self.runner.refusal
+        if self.report.level == NONE:
+            return "ADE_SANDBOX=none: jobs run without walls."
+        weaker = [wall.name for wall in self.report.walls if wall.state != "up"]
+        note = f"; weaker: {', '.join(weaker)}" if weaker else ""
+        accepted = "; ADE_SANDBOX=none accepts less" if self.least == NONE else ""
+        return f"Jobs run at level {self.report.level}{note}{accepted}."
+
+    @property
+    def is_degraded(self) -> bool:
+        """Tell whether someone should look at it."""
+        return self.runner.refusal is not None or NONE in {self.report.level, self.least}
+
+
+async def examine(settings: Settings) -> tuple[Report, str | None]:
+    """Find out which walls hold here, and why that is not enough, if it is not."""
+    report = await probe(settings.sandbox_uid_base, scratch_folder(settings))
+    return report, None if report.meets(settings.sandbox) else _refusal(report, settings.sandbox)
+
+
+@asynccontextmanager
+async def isolated(settings: Settings) -> AsyncIterator[Isolation]:
+    """Find the walls, and keep warm interpreters behind them while inside."""
+    scratch = scratch_folder(settings)
+    report, refusal = await examine(settings)
+    if report.found is None or refusal is not None:
+        runner: Runner = SubprocessRunner(
+            file_mb_max=settings.worker_fsize_mb,
+            result_bytes_max=settings.result_max_kb * 1024,
+            refusal=refusal,
+        )
+        log.warning("weak isolation", walls=report.level, least=settings.sandbox)
+        yield Isolation(report, runner, settings.sandbox)
+        return
+    pool = Pool(report.found, _rules(settings), scratch)
+    try:
+        pool.warm(own_environment())
+        bounds = Bounds(
+            file_mb=settings.worker_fsize_mb,
+            result_bytes=settings.result_max_kb * 1024,
+            nice=settings.worker_nice,
+        )
+        log.debug("isolation", walls=report.level)
+        yield Isolation(report, SandboxRunner(pool=pool, bounds=bounds), settings.sandbox)
+    finally:
+        await pool.close()
+
+
+def scratch_folder(settings: Settings) -> Path:
+    """Choose where jobs work when there are no namespaces: a place that their users can reach."""
+    folder = Path(settings.storage_data_dir).resolve() / "scratch"
+    reachable = all(
+        parent.stat().st_mode & NOBODY_ELSE for parent in folder.parents if parent.exists()
+    )
+    return folder if reachable else Path(tempfile.gettempdir())
+
+
+def _rules(settings: Settings) -> PoolRules:
+    return PoolRules(
+        memory_mb_max=settings.sandbox_memory_mb,
+        forks_per_zygote_max=settings.sandbox_jobs_max,
+        job_mb=settings.worker_disk_mb,
+        tmp_mb=settings.worker_tmp_mb,
+        inodes=settings.worker_files_max,
+        processes=settings.worker_processes_max,
+        open_files=settings.worker_open_files_max,
+    )
+
+
+def _refusal(report: Report, least: str) -> str:
+    have = "no walls are up" if report.level == NONE else f"only level {report.level} is reached"
+    return (
+        f"Other people's code is refused here: {have}, and ADE_SANDBOX={least} asks for more."
+        f" {report.remedy} `ade doctor` says which walls are missing and why."
+    )

@@ -1,0 +1,205 @@
+"""Find out which walls can be put up here, by putting them up.
+
+Levels, from the strongest: `full` (namespaces, Landlock, seccomp), `landlock` (Landlock and seccomp
+alone: what Docker's default profile leaves). For each way to a level a zygote is launched and a
+child tries a handful of harmful things (`ade_engine.canary`); the level counts only if all of them
+fail inside, and they count only if they work outside. Nothing is taken from a version number.
+"""
+
+import asyncio
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ade.domain.limits import Limits
+from ade.sandbox.environment import SOURCE, Environment, own_environment
+from ade.sandbox.inside.child import NAMESPACES
+from ade.sandbox.inside.plan import FULL, LANDLOCK
+from ade.sandbox.pool import Pool, PoolRules, Walls
+from ade.sandbox.supervisor import Bounds, Order, Running
+from ade.sandbox.walls import landlock, linux
+
+NONE = "none"
+UNREADABLE = "the interpreter or ADE itself is out of reach:"
+UP, WEAKER, MISSING = "up", "weaker", "missing"
+RANK = {NONE: 0, LANDLOCK: 1, FULL: 2}
+CANARY = "ade_engine.canary"
+CANARY_LIMITS = Limits(
+    timeout_ms=20_000, cpu_ms=10_000, memory_mb=256, max_output_kb=16, max_artifacts=0
+)
+SECONDS_MAX = 60.0
+LANDLOCK_SCOPED = 6
+WHY_NOT_FULL = {
+    "user": "jobs share the worker's user namespace",
+    "pid": "a job may start no process at all instead",
+    "mount": "Landlock bounds which files are reached; what exists can still be seen (stat)",
+    "net": "a job may open no socket at all instead",
+    "ipc": "System V and POSIX message queues are refused instead",
+    "uts": "the host's name can be seen",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """Say how one wall is, and why."""
+
+    name: str
+    state: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Hold what was found: the level, each wall, and what would make it stronger."""
+
+    level: str
+    walls: tuple[Wall, ...]
+    remedy: str = ""
+    found: Walls | None = None
+
+    def meets(self, least: str) -> bool:
+        """Tell whether the level is at least the one that is asked for."""
+        return RANK[self.level] >= RANK[least]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the report for machines."""
+        walls = [{"name": w.name, "state": w.state, "detail": w.detail} for w in self.walls]
+        return {"level": self.level, "walls": walls, "remedy": self.remedy}
+
+
+async def probe(user_base: int, scratch: Path | None = None) -> Report:
+    """Try the ways to each level, the strongest first, and keep the first that holds."""
+    version = landlock.version()
+    if not linux.is_known_machine():
+        reason = f"the system calls of {linux.MACHINE} are not known"
+        return _nothing({FULL: reason, LANDLOCK: reason})
+    harmless = await _control()
+    reasons: dict[str, str] = {}
+    for walls in _ways(version, user_base):
+        why_not = _unreadable(walls) or await _try(walls, scratch, harmless)
+        if why_not is None:
+            return _report(walls, reasons)
+        reasons[walls.level] = "; ".join(filter(None, (reasons.get(walls.level), why_not)))
+    return _nothing(reasons)
+
+
+def _ways(version: int, user_base: int) -> Iterator[Walls]:
+    """List the ways to put up walls, the strongest first."""
+    is_root = os.geteuid() == 0
+    base = user_base if is_root else None
+    if is_root:
+        yield Walls(FULL, version, by_root=True, user_base=base)
+    yield Walls(FULL, version, by_root=False, user_base=base)
+    if version:
+        yield Walls(LANDLOCK, version, by_root=False, user_base=base)
+
+
+def _unreadable(walls: Walls) -> str | None:
+    """Say which path a user of its own could not even start from; root mounts around that."""
+    if walls.by_root or walls.user_base is None:
+        return None
+    for path in (Path(sys.executable).resolve(), Path(sys.prefix), SOURCE):
+        for folder in (path, *path.parents):
+            if not folder.stat().st_mode & stat.S_IXOTH:
+                return f"{UNREADABLE} {folder} cannot be read by other users"
+    return None
+
+
+async def _control() -> set[str]:
+    """Return the canary's harms that do not even work without walls, and so prove nothing."""
+    code = "import json; from ade_engine.canary import try_all; print(json.dumps(try_all()))"
+    path = str(Path(__file__).parents[2])
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-B", "-c", f"import sys; sys.path.insert(0, {path!r}); {code}"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    output, _ = await process.communicate()
+    try:
+        harms: dict[str, bool] = json.loads(output)
+    except ValueError:
+        return set()
+    return {name for name, did_harm in harms.items() if not did_harm}
+
+
+async def _try(walls: Walls, scratch: Path | None, harmless: set[str]) -> str | None:
+    """Run the canary behind these walls; return why they do not hold, or None."""
+    pool = Pool(walls, PoolRules(spares=0), scratch)
+    try:
+        order = Order(CANARY, {}, CANARY_LIMITS, _bare_environment())
+        running = Running(pool, order, lambda progress: None, Bounds(nice=0))
+        async with asyncio.timeout(SECONDS_MAX):
+            outcome = await running.outcome()
+    except (OSError, TimeoutError) as error:
+        return str(error) or "it took too long"
+    finally:
+        await pool.close()
+    if outcome.error is not None:
+        return outcome.error.message
+    harms: dict[str, bool] = (outcome.result or {})["outputs"]["result_json"]
+    broken = sorted(name for name, did_harm in harms.items() if did_harm and name not in harmless)
+    return f"a job could: {', '.join(broken)}" if broken else None
+
+
+def _bare_environment() -> Environment:
+    return replace(own_environment(), key="probe", preload=("ade_engine.running", CANARY))
+
+
+# --- what is said about it ------------------------------------------------------------------------
+
+
+def _report(walls: Walls, reasons: dict[str, str]) -> Report:
+    full = walls.level == FULL
+    said = [
+        Wall(name, UP) if full else Wall(name, WEAKER, WHY_NOT_FULL[name]) for name in NAMESPACES
+    ]
+    said.append(_landlock_wall(walls.landlock))
+    said.append(Wall("seccomp", UP, "refused calls are named"))
+    said.append(_user_wall(walls))
+    said.append(Wall("memory", WEAKER, "watched every 25 ms, with a ceiling per process"))
+    remedy = "" if full else _remedy(reasons.get(FULL, ""))
+    return Report(walls.level, tuple(said), remedy, walls)
+
+
+def _landlock_wall(version: int) -> Wall:
+    if not version:
+        detail = "this kernel has none; the mount namespace bounds which files are reached"
+        return Wall("landlock", MISSING, detail)
+    if version < LANDLOCK_SCOPED:
+        return Wall("landlock", WEAKER, f"version {version} does not bound signals")
+    return Wall("landlock", UP, f"version {version}")
+
+
+def _user_wall(walls: Walls) -> Wall:
+    if walls.user_base is not None:
+        return Wall("user number", UP, f"jobs run as numbers from {walls.user_base} on")
+    return Wall("user number", WEAKER, "jobs run as the worker's own user, behind the other walls")
+
+
+def _nothing(reasons: dict[str, str]) -> Report:
+    walls = tuple(Wall(level, MISSING, reason) for level, reason in reasons.items())
+    return Report(NONE, walls, _remedy(" ".join(reasons.values())))
+
+
+def _remedy(reason: str) -> str:
+    """Say what to do about it."""
+    if UNREADABLE in reason:
+        return (
+            "Jobs run as users of their own, and these must be able to read the interpreter and"
+            " ADE itself: install them where everybody can read."
+        )
+    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+        return (
+            "The container's profile forbids namespaces. Start it with a profile that allows"
+            " unshare, clone and mount (Docker: --security-opt seccomp=unconfined"
+            " --security-opt apparmor=unconfined, or a profile of your own)."
+        )
+    return (
+        "Allow user namespaces (sysctl user.max_user_namespaces > 0; on Ubuntu also"
+        " kernel.apparmor_restrict_unprivileged_userns=0), or start ADE as root."
+    )

@@ -1,0 +1,36 @@
+"""Run attempts behind walls: what the worker knows, in the words of `ade.sandbox`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ade.sandbox.environment import Environment, own_environment
+from ade.sandbox.pool import Pool
+from ade.sandbox.supervisor import Bounds, Order, Running
+from ade.worker.runner import Assignment, Tell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxRunner:
+    """Start each attempt as a child of a zygote."""
+
+    pool: Pool
+    bounds: Bounds
+    environment: Callable[[], Environment] = own_environment
+    refusal: str | None = None
+
+    @property
+    def isolation(self) -> tuple[str, ...]:
+        """Name the walls around a job without network."""
+        return self.pool.isolation(network=False)
+
+    def start(self, assignment: Assignment, tell: Tell) -> Running:
+        """Order the attempt; its child is taken when its outcome is awaited."""
+        order = Order(
+            entry=assignment.entry,
+            inputs=assignment.inputs,
+            limits=assignment.limits,
+            environment=self.environment(),
+            network=assignment.network,
+            collect_to=assignment.folder / "artifacts",
+        )
+        return Running(self.pool, order, tell, self.bounds)
