@@ -119,6 +119,6 @@ def _print(described: dict[str, Any] | None, problems: list[Problem]) -> None:
     for problem in problems:
         typer.echo(f"{problem.severity}: {problem}", err=True)
     if described is None:
-        typer.echo(f"ade: {len(problems)} problems; the package cannot be used", err=True)
+        typer.echo("ade: the package cannot be used as it is", err=True)
     else:
         typer.echo(f"{described['name']}: ok, {len(described['fields'])} fields")

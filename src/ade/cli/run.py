@@ -105,13 +105,18 @@ def _explain(artifact: dict[str, Any], summary: dict[str, Any], folder: Path) ->
     _explain_issues(console, artifact)
     counts = summary["summary"]
     typer.echo(
-        f"{summary['evaluation']}: {counts['rows_written']} rows of {counts['tables_written']}"
-        f" tables, {counts['errors']} errors, {counts['warnings']} warnings"
+        f"{summary['evaluation']}: {_counted(counts['rows_written'], 'row')} of"
+        f" {_counted(counts['tables_written'], 'table')};"
+        f" {_counted(counts['errors'], 'error')}, {_counted(counts['warnings'], 'warning')}"
     )
     if summary["missing"]:
         typer.echo(f"missing: {', '.join(summary['missing'])}", err=True)
     for name in summary["files"]:
         typer.echo(f"  {folder / name}")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _explain_mapping(console: Any, event: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ class EventName(StrEnum):
 
 
 MEANINGS = {
-    EventName.RUN_STARTED: "`job_id`, `engine`, `package` (its digest), `input` (its name and size)",
+    EventName.RUN_STARTED: "`job_id`, `engine`, the package's digest, the input's name and size",
     EventName.PACKAGE_LOADED: "the package's `name` and `fields`",
     EventName.FILE_OPENED: "the file's `format`, and of text its `encoding` and `delimiter`",
     EventName.SHEET_READ: "a sheet and the tables in it: stage `structure`",
