@@ -19,6 +19,7 @@ WHOLE_MAX = 2.0**53
 SERIALS = (10_000, 80_000)  # dates of 1927 to 2119 as spreadsheets count days
 SERIAL_ZERO_DAYS = 25_569  # the serial of 1970-01-01
 YEARS = (1800, 2200)
+CALENDAR_MS = (-62_135_596_800_000, 253_402_300_799_999)  # the years 1 to 9999
 TRUE_WORDS = ("true", "yes", "y", "t", "on", "1")
 FALSE_WORDS = ("false", "no", "n", "f", "off", "0")
 
@@ -40,7 +41,8 @@ _COMPACT_DATE = "%Y%m%d"
 
 def to_text(cells: Column) -> Column:
     """Write numbers, dates and truth values as text; dates as ISO 8601 does."""
-    others = cells.is_kind(CellKind.NUMBER, CellKind.BOOL, CellKind.DATE)
+    dates = cells.is_kind(CellKind.DATE) & _in_calendar(cells.numbers)
+    others = cells.is_kind(CellKind.NUMBER, CellKind.BOOL) | dates
     if not others.any():
         return cells
     text = cells.text
@@ -49,11 +51,11 @@ def to_text(cells: Column) -> Column:
     if (truths := cells.is_kind(CellKind.BOOL)).any():
         words = pl.Series(np.where(cells.numbers == 1, "TRUE", "FALSE"), dtype=pl.String)
         text = _chosen(truths, words, text)
-    if (dates := cells.is_kind(CellKind.DATE)).any():
+    if dates.any():
         text = _chosen(dates, _dates_as_text(cells.numbers), text)
     return Column(
         np.where(others, np.uint8(CellKind.TEXT), cells.kinds),
-        np.full(len(cells), np.nan),
+        np.where(others, np.nan, cells.numbers),
         text,
     )
 
@@ -203,9 +205,16 @@ def _dates_as_text(numbers: Numbers) -> pl.Series:
     return _chosen(clock | times, full, days)
 
 
+def _in_calendar(numbers: Numbers) -> Mask:
+    """Mark what lies in the years 1 to 9999; NaN does not."""
+    with np.errstate(invalid="ignore"):
+        inside: Mask = (numbers >= CALENDAR_MS[0]) & (numbers <= CALENDAR_MS[1])
+    return inside
+
+
 def moments(numbers: Numbers) -> pl.Series:
-    """Give numbers of DATE cells as moments; null where there is none."""
-    known = np.isfinite(numbers)
+    """Give numbers of DATE cells as moments; null where there is none that a calendar has."""
+    known = _in_calendar(numbers)
     ms = pl.Series(np.where(known, numbers, 0).round().astype(np.int64)).cast(pl.Datetime("ms"))
     return (
         ms
