@@ -17,6 +17,7 @@ from pathlib import Path
 
 import structlog
 
+from ade.sandbox.cgroup import Groups
 from ade.sandbox.environment import SOURCE, Environment
 from ade.sandbox.inside.child import NAMESPACES
 from ade.sandbox.inside.plan import LANDLOCK, Plan
@@ -66,6 +67,7 @@ class Pool:
         self._filling: set[asyncio.Task[None]] = set()
         self._users = itertools.cycle(range(USERS_MAX))
         self._cold: set[str] = set()
+        self._groups = Groups.find() if walls.memory_cgroup else None
         self._closed = False
 
     @property
@@ -78,6 +80,20 @@ class Pool:
     def folder_bounds(self) -> tuple[int, int]:
         """Return how many MiB and entries a job's folder may have."""
         return self._rules.job_mb, self._rules.inodes
+
+    @property
+    def threads_max(self) -> int:
+        """Return how many processes and threads a job may have; the kernel stops at a few less."""
+        return self._rules.processes + 1
+
+    def limit_memory(self, child: Child, memory_mb: int) -> None:
+        """Bound a child's memory in the kernel, where that can be had.
+
+        Files of the job's folder lie in memory too and have bounds of their own, so the kernel's
+        bound leaves room for them; what processes use is bounded by the watch.
+        """
+        if child.group is not None:
+            child.group.limit(memory_mb + self._rules.job_mb + 2 * self._rules.tmp_mb)
 
     def isolation(self, *, network: bool) -> tuple[str, ...]:
         """Name the walls around a job."""
@@ -107,7 +123,7 @@ class Pool:
                     self._cold.add(environment.key)
                     zygote.close()
                     continue
-                child = self._spare(zygote) or await zygote.spawn()
+                child = self._spare(zygote) or await self._spawn(zygote)
             except (ZygoteGone, WallsDown):
                 if attempt == SPAWN_TRIES - 1:
                     raise
@@ -190,7 +206,7 @@ class Pool:
             if zygote in zygotes:
                 zygotes.remove(zygote)
         for child in self._spares.pop(zygote, []):
-            child.close()
+            self._let_go(child)
 
     def _retire(self, zygote: Zygote) -> None:
         """Take no more children of a zygote; close it when the last has ended."""
@@ -199,7 +215,7 @@ class Pool:
                 zygotes.remove(zygote)
         self._retired.add(zygote)
         for child in self._spares.pop(zygote, []):
-            discard(child)
+            self._discard(child)
         self._sweep()
 
     def _sweep(self) -> None:
@@ -220,6 +236,26 @@ class Pool:
     def _is_busy(self, zygote: Zygote) -> bool:
         return zygote.children > len(self._spares.get(zygote, ())) or not zygote.started.done()
 
+    async def _spawn(self, zygote: Zygote) -> Child:
+        """Fork a child; it joins its memory group now, because that may take milliseconds."""
+        child = await zygote.spawn()
+        if self._groups is not None:
+            with contextlib.suppress(OSError):  # without one the watch bounds its memory
+                child.group = self._groups.take()
+                child.group.hold(child.pid)
+        return child
+
+    def _discard(self, child: Child) -> None:
+        """Let a child go, whatever it still does."""
+        child.signal(signal.SIGKILL)
+        self._let_go(child)
+
+    def _let_go(self, child: Child) -> None:
+        child.close()
+        if self._groups is not None and child.group is not None:
+            self._groups.give_back(child.group)
+            child.group = None
+
     # --- spares ---------------------------------------------------------------------------------
 
     def _spare(self, zygote: Zygote) -> Child | None:
@@ -228,7 +264,7 @@ class Pool:
             child = spares.pop()
             if not child.ended.done():
                 return child
-            child.close()
+            self._let_go(child)
         return None
 
     def _refill(self, zygote: Zygote) -> None:
@@ -241,7 +277,8 @@ class Pool:
         task.add_done_callback(self._filling.discard)
 
     def finished(self, child: Child) -> None:
-        """Make a spare once a child has ended, where a zygote has one child at a time."""
+        """Let a child go that has had its order; where there is one at a time, make a spare."""
+        self._discard(child)
         self._sweep()
         zygote = child.zygote
         if self.walls.level == LANDLOCK and not zygote.is_cold and zygote.is_alive:
@@ -255,9 +292,9 @@ class Pool:
         if self.walls.level == LANDLOCK and zygote.children:
             return
         with contextlib.suppress(ZygoteGone, WallsDown, OSError):
-            child = await zygote.spawn()
+            child = await self._spawn(zygote)
             if self._closed or zygote not in self._spares:
-                discard(child)
+                self._discard(child)
             else:
                 spares.append(child)
 
@@ -267,11 +304,9 @@ class Pool:
         for task in list(self._filling):
             task.cancel()
         await asyncio.gather(*self._filling, return_exceptions=True)
-        for zygote in self.zygotes:
+        zygotes = self.zygotes
+        for zygote in zygotes:
             zygote.close()
-
-
-def discard(child: Child) -> None:
-    """Let a child go that was never given an order."""
-    child.signal(signal.SIGKILL)
-    child.close()
+        await asyncio.gather(*(zygote.buried for zygote in zygotes if zygote.buried is not None))
+        if self._groups is not None:
+            await asyncio.to_thread(self._groups.close)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ade.domain.limits import Limits
+from ade.sandbox.cgroup import Groups
 from ade.sandbox.environment import SOURCE, Environment, own_environment
 from ade.sandbox.inside.child import NAMESPACES
 from ade.sandbox.inside.plan import FULL, LANDLOCK
@@ -79,7 +80,7 @@ async def probe(user_base: int, scratch: Path | None = None) -> Report:
         return _nothing({FULL: reason, LANDLOCK: reason})
     harmless = await _control()
     reasons: dict[str, str] = {}
-    for walls in _ways(version, user_base):
+    for walls in _ways(version, user_base, memory_cgroup=_has_memory_groups()):
         why_not = _unreadable(walls) or await _try(walls, scratch, harmless)
         if why_not is None:
             return _report(walls, reasons)
@@ -87,15 +88,23 @@ async def probe(user_base: int, scratch: Path | None = None) -> Report:
     return _nothing(reasons)
 
 
-def _ways(version: int, user_base: int) -> Iterator[Walls]:
+def _ways(version: int, user_base: int, *, memory_cgroup: bool) -> Iterator[Walls]:
     """List the ways to put up walls, the strongest first."""
     is_root = os.geteuid() == 0
     base = user_base if is_root else None
     if is_root:
-        yield Walls(FULL, version, by_root=True, user_base=base)
-    yield Walls(FULL, version, by_root=False, user_base=base)
+        yield Walls(FULL, version, by_root=True, user_base=base, memory_cgroup=memory_cgroup)
+    yield Walls(FULL, version, by_root=False, user_base=base, memory_cgroup=memory_cgroup)
     if version:
-        yield Walls(LANDLOCK, version, by_root=False, user_base=base)
+        yield Walls(LANDLOCK, version, by_root=False, user_base=base, memory_cgroup=memory_cgroup)
+
+
+def _has_memory_groups() -> bool:
+    groups = Groups.find()
+    if groups is None:
+        return False
+    groups.close()
+    return True
 
 
 def _unreadable(walls: Walls) -> str | None:
@@ -161,7 +170,7 @@ def _report(walls: Walls, reasons: dict[str, str]) -> Report:
     said.append(_landlock_wall(walls.landlock))
     said.append(Wall("seccomp", UP, "refused calls are named"))
     said.append(_user_wall(walls))
-    said.append(Wall("memory", WEAKER, "watched every 25 ms, with a ceiling per process"))
+    said.append(_memory_wall(walls))
     remedy = "" if full else _remedy(reasons.get(FULL, ""))
     return Report(walls.level, tuple(said), remedy, walls)
 
@@ -179,6 +188,12 @@ def _user_wall(walls: Walls) -> Wall:
     if walls.user_base is not None:
         return Wall("user number", UP, f"jobs run as numbers from {walls.user_base} on")
     return Wall("user number", WEAKER, "jobs run as the worker's own user, behind the other walls")
+
+
+def _memory_wall(walls: Walls) -> Wall:
+    if walls.memory_cgroup:
+        return Wall("memory", UP, "watched every 25 ms, with a ceiling by the kernel (cgroup)")
+    return Wall("memory", WEAKER, "watched every 25 ms, with a ceiling per process; no cgroup")
 
 
 def _nothing(reasons: dict[str, str]) -> Report:

@@ -83,7 +83,7 @@ class Running:
         self._violations: list[str] = []
         self._refusals = 0
         self._said: list[dict[str, Any]] = []
-        self._usage = watch.Usage(0, 0, 0)
+        self._usage = watch.Usage()
         output_bytes = order.limits.max_output_kb * 1024
         self._flood_bytes = max(OUTPUT_FLOOD_BYTES, 8 * output_bytes)
         self._stdout, self._stderr = Bounded(output_bytes), Bounded(output_bytes)
@@ -122,12 +122,11 @@ class Running:
             return self._internal("SANDBOX_SETUP", f"The walls could not be put up: {error}")
         self._child = child
         try:
+            self._pool.limit_memory(child, self._order.limits.memory_mb)
             return await self._see_through(child)
         except ZygoteGone:
             return self._internal("ZYGOTE_LOST", "The job's interpreter died while it ran.")
         finally:
-            child.signal(signal.SIGKILL)
-            await asyncio.shield(asyncio.to_thread(child.close))
             self._pool.finished(child)
 
     async def _see_through(self, child: Child) -> Outcome:
@@ -259,12 +258,15 @@ class Running:
             self._usage = watch.Usage(
                 max(now.memory_kb, self._usage.memory_kb),
                 max(now.cpu_ms, self._usage.cpu_ms),
-                max(now.processes, self._usage.processes),
+                max(now.threads, self._usage.threads),
             )
             if now.memory_kb > limit_kb:
                 self._kill_for(memory_error(limits))
             elif now.cpu_ms > limits.cpu_ms:
                 self._kill_for(cpu_error(limits))
+            elif now.threads > self._pool.threads_max:
+                message = "The job started too many processes or threads."
+                self._kill_for(limit_error("PROCESS_LIMIT", message))
             elif child.scratch is not None and looks % FOLDER_LOOK_EVERY == 0:
                 self._watch_folder(child.scratch)
 
@@ -291,6 +293,7 @@ class Running:
             ended.status,
             self._order.limits,
             killed_for=self._killed_for,
+            was_killed_by_memory_limit=child.group is not None and child.group.has_killed(),
             cpu_ms=cpu_ms,
             memory_mb_peak=round(peak_kb / 1024),
             violations=self._violations,

@@ -17,9 +17,9 @@ PROCESSES_MAX = 4096
 class Usage:
     """Hold what a tree of processes uses at one moment."""
 
-    memory_kb: int
-    cpu_ms: int
-    processes: int
+    memory_kb: int = 0
+    cpu_ms: int = 0
+    threads: int = 0
 
 
 def tree(pid: int) -> list[int]:
@@ -65,14 +65,14 @@ def own_kb(pid: int) -> int:
     return total
 
 
-def cpu_ms(pid: int) -> int:
-    """Return the CPU time of a process and of its children that have ended."""
+def cpu_ms_and_threads(pid: int) -> tuple[int, int]:
+    """Return the CPU time of a process and of its children that have ended, and its threads."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
-        return 0
-    return sum(map(int, fields[11:15])) * TICK_MS
+        return 0, 0
+    return sum(map(int, fields[11:15])) * TICK_MS, int(fields[17])
 
 
 def measure(pid: int, baseline_kb: int, limit_kb: int) -> Usage:
@@ -81,4 +81,9 @@ def measure(pid: int, baseline_kb: int, limit_kb: int) -> Usage:
     memory_kb = sum(max(0, resident_kb(each) - baseline_kb) for each in processes)
     if memory_kb > LOOK_CLOSER * limit_kb:
         memory_kb = sum(own_kb(each) for each in processes)
-    return Usage(memory_kb, sum(map(cpu_ms, processes)), len(processes))
+    cpu_ms = threads = 0
+    for each in processes:
+        its_cpu_ms, its_threads = cpu_ms_and_threads(each)
+        cpu_ms += its_cpu_ms
+        threads += its_threads
+    return Usage(memory_kb, cpu_ms, threads)

@@ -15,6 +15,7 @@ from typing import Any
 
 import structlog
 
+from ade.sandbox.cgroup import Group
 from ade.sandbox.inside import messages
 from ade.sandbox.inside.child import READY
 from ade.sandbox.inside.messages import Message
@@ -74,6 +75,7 @@ class Child:
     pid: int = 0
     folder: int = -1
     listener: int = -1
+    group: Group | None = None
     ready: "asyncio.Future[None]" = field(default_factory=asyncio.Future)
     ended: "asyncio.Future[Ended]" = field(default_factory=asyncio.Future)
 
@@ -115,6 +117,7 @@ class Zygote:
         self._children: dict[int, Child] = {}
         self._loop = asyncio.get_running_loop()
         self.started: asyncio.Future[None] = self._loop.create_future()
+        self.buried: asyncio.Future[None] | None = None
         self._words = Bounded(WORDS_BYTES_MAX)
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._line.setblocking(False)
@@ -295,7 +298,7 @@ class Zygote:
             child.signal(signal.SIGKILL)
             _fail(child, error)
         self._children.clear()
-        self._loop.run_in_executor(None, self._reap)
+        self.buried = self._loop.run_in_executor(None, self._reap)
         self._gone(self)
 
     def _reap(self) -> None:

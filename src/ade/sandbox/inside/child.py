@@ -133,10 +133,12 @@ def _enter(plan):
 
 def _put_up_walls(plan, folder):
     """Give up everything that can be given up; return the listener of refused calls."""
+    full = plan.level == FULL
     for what, most in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, plan.open_files),
-        (resource.RLIMIT_NPROC, plan.processes if plan.level == FULL else None),
+        # Without a user namespace the count is of a user, and the worker's own has other processes.
+        (resource.RLIMIT_NPROC, plan.processes if full or plan.user != -1 else None),
         (resource.RLIMIT_MSGQUEUE, 0),
     ):
         if most is not None and "limits" not in plan.without:

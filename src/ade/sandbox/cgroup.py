@@ -1,0 +1,155 @@
+"""Memory groups of the kernel, where this process may make them: an exact bound for a whole tree.
+
+A group is used by one child after another and never by two at once: making and removing one for
+each job would cost more than the job. Where none may be had the watch alone bounds memory.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+MIB = 1024 * 1024
+IDLE_MB = 1024
+REMOVE_TRIES = 50
+REMOVE_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Name what a version of the interface calls things."""
+
+    limit: str
+    peak: str
+    events: str
+
+
+_V1 = _Files("memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control")
+_V2 = _Files("memory.max", "memory.peak", "memory.events")
+
+
+class Group:
+    """Bound the memory of one tree of processes at a time."""
+
+    def __init__(self, folder: Path, files: _Files) -> None:
+        self._folder = folder
+        self._files = files
+        self._kills_before = 0
+
+    def hold(self, pid: int) -> None:
+        """Take a process in, and whatever it starts from now on."""
+        with contextlib.suppress(OSError):  # some kernels cannot forget a peak
+            (self._folder / self._files.peak).write_text("0")
+        self._kills_before = self._kills()
+        (self._folder / "cgroup.procs").write_text(str(pid))
+
+    def limit(self, limit_mb: int) -> None:
+        """Bound the memory of all that is in the group."""
+        (self._folder / self._files.limit).write_text(str(limit_mb * MIB))
+
+    def has_killed(self) -> bool:
+        """Tell whether the kernel killed something here for want of memory since `hold`."""
+        return self._kills() > self._kills_before
+
+    def _kills(self) -> int:
+        for line in (self._folder / self._files.events).read_text().splitlines():
+            name, _, count = line.partition(" ")
+            if name == "oom_kill":
+                return int(count)
+        return 0
+
+    def remove(self) -> None:
+        """Remove the group, waiting a moment for the last of its processes to be gone."""
+        remove_when_empty(self._folder)
+
+
+class Groups:
+    """Hold the groups of one pool."""
+
+    def __init__(self, folder: Path, files: _Files) -> None:
+        self._folder = folder
+        self._files = files
+        self._free: list[Group] = []
+        self._made: list[Group] = []
+
+    @classmethod
+    def find(cls) -> "Groups | None":
+        """Make a folder for groups below our own, or return None where that is not allowed."""
+        for base, files in _bases():
+            folder = base / f"ade-{os.getpid()}-{secrets.token_hex(4)}"
+            try:
+                folder.mkdir()
+            except OSError:
+                continue
+            found = cls(folder, files)
+            try:
+                found._probe()
+            except OSError:
+                found.close()
+                continue
+            return found
+        return None
+
+    def _probe(self) -> None:
+        """Make one group as it will be used; what is not allowed shows here."""
+        group = self.take()
+        group.limit(IDLE_MB)
+        group.has_killed()
+        self.give_back(group)
+
+    def take(self) -> Group:
+        """Return a group that nobody uses."""
+        if self._free:
+            return self._free.pop()
+        folder = self._folder / f"job-{len(self._made)}"
+        folder.mkdir()
+        group = Group(folder, self._files)
+        self._made.append(group)
+        return group
+
+    def give_back(self, group: Group) -> None:
+        """Let another child have a group; whoever was in it is dead."""
+        self._free.append(group)
+
+    def close(self) -> None:
+        """Remove all groups."""
+        for group in self._made:
+            group.remove()
+        remove_when_empty(self._folder)
+
+
+def remove_when_empty(folder: Path) -> None:
+    """Remove a group's folder; the kernel refuses while a process is dying in it."""
+    for _ in range(REMOVE_TRIES):
+        try:
+            folder.rmdir()
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                return
+        time.sleep(REMOVE_SECONDS)
+
+
+def _bases() -> list[tuple[Path, _Files]]:
+    """List where groups might be made: below the group that this process is in."""
+    bases = []
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        below = path.lstrip("/")
+        if controllers == "memory":
+            bases.append((ROOT / "memory" / below, _V1))
+        elif not controllers and (ROOT / "cgroup.controllers").exists():
+            # Version 2: memory must have been delegated to this group's children.
+            base = ROOT / below
+            with contextlib.suppress(OSError):
+                if "memory" in (base / "cgroup.subtree_control").read_text().split():
+                    bases.append((base, _V2))
+    return bases
