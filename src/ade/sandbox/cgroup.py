@@ -7,10 +7,11 @@ each job would cost more than the job. Where none may be had the watch alone bou
 import contextlib
 import errno
 import os
-import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from ade.sandbox.folders import abandoned, own_name
 
 ROOT = Path("/sys/fs/cgroup")
 MIB = 1024 * 1024
@@ -80,7 +81,9 @@ class Groups:
     def find(cls) -> "Groups | None":
         """Make a folder for groups below our own, or return None where that is not allowed."""
         for base, files in _bases():
-            folder = base / f"ade-{os.getpid()}-{secrets.token_hex(4)}"
+            for left in abandoned(base):
+                _remove_left(left)
+            folder = base / own_name()
             try:
                 folder.mkdir()
             except OSError:
@@ -120,6 +123,14 @@ class Groups:
         for group in self._made:
             group.remove()
         remove_when_empty(self._folder)
+
+
+def _remove_left(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        for inside in folder.iterdir():
+            if inside.is_dir():
+                inside.rmdir()
+        folder.rmdir()
 
 
 def remove_when_empty(folder: Path) -> None:

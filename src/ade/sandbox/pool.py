@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import itertools
 import os
-import secrets
+import shutil
 import signal
 import tempfile
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ import structlog
 
 from ade.sandbox.cgroup import Groups
 from ade.sandbox.environment import SOURCE, Environment
+from ade.sandbox.folders import abandoned, own_name
 from ade.sandbox.inside.child import NAMESPACES
 from ade.sandbox.inside.plan import LANDLOCK, Plan
 from ade.sandbox.zygotes import Child, WallsDown, Zygote, ZygoteGone
@@ -193,7 +194,9 @@ class Pool:
     def _new_scratch(self, user: int) -> str:
         """Make the folder below which a zygote's children work, where nobody else looks."""
         base = self._scratch or Path(tempfile.gettempdir())
-        folder = base / f"ade-{secrets.token_hex(8)}"
+        for left in abandoned(base):
+            shutil.rmtree(left, ignore_errors=True)
+        folder = base / own_name()
         folder.mkdir(mode=0o700, parents=True)
         if user != -1:
             os.chown(folder, user, user)

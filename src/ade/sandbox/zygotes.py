@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
 import socket
+import struct
 import sys
 import time
 from collections.abc import Callable
@@ -27,6 +29,9 @@ START_SECONDS_MAX = 60.0
 READY_SECONDS_MAX = 30.0
 WORDS_BYTES_MAX = 4096
 MICROSECONDS = 1_000_000
+PIDFD_INFO = struct.Struct("=QQ11Ii")
+PIDFD_GET_INFO = 0xC000FF0B | PIDFD_INFO.size << 16
+PIDFD_INFO_EXIT = 1 << 3
 log = structlog.get_logger()
 
 # Nothing of the worker's own environment goes behind the walls. One thread per library: jobs are
@@ -267,8 +272,9 @@ class Zygote:
         elif message.kind == messages.ENDED:
             del self._children[message.number]
             cpu_ms = round((message.user_us + message.system_us) * 1000 / MICROSECONDS)
+            status = _exit_status(child.pidfd, message.status)
             if not child.ended.done():
-                child.ended.set_result(Ended(message.status, cpu_ms, message.peak_kb))
+                child.ended.set_result(Ended(status, cpu_ms, message.peak_kb))
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -329,6 +335,21 @@ def _pid_of(pidfd: int) -> int:
             if line.startswith("Pid:"):
                 return int(line.split()[1])
     return 0
+
+
+def _exit_status(pidfd: int, said: int) -> int:
+    """Ask the kernel how a process ended; kernels before 6.15 do not know, so the zygote is asked.
+
+    A zygote has imported the packages of one environment; should one of them have made it lie, it
+    can do so on old kernels only, and about jobs of that environment only.
+    """
+    asked = bytearray(PIDFD_INFO.pack(PIDFD_INFO_EXIT, *[0] * 13))
+    try:
+        fcntl.ioctl(pidfd, PIDFD_GET_INFO, asked)
+    except OSError:
+        return said
+    known, *_, status = PIDFD_INFO.unpack(asked)
+    return int(status) if known & PIDFD_INFO_EXIT else said
 
 
 def _memory_kb(pid: int) -> int:
