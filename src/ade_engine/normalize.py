@@ -96,6 +96,7 @@ def normalize(request: Request, progress: Progress | None = None) -> dict[str, A
         except BaseException as error:  # panics of libraries are no Exceptions
             failed = _fault(error)
         if failed is not None:
+            (request.output / OUTPUT_FILE).unlink(missing_ok=True)  # a hook failed after it
             record.emit(EventName.RUN_FAILED, error=error_json(failed))
         artifact = artifact_of(record.events)
         write_artifact(artifact, request.output / ARTIFACT_FILE)

@@ -19,7 +19,7 @@ from ade_engine.package.column_core import ColumnCore
 from ade_engine.package.issues import Issue, Issues
 from ade_engine.package.mask import Mask
 from ade_engine.package.misuse import Misuse
-from ade_engine.sheets.cells import CellKind
+from ade_engine.sheets.cells import CellError, CellKind
 from ade_engine.sheets.cells import Column as Cells
 
 
@@ -243,7 +243,7 @@ class Column(ColumnCore):
     def map(self, change: Mapping[Any, Any] | Callable[[Any], Any]) -> Column:
         """Change each value by a mapping or a function, called once for each different text.
 
-        Empty cells stay empty; a value that a mapping does not hold stays as it is.
+        Empty cells and errors stay; so does a value that a mapping does not hold.
         """
         if isinstance(change, Mapping):
             held = change
@@ -255,8 +255,10 @@ class Column(ColumnCore):
                 if value not in known:
                     known[value] = change(value)
                 changed.append(known[value])
+            elif value is None or isinstance(value, CellError):
+                changed.append(value)
             else:
-                changed.append(None if value is None else change(value))
+                changed.append(change(value))
         return self._with(Cells.of(changed))
 
     def round(self, digits: int = 0) -> Column:

@@ -18,7 +18,7 @@ from typing import Any
 from ade_engine.package.errors import Place, Problem
 
 SETTINGS_FILE = "config.toml"
-LEFT_OUT = {"__pycache__", ".git", ".venv", "vendor"}
+LEFT_OUT = {"__pycache__", ".git", ".venv", ".pytest_cache", "vendor"}
 FILES_MAX = 2_000
 FILE_BYTES_MAX = 1_000_000
 
@@ -37,7 +37,7 @@ class Sources:
 
     def _counts(self, path: Path) -> bool:
         inside = path.relative_to(self.folder).parts
-        return not LEFT_OUT & set(inside) and path.suffix in (".py", ".toml", ".txt")
+        return not LEFT_OUT & set(inside) and path.is_file()
 
     @cached_property
     def digest(self) -> str:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ade_engine.package.column import Column
 from ade_engine.package.misuse import Misuse
+from ade_engine.sheets.cells import CellError
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ class Rows:
     def value(self, name: str, index: int) -> object:
         if name not in self._values:
             self._values[name] = self._columns[name].values()
-        return self._values[name][index]
+        value = self._values[name][index]
+        return None if isinstance(value, CellError) else value
 
     def __contains__(self, name: object) -> bool:
         return name in self._columns

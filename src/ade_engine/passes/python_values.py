@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 
 from ade_engine.package.conversion import moments
-from ade_engine.sheets.cells import DAY_MS, INTEGERS_MAX, TIME_DAY_MS, CellKind
+from ade_engine.sheets.cells import DAY_MS, INTEGERS_MAX, TIME_DAY_MS, CellError, CellKind
 from ade_engine.sheets.cells import Column as Cells
 
 NOTHING = type(None)
 
 
 def values_of(cells: Cells) -> list[Any]:
-    """Give the cells as Python values, None where empty."""
+    """Give the cells as Python values, None where they are empty or show an error."""
     kinds = set(np.unique(cells.kinds).tolist()) - {CellKind.EMPTY, CellKind.NO_VALUE}
     if kinds <= {CellKind.TEXT}:
         return cells.text.to_list()
@@ -26,7 +26,9 @@ def values_of(cells: Cells) -> list[Any]:
         return pl.Series(cells.numbers, nan_to_null=True).cast(pl.Boolean).to_list()
     if kinds == {CellKind.DATE} and (dates := _dates(cells)) is not None:
         return dates
-    return cells.values()
+    if CellKind.ERROR not in kinds:
+        return cells.values()
+    return [None if isinstance(value, CellError) else value for value in cells.values()]
 
 
 def _numbers(cells: Cells) -> list[Any]:

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import polars as pl
+
 from ade_engine.package.conversion import changed_cells, to_type, with_texts
 from ade_engine.package.given_back import cells_of
 from ade_engine.package.misuse import Misuse
@@ -88,8 +91,12 @@ def _without_blanks(cells: Cells) -> Cells:
 
 
 def _keep_errors(before: Cells, after: Cells) -> Cells:
-    """Let a formula without a value stay one where the function gave nothing."""
-    lost = before.is_kind(CellKind.NO_VALUE) & after.is_kind(CellKind.EMPTY)
-    if lost.any():
-        after.kinds[lost] = CellKind.NO_VALUE
-    return after
+    """Let errors and formulas without a value stay what they are; no function was asked."""
+    lost = before.is_kind(CellKind.ERROR, CellKind.NO_VALUE)
+    if not lost.any():
+        return after
+    return Cells(
+        np.where(lost, before.kinds, after.kinds),
+        np.where(lost, np.nan, after.numbers),
+        before.text.zip_with(pl.Series(lost), after.text),
+    )

@@ -77,6 +77,17 @@ def test_true_and_one_are_not_the_same_value(tmp_path: Path) -> None:
     assert [row[1] for row in ran.rows] == ["bool", "int", "str"]
 
 
+def test_functions_are_not_asked_about_empty_cells_and_errors(tmp_path: Path) -> None:
+    text = NAME + (
+        "def transform(value): return value.upper()\n"
+        "def validate(value): return None if value.isupper() else 'small'"
+    )
+    rows = [["ID", "Name"], ["A1", "x"], ["A2", None], ["A3", "#REF!"], ["A4", "y"]]
+    ran = run(tmp_path, rows, columns__id=ID, columns__name=text)
+    assert [row[1] for row in ran.rows] == ["X", None, "#REF!", "Y"]
+    assert ran.issues == {("name", "error_cell"): ["B4"]}
+
+
 def test_transforms_see_the_other_fields_as_they_were(tmp_path: Path) -> None:
     swap = "def transform(value, row): return row['%s']"
     ran = run(
@@ -284,6 +295,11 @@ def test_an_exception_of_the_package_is_told_with_its_place_and_cell(tmp_path: P
         "cell": "Data!B3",
         "hint": error["details"]["hint"],
     }
+
+
+def test_a_hook_that_fails_at_the_end_leaves_no_workbook(tmp_path: Path) -> None:
+    error = failed(tmp_path, AuthorError, **fields(hooks__on_job_end="def run(ctx): 1 / 0"))
+    assert error["details"]["rule"] == "hook.on_job_end"
 
 
 def test_an_import_that_is_missing_names_the_module(tmp_path: Path) -> None:
