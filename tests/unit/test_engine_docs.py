@@ -16,7 +16,8 @@ import pytest
 
 import ade_engine.normalize  # its errors belong to the tree
 from ade_engine.errors import EngineError
-from ade_engine.package import Column
+from ade_engine.mapping.mapping import Reason
+from ade_engine.package import Column, Field, load_package
 from ade_engine.package.column_core import ColumnCore
 from ade_engine.package.errors import PROBLEMS
 from ade_engine.package.functions import COLUMN_FUNCTIONS, DETECT_COLUMN, DETECT_ROW, HOOKS
@@ -26,6 +27,8 @@ from ade_engine.record.events import MEANINGS
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PACKAGES = REFERENCE / "config-package.md"
 ARTIFACT = REFERENCE / "artifact.md"
+HOW_TO = REFERENCE.parent / "how-to" / "write-a-config-package.md"
+MAPPING = REFERENCE.parent / "explanation" / "mapping.md"
 
 assert ade_engine.normalize
 
@@ -135,6 +138,31 @@ def test_a_generated_part_is_what_the_code_says(name: str) -> None:
     page, make = GENERATED[name]
     regenerate = "run: .venv/bin/python tests/unit/test_engine_docs.py"
     assert _found(name, page.read_text())[1] == make() + "\n", regenerate
+
+
+def test_every_argument_of_a_field_is_described() -> None:
+    described = re.findall(r"^\| `(\w+)` \| .* \| .* \|$", _section("## Field"), re.MULTILINE)
+    assert set(described) == {one.name for one in fields(Field)}
+
+
+def _section(heading: str) -> str:
+    return PACKAGES.read_text().partition(f"{heading}\n")[2].partition("\n## ")[0]
+
+
+def test_the_how_to_is_a_package_that_loads(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```python\n# (\S+\.py)\n(.*?)^```", HOW_TO.read_text(), re.DOTALL | re.M)
+    assert {name for name, _ in blocks} == {"columns/member_id.py", "row_types/note.py"}
+    for name, text in blocks:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with load_package(tmp_path) as package:
+        assert package.warnings == ()
+        assert [one.function.rule for one in package.row_detectors] == ["row.note.balance_lines"]
+
+
+def test_the_reasons_are_explained() -> None:
+    explained = re.findall(r"^\| `(\w+)` \|", MAPPING.read_text(), re.MULTILINE)
+    assert {reason.value for reason in Reason} <= set(explained)
 
 
 if __name__ == "__main__":
