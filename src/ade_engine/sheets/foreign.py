@@ -18,6 +18,7 @@ Calamine gives an error cell and a formula without a value as empty; `notes` of 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import pickle
 import resource
@@ -164,6 +165,7 @@ def _be_child(path: Path, limits: Limits, reading: int, writing: int) -> NoRetur
     status = 1
     try:
         os.close(reading)
+        faulthandler.disable()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a panic prints what it found
         _bound(limits)
         with os.fdopen(writing, "wb") as pipe:

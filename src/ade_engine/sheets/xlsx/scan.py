@@ -75,6 +75,11 @@ class _Piece:
         self.formulas: Positions = np.zeros(0, np.int64)
         if (self.names == ord("!")).any() or (self.names == ord("?")).any():
             raise NotPlain
+        # As many elements end as begin; the slow reader says what is wrong where this is not so.
+        ending = np.count_nonzero(self.names == ord("/"))
+        single = np.count_nonzero(self.buffer[self.closes - 1] == ord("/"))
+        if len(self.names) != 2 * ending + single:
+            raise NotPlain
 
     def cells(self) -> Cells:
         tags = np.flatnonzero(self.names == ord("c"))

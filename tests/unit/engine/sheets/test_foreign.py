@@ -1,0 +1,160 @@
+"""Calamine may fail in any way; the caller sees rows or one clear error."""
+
+import datetime as dt
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.engine.sheets.making import CORPUS, cells_of, needs_corpus, read
+
+from ade_engine.errors import DamagedFile, EncryptedFile, ReaderCrashed, TooLarge
+from ade_engine.sheets import foreign
+from ade_engine.sheets.limits import MIB, Limits, Options
+from ade_engine.sheets.workbook import open_workbook
+
+OFFICE = "urn:oasis:names:tc:opendocument:xmlns"
+MIMETYPE = "application/vnd.oasis.opendocument.spreadsheet"
+
+
+def ods(path: Path, rows: str) -> Path:
+    """Write a sheet of OpenDocument."""
+    content = f"""<?xml version="1.0"?><office:document-content xmlns:office="{OFFICE}:office:1.0"
+      xmlns:table="{OFFICE}:table:1.0" xmlns:text="{OFFICE}:text:1.0"><office:body>
+      <office:spreadsheet><table:table table:name="One">{rows}</table:table></office:spreadsheet>
+      </office:body></office:document-content>"""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mimetype", MIMETYPE)
+        archive.writestr("content.xml", content)
+        archive.writestr("META-INF/manifest.xml", "<manifest/>")
+    return path
+
+
+CELLS = """<table:table-row table:number-rows-repeated="3"><table:table-cell/></table:table-row>
+<table:table-row><table:table-cell/><table:table-cell office:value-type="string"><text:p>a</text:p>
+</table:table-cell><table:table-cell office:value-type="float" office:value="2.5"/>
+<table:table-cell office:value-type="boolean" office:boolean-value="true"/>
+<table:table-cell office:value-type="date" office:date-value="2024-02-29"/></table:table-row>"""
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_cells_have_absolute_places(tmp_path: Path, fork: bool) -> None:
+    path = ods(tmp_path / "book.ods", CELLS.replace("\n", ""))
+    with open_workbook(path, Options(fork=fork)) as book:
+        assert book.format == "ods"
+        assert [sheet.name for sheet in book.sheets] == ["One"]
+        assert cells_of(book.sheets[0]) == {
+            (4, 2): "a",
+            (4, 3): 2.5,
+            (4, 4): True,
+            (4, 5): dt.date(2024, 2, 29),
+        }
+        assert book.sheets[0].notes == ["errors_read_as_empty"]
+
+
+def test_a_rectangle_without_end_is_too_large_or_damage(tmp_path: Path) -> None:
+    rows = """<table:table-row table:number-rows-repeated="1048575"><table:table-cell/>
+      </table:table-row><table:table-row><table:table-cell table:number-columns-repeated="16383"/>
+      <table:table-cell office:value-type="float" office:value="1"/></table:table-row>"""
+    path = ods(tmp_path / "far.ods", rows.replace("\n      ", ""))
+    with pytest.raises((TooLarge, DamagedFile, ReaderCrashed)):
+        read(path)
+
+
+class PanicException(BaseException):
+    """As pyo3 raises it."""
+
+
+def _panic() -> None:
+    raise PanicException("secret")
+
+
+def _eat() -> None:
+    kept = [bytearray(64 * MIB) for _ in range(64)]
+    raise AssertionError(len(kept))
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("fork", "act", "error"),
+    [
+        (True, _panic, ReaderCrashed),
+        (False, _panic, ReaderCrashed),
+        (True, os.abort, ReaderCrashed),
+        (True, _eat, TooLarge),
+        (True, _spin, ReaderCrashed),
+    ],
+)
+def test_whatever_the_reader_does_is_one_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork: bool, act: Any, error: type[Exception]
+) -> None:
+    def sheets(path: Path, limits: Limits) -> Iterator[foreign.Message]:
+        yield foreign.SheetHead("One", False, [], 1)
+        act()
+
+    monkeypatch.setattr(foreign, "_sheets", sheets)
+    path = ods(tmp_path / "book.ods", "")
+    limits = Limits(reader_memory_bytes_max=512 * MIB, reader_cpu_seconds_max=1)
+    with pytest.raises(error) as caught:
+        open_workbook(path, Options(limits, fork=fork))
+    assert "secret" not in str(caught.value)
+
+
+def test_where_forking_is_forbidden_the_file_is_read_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> int:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fork", refuse)
+    path = ods(tmp_path / "book.ods", CELLS.replace("\n", ""))
+    assert len(read(path)) == 4
+
+
+def test_no_child_and_no_descriptor_is_left(tmp_path: Path) -> None:
+    path = ods(tmp_path / "book.ods", CELLS.replace("\n", ""))
+    read(path)
+    before = _descriptors(), _children()
+    read(path)
+    assert (_descriptors(), _children()) == before
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def _children() -> list[str]:
+    return sorted(
+        child
+        for file in Path("/proc/self/task").glob("*/children")
+        for child in file.read_text().split()
+    )
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("calamine/pass_protected.xlsb", EncryptedFile),
+        ("calamine/pass_protected.ods", EncryptedFile),
+        ("calamine/issue_385.xls", EncryptedFile),
+        ("calamine/ptgexp-truncated-operand.xls", ReaderCrashed),
+        ("calamine/OOM_alloc3.xls", DamagedFile),
+    ],
+)
+def test_known_bad_files_end_in_their_error(name: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        read(CORPUS / "workbooks" / name)
+
+
+@needs_corpus
+@pytest.mark.parametrize("ending", ["xls", "xlsb", "ods", "xlsx"])
+def test_the_same_workbook_in_four_formats_has_the_same_cells(ending: str) -> None:
+    folder = CORPUS / "workbooks" / "pandas"
+    assert read(folder / f"test1.{ending}") == read(folder / "test1.xlsx")
