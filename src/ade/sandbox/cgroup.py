@@ -6,7 +6,6 @@ each job would cost more than the job. Where none may be had the watch alone bou
 
 import contextlib
 import errno
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path

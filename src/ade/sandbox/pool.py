@@ -255,9 +255,10 @@ class Pool:
 
     def _let_go(self, child: Child) -> None:
         child.close()
-        if self._groups is not None and child.group is not None:
-            self._groups.give_back(child.group)
-            child.group = None
+        group, child.group = child.group, None
+        if self._groups is not None and group is not None:
+            give_back = self._groups.give_back
+            child.ended.add_done_callback(lambda ended: give_back(group))
 
     # --- spares ---------------------------------------------------------------------------------
 

@@ -272,8 +272,8 @@ class Zygote:
         elif message.kind == messages.ENDED:
             del self._children[message.number]
             cpu_ms = round((message.user_us + message.system_us) * 1000 / MICROSECONDS)
-            status = _exit_status(child.pidfd, message.status)
             if not child.ended.done():
+                status = _exit_status(child.pidfd, message.status)
                 child.ended.set_result(Ended(status, cpu_ms, message.peak_kb))
         for descriptor in descriptors:
             os.close(descriptor)
@@ -343,6 +343,8 @@ def _exit_status(pidfd: int, said: int) -> int:
     A zygote has imported the packages of one environment; should one of them have made it lie, it
     can do so on old kernels only, and about jobs of that environment only.
     """
+    if pidfd < 0:
+        return said
     asked = bytearray(PIDFD_INFO.pack(PIDFD_INFO_EXIT, *[0] * 13))
     try:
         fcntl.ioctl(pidfd, PIDFD_GET_INFO, asked)

