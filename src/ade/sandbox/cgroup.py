@@ -45,6 +45,8 @@ class Group:
         with contextlib.suppress(OSError):  # some kernels cannot forget a peak
             (self._folder / self._files.peak).write_text("0")
         self._kills_before = self._kills()
+        if not pid:
+            raise ProcessLookupError  # 0 would be this process itself
         (self._folder / "cgroup.procs").write_text(str(pid))
 
     def limit(self, limit_mb: int) -> None:

@@ -232,14 +232,18 @@ class Zygote:
         if data == READY and descriptors:
             child.folder, *rest = descriptors
             child.listener = rest[0] if rest else -1
-            if not child.ready.done():
-                child.ready.set_result(None)
+            self._see_if_ready(child)
             return
         for descriptor in descriptors:
             os.close(descriptor)
         if not child.ready.done():
             said = data.decode(errors="replace").strip()
             child.ready.set_exception(WallsDown(said or "the child ended before it was ready"))
+
+    def _see_if_ready(self, child: Child) -> None:
+        """Wait for both: the child's own word, and the zygote's, which brings its number."""
+        if child.folder >= 0 and child.pid and not child.ready.done():
+            child.ready.set_result(None)
 
     # --- what it says ---------------------------------------------------------------------------
 
@@ -265,6 +269,7 @@ class Zygote:
         elif message.kind == messages.SPAWNED and descriptors and child.pidfd < 0:
             child.pidfd = descriptors.pop(0)
             child.pid = _pid_of(child.pidfd)
+            self._see_if_ready(child)
         elif message.kind == messages.NOT_SPAWNED:
             del self._children[message.number]
             reason = os.strerror(message.status)
