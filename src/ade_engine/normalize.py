@@ -17,7 +17,7 @@ from typing import Any
 
 from ade_engine.channel import Channel
 from ade_engine.errors import EngineError, UnreadableFile
-from ade_engine.package.errors import USER_CODE_ERROR, VALIDATION_ERROR
+from ade_engine.package.errors import INTERNAL_ERROR, RESOURCE_LIMIT, VALIDATION_ERROR
 from ade_engine.package.failures import public_name
 from ade_engine.package.package import load_package
 from ade_engine.package.sources import Sources
@@ -40,6 +40,7 @@ class EngineFault(EngineError):
     """The engine itself failed."""
 
     code = "engine_fault"
+    category = INTERNAL_ERROR
 
 
 class OutOfMemory(EngineError):
@@ -130,9 +131,9 @@ def main(inputs: dict[str, Any], channel: Channel) -> Any:
 def error_json(error: EngineError) -> dict[str, Any]:
     """Give an error as the artifact, the events and the job's record show it."""
     details = getattr(error, "details", None)
-    unreadable = isinstance(error, UnreadableFile)
+    otherwise = VALIDATION_ERROR if isinstance(error, UnreadableFile) else RESOURCE_LIMIT
     return {
-        "category": getattr(error, "category", VALIDATION_ERROR if unreadable else USER_CODE_ERROR),
+        "category": getattr(error, "category", otherwise),
         "code": error.code,
         "message": str(error),
         "details": details() if callable(details) else {},
