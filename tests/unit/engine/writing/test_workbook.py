@@ -107,7 +107,8 @@ def test_libreoffice_reads_the_same_cells(tmp_path: Path) -> None:
     rows: list[list[object]] = [["=1+1", 1.5], ["ümlaut", 2], ["a,b", 3], [None, 4]]
     path = write(tmp_path / "out.xlsx", rows, ["Text", "Number"])
     profile = f"-env:UserInstallation=file://{tmp_path}/profile"
-    convert = ["--headless", "--convert-to", "csv", "--outdir", str(tmp_path), str(path)]
+    comma_quote_utf8 = "csv:Text - txt - csv (StarCalc):44,34,76,1"
+    convert = ["--headless", "--convert-to", comma_quote_utf8, "--outdir", str(tmp_path), str(path)]
     subprocess.run([str(SOFFICE), profile, *convert], check=True, timeout=120)
     with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
         assert list(csv.reader(file)) == [
