@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 
 from ade_engine.package.column import Column
 from ade_engine.package.errors import AuthorError, DependencyMissing, PackageInvalid, Place, Problem
@@ -85,12 +85,7 @@ class Package:
     def __enter__(self) -> Package:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
