@@ -65,6 +65,8 @@ class Pool:
         self._zygotes: dict[tuple[str, bool], list[Zygote]] = {}
         self._retired: set[Zygote] = set()
         self._spares: dict[Zygote, list[Child]] = {}
+        self._orders: dict[Zygote, int] = {}
+        self._spawning: dict[Zygote, asyncio.Lock] = {}
         self._filling: set[asyncio.Task[None]] = set()
         self._users = itertools.cycle(range(USERS_MAX))
         self._cold: set[str] = set()
@@ -117,6 +119,7 @@ class Pool:
         """Return a child that is ready for one order."""
         for attempt in range(SPAWN_TRIES):
             zygote = self._zygote(environment, network=network)
+            self._orders[zygote] = self._orders.get(zygote, 0) + 1
             try:
                 await asyncio.shield(zygote.started)
                 if zygote.is_cold and not zygote.plan.cold:
@@ -124,9 +127,10 @@ class Pool:
                     self._cold.add(environment.key)
                     zygote.close()
                     continue
-                child = self._spare(zygote) or await self._spawn(zygote)
-            except (ZygoteGone, WallsDown):
-                if attempt == SPAWN_TRIES - 1:
+                child = await self._child(zygote)
+            except BaseException as error:
+                self._ended(zygote)
+                if attempt == SPAWN_TRIES - 1 or not isinstance(error, ZygoteGone | WallsDown):
                     raise
             else:
                 self._refill(zygote)
@@ -158,10 +162,7 @@ class Pool:
         return zygote
 
     def _has_room(self, zygote: Zygote) -> bool:
-        if self.walls.level != LANDLOCK:
-            return True
-        waiting = len(self._spares.get(zygote, ()))
-        return zygote.children - waiting == 0 and not (zygote.children and not waiting)
+        return self.walls.level != LANDLOCK or not self._orders.get(zygote)
 
     def _plan(self, environment: Environment, *, network: bool) -> Plan:
         user = -1
@@ -205,6 +206,8 @@ class Pool:
     def _forget(self, zygote: Zygote) -> None:
         """Let go of a zygote that has died, and of its spares."""
         self._retired.discard(zygote)
+        self._orders.pop(zygote, None)
+        self._spawning.pop(zygote, None)
         for zygotes in self._zygotes.values():
             if zygote in zygotes:
                 zygotes.remove(zygote)
@@ -238,6 +241,16 @@ class Pool:
 
     def _is_busy(self, zygote: Zygote) -> bool:
         return zygote.children > len(self._spares.get(zygote, ())) or not zygote.started.done()
+
+    async def _child(self, zygote: Zygote) -> Child:
+        if self.walls.level != LANDLOCK:
+            return self._spare(zygote) or await self._spawn(zygote)
+        async with self._spawning.setdefault(zygote, asyncio.Lock()):
+            return self._spare(zygote) or await self._spawn(zygote)
+
+    def _ended(self, zygote: Zygote) -> None:
+        if zygote in self._orders:
+            self._orders[zygote] -= 1
 
     async def _spawn(self, zygote: Zygote) -> Child:
         """Fork a child; it joins its memory group now, because that may take milliseconds."""
@@ -285,22 +298,24 @@ class Pool:
         self._discard(child)
         self._sweep()
         zygote = child.zygote
+        self._ended(zygote)
         if self.walls.level == LANDLOCK and not zygote.is_cold and zygote.is_alive:
             self._fill_soon(zygote)
 
     async def _fill(self, zygote: Zygote) -> None:
         """Have a child ready before it is asked for."""
-        spares = self._spares.setdefault(zygote, [])
-        if self._closed or len(spares) >= self._rules.spares or not zygote.is_alive:
-            return
-        if self.walls.level == LANDLOCK and zygote.children:
-            return
-        with contextlib.suppress(ZygoteGone, WallsDown, OSError):
-            child = await self._spawn(zygote)
-            if self._closed or zygote not in self._spares:
-                self._discard(child)
-            else:
-                spares.append(child)
+        async with self._spawning.setdefault(zygote, asyncio.Lock()):
+            spares = self._spares.setdefault(zygote, [])
+            if self._closed or len(spares) >= self._rules.spares or not zygote.is_alive:
+                return
+            if not self._has_room(zygote):
+                return
+            with contextlib.suppress(ZygoteGone, WallsDown, OSError):
+                child = await self._spawn(zygote)
+                if self._closed or zygote not in self._spares:
+                    self._discard(child)
+                else:
+                    spares.append(child)
 
     async def close(self) -> None:
         """Kill everything."""

@@ -37,6 +37,7 @@ FOLDER_LOOK_EVERY = 8
 STOP_GRACE_SECONDS = 2.0
 DRAIN_SECONDS = 0.5
 PROGRESS_BYTES_MAX = 4096
+PROGRESS_BYTES_TOTAL = 8 * 1024 * 1024
 WORDS_MAX = 10
 REFUSALS_MAX = 64
 OUTPUT_FLOOD_BYTES = 8 * 1024 * 1024
@@ -68,6 +69,10 @@ class Order:
     collect_to: Path | None = None
 
 
+class Stopped(Exception):
+    """Nobody wants the job any more."""
+
+
 class Running:
     """See one order through."""
 
@@ -82,6 +87,8 @@ class Running:
         self._is_stopped = False
         self._violations: list[str] = []
         self._refusals = 0
+        self._heard_bytes = 0
+        self._taking: asyncio.Task[Child] | None = None
         self._said: list[dict[str, Any]] = []
         self._usage = watch.Usage()
         output_bytes = order.limits.max_output_kb * 1024
@@ -105,6 +112,8 @@ class Running:
         self._is_killed = True
         if self._child is not None:
             self._child.signal(signal.SIGKILL)
+        elif self._taking is not None:
+            self._taking.cancel()
 
     def _kill_for(self, reason: JobError) -> None:
         self._killed_for = self._killed_for or reason
@@ -115,7 +124,9 @@ class Running:
     async def outcome(self) -> Outcome:
         """Take a child, give it the order, wait for its end, say what came of it."""
         try:
-            child = await self._pool.take(self._order.environment, network=self._order.network)
+            child = await self._take_child()
+        except Stopped:
+            return self._internal("STOPPED", "The worker ended the job before it began.")
         except ZygoteGone as error:
             return self._internal("ZYGOTE_LOST", f"The job's interpreter could not start: {error}")
         except WallsDown as error:
@@ -128,6 +139,20 @@ class Running:
             return self._internal("ZYGOTE_LOST", "The job's interpreter died while it ran.")
         finally:
             self._pool.finished(child)
+
+    async def _take_child(self) -> Child:
+        """Wait for a child, but no longer than anybody wants one."""
+        order = self._order
+        taking = asyncio.create_task(self._pool.take(order.environment, network=order.network))
+        self._taking = taking
+        if self._is_killed:
+            taking.cancel()
+        try:
+            return await taking
+        except asyncio.CancelledError:
+            if self._is_killed:
+                raise Stopped from None
+            raise
 
     async def _see_through(self, child: Child) -> Outcome:
         loop = asyncio.get_running_loop()
@@ -210,6 +235,9 @@ class Running:
         return take
 
     def _hear_all(self, piece: bytes) -> None:
+        self._heard_bytes += len(piece)
+        if self._heard_bytes > self._bounds.result_bytes + PROGRESS_BYTES_TOTAL:
+            self._kill_for(limit_error("OUTPUT_LIMIT", "The job reported too much progress."))
         self._lines.take(piece)
         if self._lines.overflowed:
             message = f"The result is larger than {self._bounds.result_bytes // 1024} KiB."
@@ -218,7 +246,7 @@ class Running:
     def _hear(self, line: bytes) -> None:
         """Take one line of the child's; nothing that it may say there can harm the worker."""
         try:
-            said = json.loads(line)
+            said = json.loads(line, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
             return
         if not isinstance(said, dict):
@@ -338,6 +366,10 @@ class Running:
             error=error,
             isolation=self._pool.isolation(network=self._order.network),
         )
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
 
 
 def _data_bytes(limits: Limits) -> int:

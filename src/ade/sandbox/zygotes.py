@@ -262,7 +262,9 @@ class Zygote:
 
     def _take(self, message: Message, descriptors: list[int], sender: int) -> None:
         child = self._children.get(message.number)
-        if message.kind in {messages.HELLO, messages.COLD}:
+        if message.kind == messages.LAUNCHED and not self.pid:
+            self.pid = message.number
+        elif message.kind in {messages.HELLO, messages.COLD}:
             self._begin(sender, is_cold=message.kind == messages.COLD)
         elif child is None:
             pass
@@ -286,6 +288,9 @@ class Zygote:
     def _begin(self, sender: int, *, is_cold: bool) -> None:
         self._deadline.cancel()
         self.pid = sender
+        if self._launched != sender:  # it made way for the zygote, and has ended
+            os.waitpid(self._launched, 0)
+            self._launched = 0
         self.is_cold = self.is_cold or is_cold
         self.memory_kb = _memory_kb(sender)
         if not self.started.done():

@@ -50,12 +50,23 @@ def _enter_namespaces(plan, linux):
         linux.unshare(flags)
     pid, _ = linux.fork_into(linux.CLONE_PARENT)
     if pid:
+        _say_launched(pid)
         os._exit(0)
     root.build(plan.readable, plan.network, [JOB_FOLDER, "/tmp", "/proc", "/dev/shm"])
     linux.set_hostname("ade")
     if plan.by_root:
         _become(plan)
     linux.drop_capabilities()
+
+
+def _say_launched(pid):
+    """Name the sibling that goes on from here: only its parent can bury it, should it die young."""
+    import socket
+
+    from ade.sandbox.inside import messages
+
+    with socket.socket(fileno=os.dup(3)) as line:
+        messages.send(line, messages.Message(messages.LAUNCHED, pid))
 
 
 def map_user(user, group):

@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 
 _WORDS = struct.Struct("=IiQQQQ")
-HELLO, SPAWN, SPAWNED, NOT_SPAWNED, ENDED, COLD = range(1, 7)
+LAUNCHED, HELLO, COLD, SPAWN, SPAWNED, NOT_SPAWNED, ENDED = range(1, 8)
 DESCRIPTORS_MAX = 8
 CREDENTIALS = struct.Struct("3i")
 

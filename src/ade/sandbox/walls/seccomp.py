@@ -34,6 +34,8 @@ CLONE_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag
 FIFO, REGULAR = 0x1000, 0x8000
 FORMAT_BITS = 0xF000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+FIOSETOWN, SIOCSPGRP = 0x8901, 0x8902
+OWNER_COMMANDS = (8, 10, 15)  # F_SETOWN, F_SETSIG, F_SETOWN_EX
 # What a process may ask of prctl: names, what it is told, and giving up more.
 PRCTL_ALLOWED = (3, 7, 14, 15, 16, 21, 23, 27, 30, 38, 39, 41, 42, 0x53564D41)
 PRCTL_SET_PDEATHSIG = 1
@@ -72,6 +74,8 @@ NETWORKING = "connect bind listen accept accept4 sendmmsg recvmmsg".split()
 SIGNALS = "kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo tkill pidfd_send_signal".split()
 
 FORKS = "fork vfork".split()
+
+OF_A_PROCESS = "prlimit64 sched_setaffinity".split()
 
 REPORTED = """
     ptrace process_vm_readv process_vm_writev process_madvise kcmp pidfd_getfd mount umount2
@@ -192,9 +196,15 @@ def _rules(policy):
     rule(SIGNALS, allow if policy.forks else deny)
     if not policy.forks:  # one process: it may signal itself, and nobody else
         rule(SIGNALS[:4], [_argument(0), *_one_of([OWN_PID], RET_ALLOW, denied)])
+        # As its own user it could also change others' limits and priority, or have the kernel
+        # send them a signal when a pipe of its own is read.
+        rule(OF_A_PROCESS, [_argument(0), *_one_of([0, OWN_PID], RET_ALLOW, denied)])
+        rule(["setpriority"], _own_priority(denied))
+        rule(["fcntl"], [_argument(1), *_one_of(OWNER_COMMANDS, denied, RET_ALLOW)])
     may = [*PRCTL_ALLOWED, PRCTL_SET_PDEATHSIG] if policy.forks else PRCTL_ALLOWED
     rule(["prctl"], allow if policy.zygote else [_argument(0), *_one_of(may, RET_ALLOW, denied)])
-    rule(["ioctl"], [_argument(1), *_one_of([TIOCSTI, TIOCLINUX], denied, RET_ALLOW)])
+    never = [TIOCSTI, TIOCLINUX] if policy.forks else [TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP]
+    rule(["ioctl"], [_argument(1), *_one_of(never, denied, RET_ALLOW)])
     rule(["mknod"], _files_only(1, denied))
     rule(["mknodat"], _files_only(2, denied))
     rule(["personality"], [_argument(0), *_one_of([0, 0xFFFFFFFF], RET_ALLOW, denied)])
@@ -251,6 +261,16 @@ def _clone(policy, denied):
         return [*no_namespaces, _give(RET_ALLOW)]
     thread = [(_ANY_BIT, 0, 1, CLONE_THREAD), _give(RET_ALLOW), _give(denied)]
     return [*no_namespaces, *thread]
+
+
+def _own_priority(denied):
+    return [
+        _argument(0),
+        (_EQUAL, 1, 0, 0),
+        _give(denied),
+        _argument(1),
+        *_one_of([0, OWN_PID], RET_ALLOW, denied),
+    ]
 
 
 def _files_only(index, denied):
