@@ -15,11 +15,13 @@ import platform
 import shutil
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import httpx
 import uvloop
 from rich.console import Console
 from rich.progress import track
@@ -64,6 +66,7 @@ def main() -> None:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench sandbox", description=__doc__)
     parser.add_argument("--rounds", type=int, default=100, help="jobs per entrant")
+    parser.add_argument("--requests", type=int, default=400, help="requests to a busy server")
     parser.add_argument("--leak", type=int, default=0, metavar="JOBS", help="look for leaks")
     parser.add_argument("--json", type=Path, help="write the measurements here")
     return parser.parse_args()
@@ -88,6 +91,7 @@ async def measure(options: argparse.Namespace, console: Console) -> None:
         jobs = await throughput(first)
         show(entrants, console)
         goals = judge(entrants, idle_mb, jobs)
+        goals.append(await beside_hostile_jobs(options.requests))
         if options.leak:
             goals.append(await leaks(first, options.leak))
         console.print(goal_table(goals))
@@ -244,6 +248,68 @@ async def throughput(pool: Pool, seconds: float = 5.0, at_once: int = 4) -> floa
     began = time.perf_counter()
     await asyncio.gather(*(work() for _ in range(at_once)))
     return done / (time.perf_counter() - began)
+
+
+HOSTILE = [
+    "while True: pass",
+    "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass",
+    "kept = []\nwhile True: kept.append(bytearray(10_000_000))",
+    "while True: print('x' * 10_000)",
+    "import os\nn = 0\nwhile True:\n    n += 1\n    open(f'{n}', 'w').close()",
+    "import socket\nwhile True:\n    try:\n        socket.socket()\n    except OSError:\n        pass",
+]
+
+
+async def beside_hostile_jobs(requests: int) -> dict[str, object]:
+    """Compare the API's slowest answers while it runs nothing and while it runs the worst."""
+    with tempfile.TemporaryDirectory(prefix="ade-bench-") as folder:
+        environ = {
+            "PATH": os.environ["PATH"],
+            "ADE_STORAGE_DATA_DIR": folder,
+            "ADE_BOOTSTRAP_API_KEY": "bench",
+            "ADE_PORT": "0",
+            "ADE_LOG_LEVEL": "error",
+            "ADE_QUEUE_SIZE": "0",
+        }
+        server = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "ade", "serve"), env=environ, stdout=asyncio.subprocess.PIPE
+        )
+        assert server.stdout is not None
+        try:
+            address = (await server.stdout.readline()).decode().split()[-1]
+            headers = {"Authorization": "Bearer bench"}
+            async with httpx.AsyncClient(base_url=address, headers=headers, timeout=60) as client:
+                idle = await _p99_ms(client, requests)
+                await _submit_hostile(client)
+                busy = await _p99_ms(client, requests)
+        finally:
+            server.kill()
+            await server.wait()
+    ratio = busy / idle
+    found = f"{ratio:.1f}x ({idle:.1f} -> {busy:.1f} ms)"
+    return _goal("API p99 within 2x of idle beside hostile jobs", found, ratio <= 2)
+
+
+async def _p99_ms(client: httpx.AsyncClient, requests: int) -> float:
+    times = []
+    for _ in range(requests):
+        began = time.perf_counter()
+        (await client.get("/api/v1/workspaces/default/jobs?limit=1")).raise_for_status()
+        times.append((time.perf_counter() - began) * 1000)
+        await asyncio.sleep(0.01)
+    return sorted(times)[int(0.99 * len(times))]
+
+
+async def _submit_hostile(client: httpx.AsyncClient) -> None:
+    for number, source in enumerate(HOSTILE * 3):
+        body = {
+            "job_type": "object_execute",
+            "document_revision_id": f"{number}",
+            "inputs": {"source": source},
+            "limits": {"cpu_ms": 1000, "timeout_ms": 2000, "memory_mb": 128},
+        }
+        answer = await client.post("/api/v1/workspaces/default/jobs", json=body)
+        answer.raise_for_status()
 
 
 async def leaks(pool: Pool, jobs: int) -> dict[str, object]:

@@ -6,20 +6,27 @@ as a sibling, and this process ends. It dies when the one who launched it does.
 
 import os
 import signal
+import socket
 import sys
+
+if __name__ == "__main__":  # run by its path, by any interpreter
+    sys.path.insert(0, sys.argv[1])
+
+# All of it before the walls: afterwards this interpreter's own modules may be out of sight.
+from ade.sandbox.inside import messages
+from ade.sandbox.inside.plan import FULL, INSIDE_USER, JOB_FOLDER, Plan
+from ade.sandbox.walls import landlock, linux, root, seccomp
+
+LINE = 3
 
 
 def main():
     """Read the plan, build, become the zygote."""
-    sys.path.insert(0, sys.argv[1])
-    from ade.sandbox.inside.plan import FULL, Plan  # after the path is known
-    from ade.sandbox.walls import linux
-
     linux.close_from(4)
     plan = Plan.from_json(sys.argv[2])
     try:
         if plan.level == FULL:
-            _enter_namespaces(plan, linux)
+            _enter_namespaces(plan)
         else:
             _become(plan)
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -34,10 +41,7 @@ def main():
     os.execve(interpreter, [interpreter, "-I", "-B", script, plan.source, sys.argv[2]], os.environ)
 
 
-def _enter_namespaces(plan, linux):
-    from ade.sandbox.inside.plan import JOB_FOLDER
-    from ade.sandbox.walls import root
-
+def _enter_namespaces(plan):
     flags = linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
     if not plan.network:
         flags |= linux.CLONE_NEWNET
@@ -61,18 +65,12 @@ def _enter_namespaces(plan, linux):
 
 def _say_launched(pid):
     """Name the sibling that goes on from here: only its parent can bury it, should it die young."""
-    import socket
-
-    from ade.sandbox.inside import messages
-
-    with socket.socket(fileno=os.dup(3)) as line:
+    with socket.socket(fileno=os.dup(LINE)) as line:
         messages.send(line, messages.Message(messages.LAUNCHED, pid))
 
 
 def map_user(user, group):
     """Be an ordinary user in a new user namespace, whoever this is outside."""
-    from ade.sandbox.inside.plan import INSIDE_USER
-
     for name, text in (
         ("uid_map", f"{INSIDE_USER} {user} 1"),
         ("setgroups", "deny"),
@@ -90,8 +88,6 @@ def _become(plan):
 
 
 def _restrict_files(plan):
-    from ade.sandbox.walls import landlock, root
-
     readable = [*root.readable_paths(plan.readable, plan.network), *root.DEVICES, "/proc"]
     landlock.put_up(
         readable,
@@ -102,8 +98,6 @@ def _restrict_files(plan):
 
 
 def _restrict_calls(plan):
-    from ade.sandbox.walls import seccomp
-
     policy = seccomp.Policy(zygote=True, network=plan.network, memfd=plan.memfd)
     seccomp.put_up(seccomp.assemble(policy), listened=False)
 

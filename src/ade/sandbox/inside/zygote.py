@@ -9,7 +9,15 @@ import importlib
 import os
 import select
 import signal
+import socket
 import sys
+
+if __name__ == "__main__":  # run by its path, by the environment's interpreter
+    sys.path.insert(0, sys.argv[1])
+
+from ade.sandbox.inside import child, messages
+from ade.sandbox.inside.plan import Plan
+from ade.sandbox.walls import linux
 
 LINE = 3
 # Threads that may be left behind by a fork, by name: known to sleep, to hold nothing while they do,
@@ -19,11 +27,6 @@ NOT_MISSED = {"polars-ooc-clea"}
 
 def main():
     """Import what the plan names, then fork on demand."""
-    sys.path.insert(0, sys.argv[1])
-    from ade.sandbox.inside import child, messages
-    from ade.sandbox.inside.plan import Plan
-    from ade.sandbox.walls import linux
-
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     linux.set_name("ade-zygote")
     plan = Plan.from_json(sys.argv[2])
@@ -41,8 +44,6 @@ def main():
 
 
 def _line():
-    import socket
-
     os.set_inheritable(LINE, False)
     return socket.socket(fileno=LINE)
 
@@ -89,8 +90,6 @@ class Zygote:
                     os._exit(0)
 
     def _obey(self):
-        from ade.sandbox.inside import child, messages
-
         received = messages.receive(self._line)
         if received is None:
             return False
@@ -111,8 +110,6 @@ class Zygote:
         return True
 
     def _report(self, pidfd):
-        from ade.sandbox.inside import messages
-
         pid, number = self._children.pop(pidfd)
         self._poll.unregister(pidfd)
         os.close(pidfd)
