@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,11 @@ def environment(data_dir: Path, **settings: object) -> dict[str, str]:
 class Process:
     """Stand for one `ade` process whose output is kept."""
 
-    def __init__(self, command: list[str], env: dict[str, str], folder: Path) -> None:
+    def __init__(
+        self, command: list[str], env: dict[str, str], folder: Path, under: Sequence[str] = ()
+    ) -> None:
         self._popen = subprocess.Popen(
-            [ADE, *command],
+            [*under, ADE, *command],
             env=env,
             cwd=folder,
             stdout=subprocess.PIPE,
@@ -121,16 +123,16 @@ class Process:
 class Worker(Process):
     """Stand for `ade worker`."""
 
-    def __init__(self, env: dict[str, str], folder: Path) -> None:
-        super().__init__(["worker"], env, folder)
+    def __init__(self, env: dict[str, str], folder: Path, under: Sequence[str] = ()) -> None:
+        super().__init__(["worker"], env, folder, under)
         self.name = self.said(r"worker (\S+) is ready")[1]
 
 
 class Server(Process):
     """Stand for `ade serve`, with a client that holds the first key."""
 
-    def __init__(self, env: dict[str, str], folder: Path) -> None:
-        super().__init__(["serve", "--port", "0"], env, folder)
+    def __init__(self, env: dict[str, str], folder: Path, under: Sequence[str] = ()) -> None:
+        super().__init__(["serve", "--port", "0"], env, folder, under)
         self.url = self.said(r"is ready: (http://[^/\s]+)")[1]
         self.http = httpx.Client(
             base_url=self.url,
@@ -226,10 +228,14 @@ def mirrored(folder: Path, events: int) -> list[dict[str, Any]]:
 
 
 class Start:
-    """Start processes in one data folder; all are buried at the end."""
+    """Start processes in one data folder; all are buried at the end.
 
-    def __init__(self, folder: Path, **settings: object) -> None:
+    `under` is a command that starts them in its own way: as another user, with fewer rights.
+    """
+
+    def __init__(self, folder: Path, under: Sequence[str] = (), **settings: object) -> None:
         self.folder = folder
+        self.under = under
         self.data_dir = folder / "data"
         self.settings = settings
         self._processes: list[Process] = []
@@ -248,14 +254,14 @@ class Start:
 
     def command(self, *command: str, **settings: object) -> Process:
         """Start any command."""
-        process = Process(list(command), self.environment(**settings), self.folder)
+        process = Process(list(command), self.environment(**settings), self.folder, self.under)
         self._processes.append(process)
         return process
 
     def _kept(self, kind: Any, **settings: object) -> Any:
         made = kind.__new__(kind)
         self._processes.append(made)
-        made.__init__(self.environment(**settings), self.folder)
+        made.__init__(self.environment(**settings), self.folder, self.under)
         return made
 
     def end(self) -> None:
@@ -266,9 +272,9 @@ class Start:
 
 
 @contextlib.contextmanager
-def starting(folder: Path, **settings: object) -> Iterator[Start]:
+def starting(folder: Path, under: Sequence[str] = (), **settings: object) -> Iterator[Start]:
     """Start processes while inside."""
-    start = Start(folder, **settings)
+    start = Start(folder, under, **settings)
     try:
         yield start
     finally:
