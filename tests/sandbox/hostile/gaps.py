@@ -1,0 +1,60 @@
+"""What is not contained, or not judged rightly, today: a test that shows it, where, and why.
+
+Each line is a strict expectation: when the gap is closed its test says so, and the line goes.
+"""
+
+from tests.sandbox.modes import LANDLOCK, MODES
+
+EVERYWHERE = tuple(mode.name for mode in MODES)
+WITHOUT_NAMESPACES = tuple(mode.name for mode in MODES if mode.level == LANDLOCK)
+WITH_NAMESPACES = tuple(mode.name for mode in MODES if mode.level != LANDLOCK)
+
+AS_THE_WORKERS_USER = ("user-landlock",)
+
+UNCOUNTED = "only a memory cgroup counts it, and here there is none"
+SAME_USER = "a call that is allowed reaches any process of the same user"
+ON_A_DISK = "the watch over a folder on a disk goes by paths, from outside"
+OWN_WORDS = "whatever the runtime raises after the job has begun is told as a setup error"
+BELIEVED = "a setup error is believed after the walls were said to stand"
+SHAPES = "the judge trusts the shape of what a child says of its exception"
+
+GAPS: dict[str, tuple[tuple[str, ...], str]] = {
+    "page_tables": (EVERYWHERE, UNCOUNTED),
+    "buffers_of_sockets": (WITH_NAMESPACES, UNCOUNTED),
+    "cpu_of_forgotten_children": (
+        WITH_NAMESPACES,
+        "the time of children that nobody waits for is forgotten with them",
+    ),
+    "network_of_the_machine_seen": (WITHOUT_NAMESPACES, "/proc/self/net is the machine's"),
+    "fchmod_of_what_is_readable": (AS_THE_WORKERS_USER, "fchmod needs no right to write"),
+    "limits_of_another": (AS_THE_WORKERS_USER, SAME_USER),
+    "limits_of_the_zygote": (WITHOUT_NAMESPACES, SAME_USER),
+    "niceness_of_another": (AS_THE_WORKERS_USER, SAME_USER),
+    "niceness_of_the_user": (WITHOUT_NAMESPACES, SAME_USER),
+    "processors_of_another": (AS_THE_WORKERS_USER, SAME_USER),
+    "deep_folders": (WITHOUT_NAMESPACES, ON_A_DISK),
+    "burn_beside_deep_folders": (WITHOUT_NAMESPACES, ON_A_DISK),
+    "big_files_in_deep_folders": (WITHOUT_NAMESPACES, ON_A_DISK),
+    "deleted_but_open_files": (WITHOUT_NAMESPACES, ON_A_DISK),
+    "closed_folders": (AS_THE_WORKERS_USER, "what its owner may not enter is not removed"),
+    "forged_internal_error": (EVERYWHERE, BELIEVED),
+    "forged_internal_error_beside_a_result": (EVERYWHERE, BELIEVED),
+    "malformed_failure_4": (EVERYWHERE, SHAPES),
+    "malformed_failure_5": (EVERYWHERE, SHAPES),
+    "malformed_failure_6": (EVERYWHERE, SHAPES),
+    "hostile_errno_kind": (EVERYWHERE, SHAPES),
+    "hostile_class": (EVERYWHERE, OWN_WORDS),
+    "hostile_errno": (EVERYWHERE, OWN_WORDS),
+    "hostile_module": (EVERYWHERE, OWN_WORDS),
+    "hostile_syntax_error": (EVERYWHERE, OWN_WORDS),
+    "hostile_attribute": (EVERYWHERE, OWN_WORDS),
+    "hostile_traceback": (EVERYWHERE, OWN_WORDS),
+    "audit_hook": (EVERYWHERE, OWN_WORDS),
+    "huge_name_of_file": (EVERYWHERE, "the name of a file is not bounded"),
+}
+
+
+def reason(snippet: str, mode: str) -> str | None:
+    """Say why a snippet is known not to be contained in a situation; None if it must be."""
+    modes, why = GAPS.get(snippet, ((), ""))
+    return why if mode in modes else None

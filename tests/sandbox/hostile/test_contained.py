@@ -1,0 +1,76 @@
+"""Every hostile snippet, in every situation: contained, judged, in time, without a trace."""
+
+import platform
+from typing import Any
+
+import pytest
+from tests.sandbox.conftest import IS_FAST, Drivers
+from tests.sandbox.hostile import gaps
+from tests.sandbox.hostile.catalogue import ALL, BY_NAME
+from tests.sandbox.hostile.snippet import HARM, Snippet
+from tests.sandbox.modes import BY_NAME as MODES
+from tests.sandbox.modes import FAST, Mode
+
+TRIED = list(FAST) if IS_FAST else list(MODES)
+ON_THIS_MACHINE = [s for s in ALL if s.machine in {"", platform.machine()}]
+CHOSEN = [s.name for s in ON_THIS_MACHINE if not (IS_FAST and s.slow)]
+
+
+def _cases() -> list[Any]:
+    cases = []
+    for mode in TRIED:
+        for name in CHOSEN:
+            why = gaps.reason(name, mode)
+            marks = [pytest.mark.xfail(reason=f"gap: {why}")] if why else []
+            cases.append(pytest.param(mode, name, marks=marks, id=f"{mode}-{name}"))
+    return cases
+
+
+@pytest.mark.parametrize(("mode", "name"), _cases())
+def test_is_contained(mode: str, name: str, drivers: Drivers) -> None:
+    snippet = BY_NAME[name]
+    driver = drivers.of(mode)
+    assert driver.is_ready, f"no job runs at all in the situation {mode!r}"
+    told = driver.run(**snippet.asked())
+    wrong = what_is_wrong(snippet, MODES[mode], told)
+    if wrong:
+        drivers.replace(mode)
+    assert not wrong, f"{wrong}: {told}"
+
+
+def what_is_wrong(snippet: Snippet, mode: Mode, told: dict[str, Any]) -> list[str]:
+    """Compare what came of a snippet with what must come of it."""
+    expected = snippet.verdicts(mode)
+    if told["verdict"] not in expected:
+        return [f"the verdict is {told['verdict']}, not {' or '.join(expected)}"]
+    value = told["outputs"].get("result_json")
+    refused = told["details"].get("refused", [])
+    kept = sorted(told["kept"])
+    is_denied = told["verdict"].startswith("SANDBOX_VIOLATION")
+    is_named = not snippet.refused or snippet.refused in {*refused, *mode.refused_already}
+    is_ok = told["verdict"] == "succeeded"
+    found = {
+        "it did its harm": value == HARM,
+        "it left traces": told["traces"],
+        "something is left": told["left"],
+        "it took too long": told["seconds"] > snippet.seconds_max,
+        "its value is another": is_ok and snippet.value is not None and value != snippet.value,
+        "what was refused is not named": is_denied and not is_named,
+        "other files were kept": snippet.artifacts != ("*",)
+        and is_ok
+        and kept != sorted(snippet.artifacts),
+        "a secret was kept": any("ade-secret" in content for content in told["kept"].values()),
+        "it cannot be written as text": not _is_text(told),
+    }
+    return [what for what, is_so in found.items() if is_so]
+
+
+def _is_text(told: dict[str, Any]) -> bool:
+    """Tell whether what people are shown can be written in UTF-8: no halves of characters."""
+    try:
+        str(
+            [told["message"], told["outputs"].get("stdout"), told["outputs"].get("stderr")]
+        ).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
