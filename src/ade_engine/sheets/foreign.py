@@ -11,8 +11,8 @@ there are.
 | a panic, which Python sees as a BaseException | ReaderCrashed |
 | an abort, a signal, no memory, too much time | ReaderCrashed; in this process: nothing helps |
 
-Calamine gives an error cell and a formula without a value as empty; `notes` of such a sheet says
-`errors_read_as_empty`.
+Calamine gives an error cell as empty. `survey` finds those of .xls and .xlsb; the `notes` of other
+sheets say `errors_read_as_empty`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ade_engine.errors import DamagedFile, TooLarge, UnreadableFile
-from ade_engine.sheets.cells import Block
+from ade_engine.sheets.cells import Block, CellError
 from ade_engine.sheets.collect import collect
 from ade_engine.sheets.coordinates import Range
 from ade_engine.sheets.delimited import DelimitedBook
@@ -23,6 +23,7 @@ from ade_engine.sheets.limits import MIB, Options
 from ade_engine.sheets.plain import NotPlain
 from ade_engine.sheets.sniff import sniff
 from ade_engine.sheets.spool import Spool
+from ade_engine.sheets.survey import Survey, survey
 from ade_engine.sheets.xlsx.book import XlsxBook
 from ade_engine.sheets.xml2003 import Xml2003Book
 
@@ -200,12 +201,12 @@ def _open_xml(file: BinaryIO, options: Options) -> Workbook:
 def _open_foreign(file_format: str, file: BinaryIO, options: Options) -> Workbook:
     """Read everything at once: calamine has to be asked only once, and perhaps in a child."""
     sheets: list[Sheet] = []
-    path = Path(file.name)
-    messages = read_foreign(path, options.limits, fork=options.fork)
-    for head, rows in _by_sheet(messages):
-        sheet = Sheet(head.name, [partial(_foreign_blocks, head, rows, options)], options)
-        sheet.hidden = head.hidden
-        sheets.append(sheet.scan())
+    seen = survey(file, file_format, options.limits)
+    messages = read_foreign(Path(file.name), options.limits, fork=options.fork)
+    for number, (head, rows) in enumerate(_by_sheet(messages)):
+        about = seen[number] if seen and number < len(seen) else None
+        read = partial(_foreign_blocks, head, rows, about, options)
+        sheets.append(Sheet(head.name, [read], options, hidden=head.hidden).scan())
     if not sheets:
         raise DamagedFile("the workbook has no sheet with cells")
     return Workbook(file_format, sheets, closing=file.close)
@@ -229,15 +230,26 @@ def _by_sheet(messages: Iterator[SheetHead | Rows]) -> Iterator[tuple[SheetHead,
 
 
 def _foreign_blocks(
-    head: SheetHead, messages: Iterator[Rows], options: Options, facts: Facts
+    head: SheetHead,
+    messages: Iterator[Rows],
+    seen: Survey | None,
+    options: Options,
+    facts: Facts,
 ) -> Iterator[Block]:
-    facts.note("errors_read_as_empty")
+    if seen is None:
+        facts.note("errors_read_as_empty")
+        seen = Survey()
     for reference in head.merged:
         facts.add_merged(reference)
+    facts.hidden_rows += seen.hidden_rows
+    facts.hidden_columns |= seen.hidden_columns
+    errors: dict[int, dict[int, object]] = {}
+    for (row, column), code in seen.errors.items():
+        errors.setdefault(row, {})[column] = CellError(code)
     rows = (
-        (number, dict(enumerate(row, head.first_column)))
+        (number, dict(enumerate(values, head.first_column)) | errors.get(number, {}))
         for message in messages
-        for number, row in enumerate(message.rows, message.first_row)
+        for number, values in enumerate(message.rows, message.first_row)
     )
     yield from collect(rows, options.limits)
 

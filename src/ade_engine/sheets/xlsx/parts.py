@@ -39,7 +39,7 @@ class Parts:
 def read_parts(archive: Archive, sheets_max: int) -> Parts:
     """Read the workbook's own parts."""
     main = _main_part(archive)
-    targets = _relations(archive, main)
+    targets = relations(archive, main)
     parts = Parts()
     _read_workbook(archive, main, targets, parts, sheets_max)
     if not parts.sheets:
@@ -55,7 +55,7 @@ def read_parts(archive: Archive, sheets_max: int) -> Parts:
 
 def _main_part(archive: Archive) -> str:
     if "_rels/.rels" in archive:
-        for kind, target in _relations(archive, "").values():
+        for kind, target in relations(archive, "").values():
             if kind.endswith("/officeDocument") and target in archive:
                 return target
     if MAIN_PART in archive:
@@ -63,7 +63,7 @@ def _main_part(archive: Archive) -> str:
     raise DamagedFile("the archive holds no workbook")
 
 
-def _relations(archive: Archive, part: str) -> dict[str, tuple[str, str]]:
+def relations(archive: Archive, part: str) -> dict[str, tuple[str, str]]:
     """Give the relations of a part by their id: what kind of thing, and where it is."""
     folder, name = posixpath.split(part)
     source = posixpath.join(folder, "_rels", f"{name}.rels")

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+import struct
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,10 @@ from tests.unit.engine.sheets.making import CORPUS, cells_of, needs_corpus, read
 
 from ade_engine.errors import DamagedFile, EncryptedFile, ReaderCrashed, TooLarge
 from ade_engine.sheets import foreign
+from ade_engine.sheets import survey as survey_module
+from ade_engine.sheets.cells import CellError
 from ade_engine.sheets.limits import MIB, Limits, Options
+from ade_engine.sheets.sniff import OLE
 from ade_engine.sheets.workbook import open_workbook
 
 OFFICE = "urn:oasis:names:tc:opendocument:xmlns"
@@ -158,3 +162,39 @@ def test_known_bad_files_end_in_their_error(name: str, error: type[Exception]) -
 def test_the_same_workbook_in_four_formats_has_the_same_cells(ending: str) -> None:
     folder = CORPUS / "workbooks" / "pandas"
     assert read(folder / f"test1.{ending}") == read(folder / "test1.xlsx")
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", ["pandas/test3.xls", "pandas/test3.xlsb"])
+def test_errors_in_binary_workbooks_are_told_from_empty_cells(name: str) -> None:
+    assert read(CORPUS / "workbooks" / name)[2, 1] == CellError("#N/A")
+
+
+@needs_corpus
+def test_hidden_rows_and_columns_of_old_workbooks_are_known() -> None:
+    with open_workbook(CORPUS / "workbooks" / "calamine" / "optional_records.xls") as book:
+        assert {22, 23, 24} <= book.sheets[0].hidden_columns
+
+
+def _record(kind: int, data: bytes) -> bytes:
+    return struct.pack("<HH", kind, len(data)) + data
+
+
+def test_a_cell_far_away_in_an_old_workbook_is_noticed_before_it_is_read() -> None:
+    sheet = [_record(0x809, b""), _record(0x203, struct.pack("<HHHd", 65_535, 255, 0, 1.0))]
+    start = 4 + 4 + 4 + 8
+    bound = struct.pack("<IBBBB", start, 0, 0, 0, 0)
+    stream = _record(0x809, b"") + _record(0x85, bound) + _record(0x0A, b"")
+    stream += b"".join(sheet) + _record(0x0A, b"")
+    (seen,) = survey_module._survey_xls(stream)
+    assert (seen.height, seen.width, seen.cells) == (65_536, 256, 1)
+    with pytest.raises(TooLarge):
+        seen.check(Limits())
+
+
+@pytest.mark.parametrize("size", [0, 100, 600, 5_000])
+def test_a_broken_file_system_is_not_understood(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "file.xls"
+    path.write_bytes((OLE + bytes(range(256)) * 20)[:size])
+    with path.open("rb") as file:
+        assert survey_module.survey(file, "xls", Limits()) is None
