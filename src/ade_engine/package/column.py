@@ -206,6 +206,8 @@ class Column(ColumnCore):
         if isinstance(old, Mapping):
             pairs = dict(old)
             return self._texts(lambda text: text.replace(pairs))
+        if regex:
+            new = re.sub(r"\\(\d+)", r"${\1}", new)  # groups as Python writes them
         return self._texts(lambda text: text.str.replace_all(old, new, literal=not regex))
 
     def extract(self, pattern: str, group: int = 1) -> Column:

@@ -167,6 +167,9 @@ def test_a_mapping_changes_whole_values() -> None:
     assert Column(["a", "ab"]).replace({"a": "x"}).values == ["x", "ab"]
     assert Column(["a.b"]).replace(".", "-").values == ["a-b"]
     assert Column(["a.b"]).replace(r"\.", "-", regex=True).values == ["a-b"]
+    for swapped in (r"\2 \1", "$2 $1"):
+        assert Column(["a, b"]).replace(r"(\w), (\w)", swapped, regex=True).values == ["b a"]
+    assert Column(["a"]).replace("a", "$1").values == ["$1"]
 
 
 def test_values_are_looked_up_by_kind() -> None:

@@ -155,6 +155,27 @@ def test_a_whole_table_may_have_an_issue(tmp_path: Path) -> None:
     assert (issue["code"], issue["count"], issue["ranges"]) == ("sum_is_off", 1, [])
 
 
+def test_a_whole_table_shows_the_fields_that_its_validator_names(tmp_path: Path) -> None:
+    text = AMOUNT + (
+        "OTHER = 'id'\ndef validate_table(table):\n    table['amount']\n    table[OTHER]"
+    )
+    with pytest.raises(AuthorError) as refused:
+        run(tmp_path, PEOPLE, **fields(columns__amount=text))
+    assert "written out" in refused.value.failure.hint
+
+
+def test_a_stated_total_can_be_asked_for(tmp_path: Path) -> None:
+    text = AMOUNT + (
+        "def validate_table(column, table):\n"
+        "    assert table.stated_total('id') is None\n"
+        "    return Issue('total_is_right') if table.stated_total('amount') == column.sum() else []"
+    )
+    rows = [*PEOPLE, ["Total", None, 1080.5]]
+    ran = run(tmp_path, rows, **fields(columns__amount=text))
+    assert ("amount", "total_is_right") in ran.issues
+    assert ran.stage("structure")[0]["tables"][0]["skipped"] == {"total": ["6"]}
+
+
 def test_declared_checks_need_no_code(tmp_path: Path) -> None:
     rows = [
         ["ID", "Name", "Amount"],
