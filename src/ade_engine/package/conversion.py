@@ -6,8 +6,6 @@ that depends on habits: `decimal` and `day_first` say how numbers and dates are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 import polars as pl
 
@@ -23,20 +21,20 @@ CALENDAR_MS = (-62_135_596_800_000, 253_402_300_799_999)  # the years 1 to 9999
 TRUE_WORDS = ("true", "yes", "y", "t", "on", "1")
 FALSE_WORDS = ("false", "no", "n", "f", "off", "0")
 
-_ISO_DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y/%m/%d")
-_NAMED_DATES = (
-    "%d %b %Y",
-    "%d-%b-%Y",
-    "%d-%b-%y",
-    "%d %B %Y",
-    "%b %d, %Y",
-    "%B %d, %Y",
-    "%b %d %Y",
-)
-_DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y", "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S")
-_MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S")
-_DOTTED_DATES = ("%d.%m.%Y", "%d.%m.%y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S")
+_CLOCKS = ("", " %H:%M", " %H:%M:%S")
+_TAIL = r"(?:[ T]\d{1,2}:\d\d(?::\d\d)?)?$"
+_DAY_FIRST = tuple(f"%d/%m/{year}{clock}" for year in ("%Y", "%y") for clock in _CLOCKS)
+_MONTH_FIRST = tuple(f"%m/%d/{year}{clock}" for year in ("%Y", "%y") for clock in _CLOCKS)
 _COMPACT_DATE = "%Y%m%d"
+# What a text of each look may be. Dashes and dots are read as slashes, a T as a space.
+_LOOKS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (rf"^\d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}{_TAIL}", tuple(f"%Y/%m/%d{c}" for c in _CLOCKS)),
+    (rf"^\d{{1,2}}\.\d{{1,2}}\.(?:\d\d|\d{{4}}){_TAIL}", _DAY_FIRST),
+    (r"^\d{1,2}[ -]+[A-Za-z]{3,9}\.?,?[ -]+(?:\d\d|\d{4})$", ("%d %b %Y", "%d %B %Y", "%d %b %y")),
+    (r"^[A-Za-z]{3,9}\.? +\d{1,2},? +\d{4}$", ("%b %d %Y", "%B %d %Y")),
+    (r"^(?:18|19|20|21)\d{6}$", (_COMPACT_DATE,)),
+)
+_SLASHED = rf"^\d{{1,2}}[-/]\d{{1,2}}[-/](?:\d\d|\d{{4}}){_TAIL}"
 
 
 def to_text(cells: Column) -> Column:
@@ -261,24 +259,28 @@ def _decorated_numbers(text: pl.Series, decimal: str) -> Numbers:
 
 def _parsed_dates(text: pl.Series, day_first: bool) -> Numbers:
     numbers = np.full(len(text), np.nan)
-    looks = text.str.contains(r"^\s*(?:\d{1,4}[-/. ]|\d{8}\s*$|[A-Za-z]{3,9}\.? \d)").fill_null(
-        False
-    )
-    left = np.flatnonzero(looks.to_numpy())
-    for parse in _date_parsers(day_first):
+    slashed = (*_DAY_FIRST, *_MONTH_FIRST) if day_first else (*_MONTH_FIRST, *_DAY_FIRST)
+    trimmed_text = text.str.strip_chars(SPACES)
+    for look, patterns in (*_LOOKS, (_SLASHED, slashed)):
+        left = np.flatnonzero(trimmed_text.str.contains(look).fill_null(False).to_numpy())
         if not len(left):
-            break
-        found = parse(text.gather(left).str.strip_chars(SPACES))
-        got = np.isfinite(found)
-        numbers[left[got]] = found[got]
-        left = left[~got]
+            continue
+        plain = _plain_date(trimmed_text.gather(left), look)
+        for pattern in patterns:
+            found = _dates_of(plain, pattern)
+            got = np.isfinite(found)
+            numbers[left[got]] = found[got]
+            left, plain = left[~got], plain.filter(pl.Series(~got))
+            if not len(left):
+                break
     return numbers
 
 
-def _date_parsers(day_first: bool) -> Iterator[Callable[[pl.Series], Numbers]]:
-    usual, other = (_DAY_FIRST, _MONTH_FIRST) if day_first else (_MONTH_FIRST, _DAY_FIRST)
-    for pattern in (*_ISO_DATES, *usual, *_DOTTED_DATES, *_NAMED_DATES, *other, _COMPACT_DATE):
-        yield lambda texts, pattern=pattern: _dates_of(texts, pattern)  # type: ignore[misc]
+def _plain_date(text: pl.Series, look: str) -> pl.Series:
+    """Write dates of one look in one way, so that few patterns fit them all."""
+    if "A-Z" in look:
+        return text.str.replace_all(r"[ .,-]+", " ")
+    return text.str.replace_all(r"[-.]", "/").str.replace("T", " ", literal=True)
 
 
 def _dates_of(texts: pl.Series, pattern: str) -> Numbers:
