@@ -35,8 +35,7 @@ from ade.domain.retry import RETRIED_BY_ITSELF
 from ade.http import models
 from ade.http.intake import Intake
 from ade.http.problems import CODES
-from ade.kinds import Kinds
-from ade.kinds.echo import Echo
+from ade.kinds import load_kinds
 from ade.knobs import TEST_PREFIX
 from ade.settings import Settings, settings_knobs
 from ade.telemetry import metrics
@@ -297,7 +296,8 @@ EXAMPLES = [
 
 def test_the_pages_that_should_have_examples_have_them() -> None:
     found = {str(example.id).rpartition("-")[0] for example in EXAMPLES}
-    assert {"README", "quickstart", "lanes", "retry-safely", "keys-and-roles"} <= found
+    expected = {"README", "quickstart", "lanes", "retry-safely", "keys-and-roles", "run-a-cell"}
+    assert expected <= found
 
 
 @pytest.mark.parametrize(("method", "path", "body"), EXAMPLES)
@@ -323,7 +323,7 @@ def _check_job(body: bytes) -> None:
     """Take a job in as the server does."""
     if b'"greet"' in body:
         return  # the test below runs it
-    intake = Intake(Settings(), Kinds([Echo()]))
+    intake = Intake(Settings(), load_kinds())
     intake.submission(intake.read_job(body), "workspace", "user")
 
 
