@@ -33,7 +33,8 @@ class Drivers:
 
     def close(self) -> dict[str, list[str]]:
         """End all; return what was left of each."""
-        return {name: driving.close() for name, driving in self._running.items()}
+        running = [(name, driving) for name, driving in self._running.items() if driving.is_ready]
+        return {name: driving.close() for name, driving in running}
 
 
 @pytest.fixture(scope="session")

@@ -68,7 +68,7 @@ class Driver:
         around = self._around
         around.victim  # noqa: B018 - it is started by being looked at
         around.look()
-        facts = around.facts()
+        facts = around.facts() | asked.get("parameters", {})
         async with self._companion(asked) as companion:
             started = time.monotonic()
             running = self._start(asked, asked["source"], facts | companion)
@@ -130,6 +130,7 @@ class Driver:
         yield {
             "companion_pid": child.pid,
             "companion_folder": str(child.scratch or ""),
+            "companion_namespaces": namespaces_of(child.pid),
             "companion_lives": lambda: (
                 not ending.done() and _content(folder) == self._around.secret
             ),
@@ -239,6 +240,7 @@ class Bare:
         facts = around.facts()
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
         parameters = facts | {
+            "companion_namespaces": namespaces_of(os.getpid()),
             "companion_pid": around.victim.pid,
             "companion_folder": str(around.outside),
         }
@@ -306,6 +308,12 @@ def _told(outcome: Outcome, is_late: bool) -> dict[str, Any]:
         "usage": outcome.usage,
         "isolation": outcome.isolation,
     }
+
+
+def namespaces_of(pid: int) -> dict[str, str]:
+    """Return which namespaces a process is in."""
+    names = ("user", "pid", "mnt", "net", "ipc", "uts")
+    return {name: os.readlink(f"/proc/{pid}/ns/{name}") for name in names}
 
 
 def remove(folder: Path) -> None:

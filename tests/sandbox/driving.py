@@ -43,6 +43,17 @@ class Driving:
         status = self._process.wait(timeout=20)
         return left if status == 0 else [*left, f"the driver ended with {status}"]
 
+    def end(self) -> None:
+        """End the driver, whatever state it is in."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

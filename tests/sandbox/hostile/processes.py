@@ -4,6 +4,7 @@ from tests.sandbox.hostile.snippet import (
     BY_SIGNAL,
     CPU,
     DENIED,
+    FULL,
     NO_HARM,
     OK,
     OPEN_FILES,
@@ -379,6 +380,18 @@ call("setns", opened, 0)
 """,
         NOT_THERE,
         at_landlock=DENIED,
+    ),
+    Snippet(
+        "namespaces_of_another_job",
+        """
+own = {name: os.readlink("/proc/self/ns/" + name) for name in companion_namespaces}
+shared = [name for name in own if own[name] == companion_namespaces[name]]
+"harm" if shared else "apart"
+""",
+        OK,
+        value="apart",
+        companion=True,
+        only=FULL,
     ),
     # --- privileges -----------------------------------------------------------------------------
     Snippet("setuid", "os.setuid(0); 'harm'", refused="setuid"),

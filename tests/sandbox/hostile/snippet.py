@@ -60,6 +60,7 @@ class Snippet:
     artifacts: tuple[str, ...] = ()
     seconds_max: float = 3.0
     machine: str = ""
+    only: str = ""
 
     @property
     def code(self) -> str:

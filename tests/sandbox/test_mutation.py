@@ -1,0 +1,48 @@
+"""Each wall is needed: with one left out, something that it alone holds back gets through."""
+
+import os
+
+import pytest
+from tests.sandbox.conftest import IS_FAST
+from tests.sandbox.driving import Driving
+from tests.sandbox.hostile.catalogue import BY_NAME
+from tests.sandbox.hostile.test_contained import what_is_wrong
+from tests.sandbox.modes import BY_NAME as MODES
+
+FULL_MODE = "root" if os.geteuid() == 0 else "user"
+NOTICED: list[tuple[str, str, tuple[str, ...]]] = [
+    (FULL_MODE, "seccomp", ("clone_into_namespaces", "prctl_subreaper", "landlock_calls")),
+    (FULL_MODE, "landlock", ("own_memory_by_file", "own_oom_score")),
+    (FULL_MODE, "user", ("ordinary_work",)),
+    (FULL_MODE, "pid", ("daemon", "namespaces_of_another_job")),
+    (FULL_MODE, "mount", ("ordinary_work", "namespaces_of_another_job")),
+    (FULL_MODE, "net", ("namespaces_of_another_job",)),
+    (FULL_MODE, "ipc", ("namespaces_of_another_job",)),
+    (FULL_MODE, "uts", ("namespaces_of_another_job",)),
+    (FULL_MODE, "capabilities", ("capabilities",)),
+    (FULL_MODE, "limits", ("descriptors",)),
+    (FULL_MODE, "notify", ("tcp", "ptrace")),
+    ("user-landlock", "seccomp", ("fork_bomb", "daemon", "chmod_of_what_is_readable")),
+    ("user-landlock", "landlock", ("environ_of_others", "environ_of_the_worker")),
+    ("user-landlock", "limits", ("descriptors",)),
+    ("user-landlock", "notify", ("tcp", "ptrace")),
+]
+
+
+@pytest.mark.skipif(IS_FAST, reason="a new driver for each wall takes its time")
+@pytest.mark.parametrize(
+    ("mode", "wall", "names"), NOTICED, ids=[f"{mode}-{wall}" for mode, wall, _ in NOTICED]
+)
+def test_a_wall_left_out_is_noticed(mode: str, wall: str, names: tuple[str, ...]) -> None:
+    driver = Driving(MODES[mode], without=(wall,))
+    try:
+        if not driver.is_ready:
+            return  # not even an ordinary job runs: it is noticed
+        unnoticed = []
+        for name in names:
+            told = driver.run(**BY_NAME[name].asked())
+            if not what_is_wrong(BY_NAME[name], MODES[mode], told):
+                unnoticed.append(name)
+        assert not unnoticed, f"nothing is wrong without {wall}"
+    finally:
+        driver.end()
