@@ -149,7 +149,8 @@ class Column(ColumnCore):
 
     def sum(self) -> float:
         """Add up the numbers."""
-        return float(np.nansum(self._numbers()))
+        with np.errstate(over="ignore"):
+            return float(np.nansum(self._numbers()))
 
     def min(self) -> float | None:
         """Give the least number."""
@@ -267,7 +268,8 @@ class Column(ColumnCore):
         """Round numbers half away from zero, as spreadsheets do."""
         scale = 10.0**digits
         numbers = self._numbers()
-        rounded = np.sign(numbers) * np.floor(np.abs(numbers) * scale + 0.5 + 1e-9) / scale
+        with np.errstate(over="ignore"):  # what is too large to scale stays as it is
+            rounded = np.sign(numbers) * np.floor(np.abs(numbers) * scale + 0.5 + 1e-9) / scale
         return self._computed(rounded).where(Mask(np.isfinite(rounded)), self)
 
     def shift(self, rows: int = 1) -> Column:
@@ -282,19 +284,23 @@ class Column(ColumnCore):
 
     def cumulative_sum(self) -> Column:
         """Add up the numbers from the top to each cell."""
-        return self._computed(np.cumsum(np.nan_to_num(self._numbers())))
+        with np.errstate(over="ignore"):
+            return self._computed(np.cumsum(np.nan_to_num(self._numbers())))
 
     def __add__(self, other: Column | float) -> Column:
-        return self._computed(self._numbers() + self._operand(other))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._computed(self._numbers() + self._operand(other))
 
     def __sub__(self, other: Column | float) -> Column:
-        return self._computed(self._numbers() - self._operand(other))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._computed(self._numbers() - self._operand(other))
 
     def __mul__(self, other: Column | float) -> Column:
-        return self._computed(self._numbers() * self._operand(other))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._computed(self._numbers() * self._operand(other))
 
     def __truediv__(self, other: Column | float) -> Column:
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             return self._computed(self._numbers() / self._operand(other))
 
     def __neg__(self) -> Column:

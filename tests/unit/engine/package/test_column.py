@@ -82,6 +82,13 @@ def test_arithmetic_needs_numbers_on_both_sides() -> None:
     assert Column([0.5, 1.5, -2.5, "x"]).round().values == [1, 2, -3, "x"]
 
 
+def test_what_is_too_large_is_no_number() -> None:
+    huge = Column([1e308, 1e308])
+    assert (huge * 10).values == [None, None]
+    assert (huge + huge).values == [None, None]
+    assert huge.round(2).values == [1e308, 1e308]
+
+
 def test_rows_above_are_reached_by_shifting() -> None:
     balance, amount = Column([10, 15, 12]), Column([10, 5, -2])
     assert marks(~balance.is_close(balance.shift(1) + amount)) == [None, False, True]
