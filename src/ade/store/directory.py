@@ -1,26 +1,19 @@
 """Who may come in: workspaces, users, members and API keys.
 
-These tables are small and change rarely, so they stay out of the group commit: statements run one
-after the other on a connection of their own, in a thread of their own, never in the event loop.
 A key is stored as its SHA-256 digest alone; it is shown once, when it is made. Keys hold 256 random
 bits, so a slow hash would protect nothing that can be guessed.
 """
 
-import asyncio
-import contextlib
 import hashlib
 import secrets
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from sqlalchemy import and_, delete, insert, select, update
-from sqlalchemy.sql.base import Executable
 
-from ade.clock import Clock, SystemClock, new_id
-from ade.domain.errors import AdeError, Conflict, NotFound, Unavailable
+from ade.clock import new_id
+from ade.domain.errors import Conflict, NotFound
 from ade.domain.ids import is_uuid
-from ade.store.dialects import dialect_for
+from ade.store.desk import Desk
 from ade.store.schema import api_keys, members, users, workspaces
 
 DEFAULT_WORKSPACE = "default"
@@ -28,13 +21,10 @@ FIRST_USER = "admin"
 FIRST_KEY_LABEL = "first key"
 KEY_PREFIX = "ade_"
 KEY_BYTES = 32
-RUNS_MAX = 5
 WORKSPACES_LISTED_MAX = 1000
 MEMBERS_LISTED_MAX = 1000
 KEYS_LISTED_MAX = 1000
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-Found = TypeVar("Found")
 
 
 class Workspace(NamedTuple):
@@ -101,19 +91,8 @@ def key_digest(secret: str) -> str:
     return "sha256:" + hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Directory:
+class Directory(Desk):
     """Read and change who may come in."""
-
-    def __init__(self, url: str, *, clock: Clock | None = None) -> None:
-        self._dialect, self._url = dialect_for(url)
-        self._clock = clock or SystemClock()
-        self._connection: Any = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ade-directory")
-
-    def close(self) -> None:
-        """Let go of the database."""
-        self._thread.submit(self._disconnect).result()
-        self._thread.shutdown(wait=True)
 
     def bootstrap(self, given_key: str | None = None) -> str | None:
         """Make workspace `default`, user `admin` and the first key; return a key that was made up.
@@ -177,65 +156,6 @@ class Directory:
     async def revoke_key(self, workspace_id: str, key_id: str) -> ApiKey:
         """Make a key of a workspace worthless; doing it twice is harmless."""
         return await self._run(lambda: self._revoke_key(workspace_id, key_id))
-
-    # --- in the thread --------------------------------------------------------------------------
-
-    async def _run(self, work: Callable[[], Found], *, write: bool = True) -> Found:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, lambda: self._again(work, write=write))
-
-    def _again(self, work: Callable[[], Found], *, write: bool = True) -> Found:
-        """Run work in a transaction; after a lost race or a broken connection, once more."""
-        for run in range(1, RUNS_MAX + 1):
-            try:
-                return self._transact(work, write=write)
-            except AdeError:
-                raise
-            except Exception as error:
-                if run == RUNS_MAX or not (self._dialect.is_conflict(error) or run == 1):
-                    raise
-        raise AssertionError("unreachable")
-
-    def _transact(self, work: Callable[[], Found], *, write: bool) -> Found:
-        if self._connection is None:
-            self._connection = self._connect()
-        self._cursor = self._connection.cursor()
-        try:
-            self._dialect.begin(self._cursor, write=write)
-            found = work()
-            self._cursor.execute("COMMIT")
-            return found
-        except AdeError:
-            self._cursor.execute("ROLLBACK")
-            raise
-        except BaseException:
-            self._disconnect()
-            raise
-
-    def _connect(self) -> Any:
-        try:
-            return self._dialect.connect(self._url)
-        except Exception as error:
-            raise Unavailable("The database cannot be reached.") from error
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(Exception):  # it may be broken already
-                connection.close()
-
-    def _do(self, statement: Executable) -> None:
-        compiled: Any = statement.compile(dialect=self._dialect.core)  # type: ignore[attr-defined]
-        values = compiled.construct_params()
-        names = compiled.positiontup or ()
-        self._cursor.execute(str(compiled), tuple(values[name] for name in names))
-
-    def _rows(self, statement: Executable) -> list[tuple[Any, ...]]:
-        self._do(statement)
-        return [tuple(row) for row in self._cursor.fetchall()]
-
-    def _first(self, statement: Executable) -> tuple[Any, ...] | None:
-        return next(iter(self._rows(statement)), None)
 
     # --- what the calls above do in their transaction -------------------------------------------
 

@@ -113,6 +113,9 @@ documents = Table(
     Column("digest", Digest, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
+    Column("content_type", String(127), nullable=True),
+    # Runs remember their document: one that was deleted is out of sight, and its row stays.
+    Column("deleted_at", BigInteger, nullable=True),
     CheckConstraint("size_bytes >= 0", name="size"),
 )
 
@@ -123,6 +126,43 @@ configurations = Table(
     Column("id", Id, primary_key=True),
     Column("name", Name, nullable=False),
     Column("created_at", BigInteger, nullable=False),
+    Column("deleted_at", BigInteger, nullable=True),
+)
+
+# The files of a configuration as they are being edited; their contents are blobs.
+draft_files = Table(
+    "draft_files",
+    metadata,
+    Column("workspace_id", Id, primary_key=True),
+    Column("configuration_id", Id, primary_key=True),
+    Column("path", Name, primary_key=True),
+    Column("digest", Digest, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    ForeignKeyConstraint(
+        ["workspace_id", "configuration_id"], ["configurations.workspace_id", "configurations.id"]
+    ),
+)
+
+# What a configuration was at one moment: written once, never changed.
+config_versions = Table(
+    "config_versions",
+    metadata,
+    Column("workspace_id", Id, primary_key=True),
+    Column("id", Id, primary_key=True),
+    _id("configuration_id"),
+    Column("sequence", Integer, nullable=False),
+    Column("digest", Digest, nullable=False),
+    # [[path, digest, size], ...] in the order of the paths.
+    Column("manifest", Json, nullable=False),
+    Column("created_by", Name, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    ForeignKeyConstraint(
+        ["workspace_id", "configuration_id"], ["configurations.workspace_id", "configurations.id"]
+    ),
+    UniqueConstraint("configuration_id", "sequence"),
+    UniqueConstraint("configuration_id", "digest"),
+    CheckConstraint("sequence > 0", name="sequence"),
 )
 
 BUILD_STATUSES = ["queued", "building", "ready", "failed", "cancelled"]
@@ -143,6 +183,9 @@ builds = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("started_at", BigInteger, nullable=True),
     Column("finished_at", BigInteger, nullable=True),
+    _id("version_id", nullable=True),
+    # The digest of the resolved requirements; null is ADE's own environment.
+    Column("environment", Digest, nullable=True),
     ForeignKeyConstraint(
         ["workspace_id", "configuration_id"], ["configurations.workspace_id", "configurations.id"]
     ),

@@ -1,0 +1,1 @@
+"""Installed packages that builds share."""

@@ -1,0 +1,33 @@
+"""What runs are made of: documents, configurations and their versions, and the builds of these.
+
+Contents are blobs (`ade.artifacts`); nothing here holds a byte of them.
+"""
+
+from ade.store.library.builds import Build, BuildHeld, Builds
+from ade.store.library.configurations import (
+    Configuration,
+    Configurations,
+    File,
+    Version,
+    manifest_digest,
+)
+from ade.store.library.documents import Document, Documents
+
+__all__ = [
+    "Build",
+    "BuildHeld",
+    "Configuration",
+    "Document",
+    "File",
+    "Library",
+    "Version",
+    "manifest_digest",
+]
+
+
+class Library(Documents, Configurations, Builds):
+    """Read and change documents, configurations, versions and builds."""
+
+    async def digests_in_use(self) -> set[str]:
+        """Name every blob that a document, a draft or a version refers to."""
+        return await self._run(lambda: self._document_digests() | self._file_digests(), write=False)

@@ -1,0 +1,224 @@
+"""Builds: one for each `(configuration, fingerprint)`, made by whoever holds its lease.
+
+A build is found or made under its unique key, so that any number of runs share one, and is claimed
+with a fence like a job: whoever loses its lease changes nothing any more.
+"""
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import and_, insert, or_, select, update
+from sqlalchemy.sql.elements import ColumnElement
+
+from ade.clock import new_id
+from ade.domain.errors import Conflict, NotFound
+from ade.store.desk import Desk
+from ade.store.library.configurations import Version
+from ade.store.library.keys import key
+from ade.store.schema import BUILD_SETTLED, builds, is_held, jobs, requests
+
+
+class Build(NamedTuple):
+    """Hold a prepared environment, or the wish for one."""
+
+    workspace_id: str
+    id: str
+    configuration_id: str
+    fingerprint: str
+    status: str
+    fence: int
+    lease_owner: str | None
+    lease_expires_at: int | None
+    error: str | None
+    created_at: int
+    started_at: int | None
+    finished_at: int | None
+    version_id: str | None
+    environment: str | None
+
+
+class BuildHeld(NamedTuple):
+    """Name a build and the fence under which someone holds it."""
+
+    workspace_id: str
+    id: str
+    fence: int
+
+
+class Builds(Desk):
+    """Read and change builds."""
+
+    async def ensure_build(self, version: Version, fingerprint: str) -> Build:
+        """Find or make the one build of a fingerprint; one that failed is tried again."""
+        return await self._run(lambda: self._ensure_build(version, fingerprint))
+
+    def _ensure_build(self, version: Version, fingerprint: str) -> Build:
+        same = and_(
+            builds.c.configuration_id == version.configuration_id,
+            builds.c.fingerprint == fingerprint,
+        )
+        found = self._first(select(builds).where(same))
+        if found is None:
+            new = Build(
+                version.workspace_id,
+                new_id(self._clock),
+                version.configuration_id,
+                fingerprint,
+                "queued",
+                0,
+                None,
+                None,
+                None,
+                self._clock.now_us(),
+                None,
+                None,
+                version.id,
+                None,
+            )
+            self._do(insert(builds).values(new._asdict()))
+            return new
+        build = Build(*found)
+        if build.status in ("failed", "cancelled"):
+            again = {"status": "queued", "finished_at": None, "started_at": None, "error": None}
+            self._do(update(builds).where(same, _is_now(build)).values(**again))
+            build = build._replace(status="queued", finished_at=None, started_at=None, error=None)
+        return build
+
+    async def find_build(self, workspace_id: str, build_id: str) -> Build:
+        """Find a build, or raise NotFound."""
+        here = and_(builds.c.workspace_id == workspace_id, builds.c.id == key(build_id, "build"))
+        found = await self._run(lambda: self._first(select(builds).where(here)), write=False)
+        if found is None:
+            raise NotFound("There is no such build in this workspace.")
+        return Build(*found)
+
+    async def list_builds(
+        self,
+        workspace_id: str,
+        *,
+        configuration_id: str | None = None,
+        before: str | None,
+        limit: int,
+    ) -> list[Build]:
+        """List builds, newest first, from one on."""
+        wanted = select(builds).where(builds.c.workspace_id == workspace_id)
+        if configuration_id is not None:
+            wanted = wanted.where(builds.c.configuration_id == configuration_id)
+        if before is not None:
+            wanted = wanted.where(builds.c.id < before)
+        wanted = wanted.order_by(builds.c.id.desc()).limit(limit)
+        return [Build(*row) for row in await self._run(lambda: self._rows(wanted), write=False)]
+
+    async def claim_build(self, owner: str, lease_us: int) -> Build | None:
+        """Take the oldest build that waits, or whose holder has fallen silent."""
+        return await self._run(lambda: self._claim_build(owner, lease_us))
+
+    def _claim_build(self, owner: str, lease_us: int) -> Build | None:
+        now = self._clock.now_us()
+        free = or_(
+            builds.c.status == "queued",
+            and_(builds.c.status == "building", builds.c.lease_expires_at < now),
+        )
+        found = self._first(select(builds).where(free).order_by(builds.c.created_at).limit(1))
+        if found is None:
+            return None
+        seen = Build(*found)
+        taken = seen._replace(
+            status="building",
+            fence=seen.fence + 1,
+            lease_owner=owner,
+            lease_expires_at=now + lease_us,
+            started_at=now,
+        )
+        changed = {
+            name: getattr(taken, name)
+            for name in ("status", "fence", "lease_owner", "lease_expires_at", "started_at")
+        }
+        self._do(update(builds).where(_of_build(seen), _is_now(seen)).values(**changed))
+        return taken if self._cursor.rowcount == 1 else None
+
+    async def renew_build(self, held: BuildHeld, lease_us: int) -> bool:
+        """Keep a lease; False says that it is lost."""
+        return await self._change_build(held, {"lease_expires_at": self._clock.now_us() + lease_us})
+
+    async def finish_build(
+        self, held: BuildHeld, status: str, *, error: str | None, environment: str | None
+    ) -> bool:
+        """Record how a build ended; False says that the lease was lost and nothing changed."""
+        ended = {
+            "status": status,
+            "error": error,
+            "environment": environment,
+            "finished_at": self._clock.now_us(),
+            "lease_owner": None,
+            "lease_expires_at": None,
+        }
+        return await self._change_build(held, ended)
+
+    async def cancel_build(self, workspace_id: str, build_id: str) -> Build:
+        """Cancel a build that has not ended; whoever holds it finds its lease lost."""
+        build = await self.find_build(workspace_id, build_id)
+        if build.status in BUILD_SETTLED:
+            raise Conflict(f"A build that is {build.status} cannot be cancelled.")
+        ended = {
+            "status": "cancelled",
+            "finished_at": self._clock.now_us(),
+            "fence": build.fence + 1,
+            "lease_owner": None,
+            "lease_expires_at": None,
+        }
+        held = update(builds).where(_of_build(build), _is_now(build)).values(**ended)
+        await self._run(lambda: self._do(held))
+        return await self.find_build(workspace_id, build_id)
+
+    async def _change_build(self, held: BuildHeld, values: dict[str, Any]) -> bool:
+        mine = and_(
+            builds.c.workspace_id == held.workspace_id,
+            builds.c.id == held.id,
+            builds.c.fence == held.fence,
+            builds.c.status == "building",
+        )
+
+        def change() -> bool:
+            self._do(update(builds).where(mine).values(**values))
+            return bool(self._cursor.rowcount == 1)
+
+        return await self._run(change)
+
+    async def settled_with_waiting_runs(self, limit: int) -> list[Build]:
+        """Find builds that have ended while runs still wait: who ended them died in between."""
+        waiting = (
+            select(builds)
+            .select_from(
+                builds.join(
+                    requests,
+                    and_(
+                        requests.c.workspace_id == builds.c.workspace_id,
+                        requests.c.build_id == builds.c.id,
+                    ),
+                ).join(
+                    jobs,
+                    and_(
+                        jobs.c.workspace_id == requests.c.workspace_id, jobs.c.id == requests.c.id
+                    ),
+                )
+            )
+            .where(builds.c.status.in_(BUILD_SETTLED), is_held(jobs), jobs.c.not_before.is_(None))
+            .distinct()
+            .limit(limit)
+        )
+        return [Build(*row) for row in await self._run(lambda: self._rows(waiting), write=False)]
+
+    async def environments_in_use(self) -> set[str]:
+        """Name the environments that ready builds refer to."""
+        wanted = select(builds.c.environment).where(builds.c.environment.is_not(None)).distinct()
+        rows = await self._run(lambda: self._rows(wanted), write=False)
+        return {str(row[0]) for row in rows}
+
+
+def _of_build(build: Build) -> ColumnElement[bool]:
+    return and_(builds.c.workspace_id == build.workspace_id, builds.c.id == build.id)
+
+
+def _is_now(build: Build) -> ColumnElement[bool]:
+    """Match a build that is still as it was seen."""
+    return and_(builds.c.status == build.status, builds.c.fence == build.fence)

@@ -1,0 +1,116 @@
+"""Documents: uploaded files, by digest."""
+
+from typing import NamedTuple
+
+from sqlalchemy import and_, func, insert, select, update
+
+from ade.clock import new_id
+from ade.domain.errors import NotFound
+from ade.store.desk import Desk
+from ade.store.library.keys import key
+from ade.store.schema import documents, jobs, requests
+
+
+class Document(NamedTuple):
+    """Hold an uploaded file."""
+
+    workspace_id: str
+    id: str
+    name: str
+    digest: str
+    size_bytes: int
+    created_at: int
+    content_type: str | None
+    deleted_at: int | None
+
+
+class Documents(Desk):
+    """Read and change documents."""
+
+    async def add_document(
+        self, workspace_id: str, name: str, digest: str, size_bytes: int, content_type: str | None
+    ) -> Document:
+        """Remember an uploaded file."""
+        new = Document(
+            workspace_id,
+            new_id(self._clock),
+            name,
+            digest,
+            size_bytes,
+            self._clock.now_us(),
+            content_type,
+            None,
+        )
+        await self._run(lambda: self._do(insert(documents).values(new._asdict())))
+        return new
+
+    async def find_document(self, workspace_id: str, document_id: str) -> Document:
+        """Find a document that was not deleted, or raise NotFound."""
+        here = and_(
+            documents.c.workspace_id == workspace_id,
+            documents.c.id == key(document_id, "document"),
+            documents.c.deleted_at.is_(None),
+        )
+        found = await self._run(lambda: self._first(select(documents).where(here)), write=False)
+        if found is None:
+            raise NotFound("There is no such document in this workspace.")
+        return Document(*found)
+
+    async def list_documents(
+        self, workspace_id: str, *, before: str | None, limit: int
+    ) -> list[Document]:
+        """List documents, newest first, from one on."""
+        wanted = select(documents).where(
+            documents.c.workspace_id == workspace_id, documents.c.deleted_at.is_(None)
+        )
+        if before is not None:
+            wanted = wanted.where(documents.c.id < before)
+        wanted = wanted.order_by(documents.c.id.desc()).limit(limit)
+        return [Document(*row) for row in await self._run(lambda: self._rows(wanted), write=False)]
+
+    async def delete_document(self, workspace_id: str, document_id: str) -> None:
+        """Put a document out of sight; runs that have read it still name it."""
+        document = await self.find_document(workspace_id, document_id)
+        gone = (
+            update(documents)
+            .where(documents.c.workspace_id == workspace_id, documents.c.id == document.id)
+            .values(deleted_at=self._clock.now_us())
+        )
+        await self._run(lambda: self._do(gone))
+
+    async def stored_bytes(self, workspace_id: str) -> int:
+        """Count the bytes of a workspace's documents; the same bytes twice count once."""
+        distinct = (
+            select(documents.c.digest, documents.c.size_bytes)
+            .where(documents.c.workspace_id == workspace_id, documents.c.deleted_at.is_(None))
+            .distinct()
+            .subquery()
+        )
+        total = select(func.coalesce(func.sum(distinct.c.size_bytes), 0))
+        found = await self._run(lambda: self._first(total), write=False)
+        return int(found[0]) if found else 0
+
+    def _document_digests(self) -> set[str]:
+        alive = select(documents.c.digest).where(documents.c.deleted_at.is_(None))
+        found = {str(row[0]) for row in self._rows(alive)}
+        # A run that has not read its document yet still needs it.
+        waiting = (
+            select(documents.c.digest)
+            .select_from(
+                documents.join(
+                    requests,
+                    and_(
+                        requests.c.workspace_id == documents.c.workspace_id,
+                        requests.c.document_id == documents.c.id,
+                    ),
+                ).join(
+                    jobs,
+                    and_(
+                        jobs.c.workspace_id == requests.c.workspace_id, jobs.c.id == requests.c.id
+                    ),
+                )
+            )
+            .where(documents.c.deleted_at.is_not(None), jobs.c.finished_at.is_(None))
+        )
+        found |= {str(row[0]) for row in self._rows(waiting)}
+        return found
