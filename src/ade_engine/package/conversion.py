@@ -35,6 +35,7 @@ _LOOKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"^(?:18|19|20|21)\d{6}$", (_COMPACT_DATE,)),
 )
 _SLASHED = rf"^\d{{1,2}}[-/]\d{{1,2}}[-/](?:\d\d|\d{{4}}){_TAIL}"
+_ANY_LOOK = "|".join(f"(?:{look})" for look in (*(look for look, _ in _LOOKS), _SLASHED))
 
 
 def to_text(cells: Column) -> Column:
@@ -261,6 +262,8 @@ def _parsed_dates(text: pl.Series, day_first: bool) -> Numbers:
     numbers = np.full(len(text), np.nan)
     slashed = (*_DAY_FIRST, *_MONTH_FIRST) if day_first else (*_MONTH_FIRST, *_DAY_FIRST)
     trimmed_text = text.str.strip_chars(SPACES)
+    if not trimmed_text.str.contains(_ANY_LOOK).any():
+        return numbers
     for look, patterns in (*_LOOKS, (_SLASHED, slashed)):
         left = np.flatnonzero(trimmed_text.str.contains(look).fill_null(False).to_numpy())
         if not len(left):
