@@ -1,15 +1,16 @@
 """Train the forest that finds headers, and write it: `scripts/bench train_headers`.
 
 Uses `corpus/lines` alone. The same corpus, versions and seed give the same file. Beside each sheet
-the forest sees two copies cut in ways that leave its labels true (nothing above the header, no
-blank rows, fewer columns and rows), so that it relies less on what a set's files have in common.
+the forest sees copies that leave its labels true (nothing above the header, no header at all, no
+blank rows, fewer columns and rows, two tables one under the other), so that it relies less on what
+a set's files have in common.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,6 @@ DEPTH_MAX = 12
 FEATURES_TRIED = 0.25
 NEAR_ROWS = 6  # data rows so near to others are all taken, of the rest a few
 FAR_ROWS_TAKEN = 15
-COPIES = 2
 COPY_ROWS_MAX = 400
 COPY_WEIGHT = 0.3
 CONFIDENCE_BINS = 8
@@ -40,6 +40,9 @@ WEIGHTS = Path(__file__).parents[1] / "src" / "ade_engine" / "structure" / WEIGH
 
 Numbers = npt.NDArray[np.float64]
 Targets = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -64,58 +67,119 @@ class Sample:
 
 def samples(sheets: Iterable[LabelledSheet]) -> list[Sample]:
     """Make the examples of all sheets."""
+    held = list(sheets)
     return [
-        _sample(sheet, np.random.default_rng([SEED, number])) for number, sheet in enumerate(sheets)
+        _sample(sheet, held, np.random.default_rng([SEED, number]))
+        for number, sheet in enumerate(held)
     ]
 
 
-def _sample(sheet: LabelledSheet, chance: np.random.Generator) -> Sample:
+def _sample(
+    sheet: LabelledSheet, others: Sequence[LabelledSheet], chance: np.random.Generator
+) -> Sample:
     features = RowFeatures(sheet.grid)
     examples = [_example(features, sheet.targets(), 1.0, chance)]
-    if sheet.header:
-        for number in range(COPIES):
-            places, columns = _cut(sheet, number, chance)
-            copy = _part(sheet.grid, places, columns)
-            if copy.width and not copy.blank.all():
-                labels = tuple(sheet.labels[row - 1] for row in copy.rows.tolist())
-                copied = RowFeatures(copy)
-                targets = row_targets(labels, (copied.places + 1).tolist())
-                examples.append(_example(copied, targets, COPY_WEIGHT, chance))
+    for copy, labels in _copies(sheet, others, chance):
+        if copy.width and not copy.blank.all():
+            copied = RowFeatures(copy)
+            targets = row_targets(labels, (copied.places + 1).tolist())
+            examples.append(_example(copied, targets, COPY_WEIGHT, chance))
     return Sample(sheet, tuple(examples), tuple(features.named))
 
 
-def _cut(
-    sheet: LabelledSheet, number: int, chance: np.random.Generator
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Choose rows and columns: the first copy begins with the header, the second is smaller."""
-    labels = np.array([sheet.labels[row - 1] for row in sheet.grid.rows.tolist()])
-    keep = np.arange(len(labels)) < COPY_ROWS_MAX
+def _copies(
+    sheet: LabelledSheet, others: Sequence[LabelledSheet], chance: np.random.Generator
+) -> Iterator[tuple[Grid, Labels]]:
+    """Cut a sheet, and stack it with another, in ways that leave the labels true."""
+    if not sheet.header:
+        return
     width = sheet.grid.width
-    columns = np.arange(width)
-    if number == 0:
-        keep &= sheet.grid.rows >= sheet.header[0]
-    elif width > 4 and chance.random() < 0.7:
-        columns = columns[: int(chance.integers(3, width))]
+    narrow = int(chance.integers(3, width)) if width > 4 and chance.random() < 0.7 else width
+    yield _part(sheet, _rows_from_header(sheet, chance), np.arange(width))
+    yield _part(sheet, _fewer_rows(sheet, chance), np.arange(narrow))
+    if chance.random() < 0.5:
+        yield _part(sheet, _rows_without_header(sheet, chance), np.arange(width))
+    same_set = [other for other in others if other.set == sheet.set and other.header]
+    other = sheet if chance.random() < 0.4 else same_set[int(chance.integers(len(same_set)))]
+    yield _stacked(
+        _part(sheet, _fewer_rows(sheet, chance), np.arange(narrow)),
+        _part(other, _rows_from_header(other, chance), np.arange(other.grid.width)),
+        blank_rows=int(chance.choice([0, 1, 1, 2, 3])),
+    )
+
+
+def _rows_from_header(sheet: LabelledSheet, chance: np.random.Generator) -> Places:
+    labels = _grid_labels(sheet)
+    keep = (sheet.grid.rows >= sheet.header[0]) & _head(labels, chance, 15)
     if chance.random() < 0.5:
         keep &= labels != "empty"
-    if number == 1 and chance.random() < 0.5:
-        keep &= ~np.isin(labels, ("notes", "derived"))
+    return np.flatnonzero(keep)
+
+
+def _rows_without_header(sheet: LabelledSheet, chance: np.random.Generator) -> Places:
+    labels = _grid_labels(sheet)
+    return np.flatnonzero((sheet.grid.rows > sheet.header[-1]) & _head(labels, chance, 40))
+
+
+def _fewer_rows(sheet: LabelledSheet, chance: np.random.Generator) -> Places:
+    labels = _grid_labels(sheet)
+    keep = _head(labels, chance, 40)
+    for left_out in (("empty",), ("notes", "derived")):
+        if chance.random() < 0.5:
+            keep &= ~np.isin(labels, left_out)
+    return np.flatnonzero(keep)
+
+
+def _head(labels: npt.NDArray[Any], chance: np.random.Generator, rows_max: int) -> Mask:
+    """Mark a number of rows from the top: half of the time few of the data."""
     data = np.flatnonzero(labels == "data")
-    rows = int(chance.integers(2, 15 if number == 0 else 40))
-    if len(data) > rows and chance.random() < 0.5:
-        keep &= np.arange(len(labels)) < data[rows]
-    return np.flatnonzero(keep), columns
+    rows = int(chance.integers(2, rows_max))
+    end = data[rows] if len(data) > rows and chance.random() < 0.5 else COPY_ROWS_MAX
+    head: Mask = np.arange(len(labels)) < end
+    return head
 
 
-def _part(grid: Grid, places: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> Grid:
+def _grid_labels(sheet: LabelledSheet) -> npt.NDArray[Any]:
+    return np.array([sheet.labels[row - 1] for row in sheet.grid.rows.tolist()])
+
+
+def _part(sheet: LabelledSheet, places: Places, columns: Places) -> tuple[Grid, Labels]:
+    """Cut rows and columns out of a sheet; the rows are numbered anew."""
+    grid = sheet.grid
     cells = np.ix_(places, columns)
-    return Grid(
-        grid.rows[places],
+    cut = Grid(
+        np.arange(1, len(places) + 1),
         tuple(grid.columns[column] for column in columns.tolist()),
         grid.signs[cells],
         grid.texts[cells],
         grid.numbers[cells],
     )
+    return cut, tuple(_grid_labels(sheet)[places].tolist())
+
+
+def _stacked(
+    above: tuple[Grid, Labels], below: tuple[Grid, Labels], blank_rows: int
+) -> tuple[Grid, Labels]:
+    """Put one sheet under another."""
+    (upper, upper_labels), (lower, lower_labels) = above, below
+    width = max(upper.width, lower.width)
+
+    def joined(first: npt.NDArray[Any], second: npt.NDArray[Any], empty: Any) -> npt.NDArray[Any]:
+        between = np.full((blank_rows, width), empty, dtype=first.dtype)
+        padded = [
+            np.pad(one, ((0, 0), (0, width - one.shape[1])), constant_values=empty)
+            for one in (first, second)
+        ]
+        return np.concatenate((padded[0], between, padded[1]))
+
+    grid = Grid(
+        np.arange(1, upper.height + blank_rows + lower.height + 1),
+        max(upper.columns, lower.columns, key=len),
+        joined(upper.signs, lower.signs, 0),
+        joined(upper.texts, lower.texts, ""),
+        joined(upper.numbers, lower.numbers, np.nan),
+    )
+    return grid, (*upper_labels, *("empty",) * blank_rows, *lower_labels)
 
 
 def _example(

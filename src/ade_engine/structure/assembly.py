@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ade_engine.structure.grid import Grid
-from ade_engine.structure.labels import Label, LabelledRows
+from ade_engine.structure.labels import REPEATED_SHARE, Label, LabelledRows
 from ade_engine.structure.signs import Sign
 from ade_engine.structure.spans import RowSpans
 from ade_engine.structure.tables import Contribution, RowKind, TableShape
@@ -21,15 +21,10 @@ from ade_engine.structure.tables import Contribution, RowKind, TableShape
 Places = npt.NDArray[np.int64]
 
 HEADER = {Label.HEADER, Label.HEADER_END}
-SKIPPED_KIND = {
-    Label.TOTAL: RowKind.TOTAL,
-    Label.GROUP: RowKind.GROUP,
-    Label.NOTE: RowKind.NOTE,
-}
+HEADINGS = {Label.PREAMBLE, Label.GROUP}  # which of the two depends on what follows
 KEY_VALUE_ROWS_MIN = 3
 KEY_VALUE_SHARE = 0.8  # of a sheet's rows that are a name and a value
 KEY_CHARACTERS_MAX = 60
-REPEATED_SHARE = 0.8  # of a header's texts that a repetition repeats
 
 
 @dataclass
@@ -99,12 +94,10 @@ class _Gathering:
                 self._begin(index)
         elif kind == Label.DATA:
             self._data().body.append(place)
-        elif kind == Label.PREAMBLE or (self._open is None and kind == Label.NOTE):
+        elif kind in HEADINGS or (self._open is None and kind == Label.NOTE):
             self._waiting.append(place)
         else:
-            # A total or group right after titles belongs to a table without a header.
-            skipped = SKIPPED_KIND.get(Label(kind), kind) if kind in set(Label) else kind
-            self._data().skip(skipped, [place])
+            self._data().skip(kind, [place])
 
     def _begin(self, index: int) -> None:
         """Begin a table under a header that is complete, or go on after a repeated one."""
@@ -144,10 +137,10 @@ class _Gathering:
             self._drafts.unused[RowKind.PREAMBLE] = rest
 
     def _repeats(self, header: list[int]) -> bool:
-        """Tell whether a header says what the open table's says."""
+        """Tell whether a header's last row says what the open table's says."""
         assert self._open is not None
-        texts = _texts(self._grid, self._open.header)
-        again = _texts(self._grid, header)
+        texts = _texts(self._grid, self._open.header[-1:])
+        again = _texts(self._grid, header[-1:])
         common = len(texts & again)
         return common > 0 and common >= REPEATED_SHARE * max(len(texts), len(again))
 

@@ -68,7 +68,7 @@ class RowFeatures:
             found |= self._neighbour(distance, own)
         return found
 
-    @property
+    @cached_property
     def matrix(self) -> Numbers:
         """Give one row of numbers for each row that is not blank."""
         columns = list(self.named.values())

@@ -32,6 +32,8 @@ def find_tables(
 ) -> SheetStructure:
     """Find the tables of a sheet, by the default model and the rules of a config package."""
     seen = survey(sheet)
+    if not seen.grid.width:
+        return SheetStructure()
     return _Finding(sheet, seen, rules or (), weights or default_weights()).structure()
 
 

@@ -106,7 +106,9 @@ def _look(column: Column) -> tuple[Signs, Texts, Numbers]:
     signs[(column.kinds == CellKind.NUMBER) & looks_like_year(numbers)] = Sign.YEAR
     written = np.flatnonzero(column.kinds == CellKind.TEXT)
     if len(written):
-        found = column.text.gather(written).str.strip_chars().to_list()
+        # Plain Python: for a few hundred cells a query of polars costs more than the work.
+        every = column.text.to_list()
+        found = [every[place].strip() for place in written.tolist()]
         texts[written] = found
         signs[written] = [sign_of_text(text) for text in found]
         numbers[written] = [number_of_text(text) for text in found]

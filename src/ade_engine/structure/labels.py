@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ade_engine.structure.features import RowFeatures
 from ade_engine.structure.forest import Weights
-from ade_engine.structure.grid import Grid
+from ade_engine.structure.grid import Grid, Texts
 from ade_engine.structure.tables import Contribution, RowKind
 
 Numbers = npt.NDArray[np.float64]
@@ -45,12 +45,20 @@ BODY_LABELS = tuple(LABELS.index(one) for one in (Label.DATA, Label.TOTAL, Label
 
 NEAR_HIGHEST = 0.6  # of the highest share: the first such row ends the first header
 GOES_ON = 1.0  # of a row's share: the next row has at least that, so the header goes on
-HEADER_SHARE_MIN = 0.12  # below it there is no header
+HEADER_SHARE_MIN = 0.2  # below it there is no header
 ORDER_WEIGHT = 0.6  # of the order of kinds, against what each row looks like
+ORDER_FLOOR = -6.0  # what never came in training is unlikely, not impossible
 TOTAL_BONUS = 5.0  # a row that calls itself a total and is one
+EDGE_WEIGHT = 0.5  # of which kinds begin and end sheets, which depends on where they come from
+SURE_SHARE = 0.5
+SURE_BONUS = 4.0  # what looks like a header below a blank row is one, expected or not
+REPETITION_BONUS = 12.0
+REPEATED_TEXTS_MIN = 2
+REPEATED_SHARE = 0.8  # of a header's texts that a repetition repeats
 BEFORE_HEADER_MALUS = 4.0  # data above the first header is rarely data
 SHARE_FLOOR = 1e-3
 RULED_SHARE_FLOOR = 0.01
+RULED_HEADER_SCORE = 0.5
 RULE_WEIGHT = 24.0  # a rule's score of 1 outweighs all else, one of 0.1 is a hint
 REASONS_MAX = 8
 
@@ -129,21 +137,43 @@ def label_rows(grid: Grid, weights: Weights, scores: Scores | None = None) -> La
         return LabelledRows(grid, features, shares, (), scores, weights)
     looks[features.says_total(), TOTAL] += TOTAL_BONUS
     gaps = np.diff(features.places, prepend=-1) > 1
-    found = _most_likely(looks, gaps, weights, first_header(shares))
+    after_gap = gaps | np.roll(gaps, 1)
+    looks[after_gap & (shares[:, HEADER_END] >= SURE_SHARE), HEADER_END] += SURE_BONUS
+    ruled = said[:, HEADER_END] >= RULE_WEIGHT * RULED_HEADER_SCORE
+    header = first_header(shares, ruled)
+    if header is not None:
+        looks[_repetitions(grid.texts[features.places], header), HEADER_END] += REPETITION_BONUS
+    found = _most_likely(looks, gaps, weights, header)
     return LabelledRows(
         grid, features, shares, tuple(names[kind] for kind in found), scores, weights
     )
 
 
-def first_header(shares: Numbers) -> int | None:
-    """Give the row that ends the first header, or None if no row looks like one."""
+def first_header(shares: Numbers, ruled: npt.NDArray[np.bool_] | None = None) -> int | None:
+    """Give the row that ends the first header, or None if no row looks like one.
+
+    Where rules of a config package name headers, no other row can be one.
+    """
     ends = shares[:, HEADER_END]
+    if ruled is not None and ruled.any():
+        ends = np.where(ruled, ends, 0.0)
     if not len(ends) or ends.max() < HEADER_SHARE_MIN:
         return None
     index = int(np.argmax(ends >= NEAR_HIGHEST * ends.max()))
     while index + 1 < len(ends) and ends[index + 1] >= GOES_ON * ends[index]:
         index += 1
     return index
+
+
+def _repetitions(texts: Texts, header: int) -> npt.NDArray[np.bool_]:
+    """Mark the rows that say what the first header's last row says, as on the next page."""
+    named = texts[header] != ""
+    if named.sum() < REPEATED_TEXTS_MIN:
+        return np.zeros(len(texts), dtype=np.bool_)
+    same = (texts[:, named] == texts[header][named]).mean(axis=1) >= REPEATED_SHARE
+    same[: header + 1] = False
+    repeated: npt.NDArray[np.bool_] = same
+    return repeated
 
 
 def _said(rows: list[int], scores: Scores) -> tuple[tuple[str, ...], Numbers]:
@@ -179,14 +209,14 @@ def _most_likely(
     count = looks.shape[1]
     beside = _padded(weights.following, count)
     apart = _padded(weights.following_blank, count)
-    best = looks[0] + _padded(weights.start, count)
+    best = looks[0] + EDGE_WEIGHT * _padded(weights.start, count)
     came_from = []
     for index in range(1, len(looks)):
         ways = best[:, None] + (apart if gaps[index] else beside)
         back = ways.argmax(axis=0)
         came_from.append(back)
         best = ways[back, np.arange(count)] + looks[index]
-    kind = int((best + _padded(weights.end, count)).argmax())
+    kind = int((best + EDGE_WEIGHT * _padded(weights.end, count)).argmax())
     found = [kind]
     for back in reversed(came_from):
         kind = int(back[kind])
@@ -198,5 +228,5 @@ def _padded(table: Numbers, count: int) -> Numbers:
     """Weigh the order of kinds; row types that a config package added follow any other alike."""
     wider = np.full((count,) * table.ndim, float(table.mean()))
     wider[tuple(slice(size) for size in table.shape)] = table
-    weighed: Numbers = ORDER_WEIGHT * wider
+    weighed: Numbers = ORDER_WEIGHT * np.maximum(wider, ORDER_FLOOR)
     return weighed

@@ -29,7 +29,7 @@ GRID_CELLS_MAX = 600_000  # at this size only head and end are still taken
 GRID_COLUMNS_MAX = 256  # further columns take no part in the decision
 
 _NUMBER_LIKE = r"^\s*[-+(]?\s?[$€£]?\s?\.?\d"
-_TOTAL_LIKE = r"(?i)\btotals?\b"
+_TOTAL_LIKE = r"(?i)totals?\b"
 
 Mask = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
