@@ -47,11 +47,15 @@ def _column(column: Column, letters: str, frame: dict[str, pl.Series]) -> list[p
     """Give the pieces whose concatenation is this column's cells; put what they need in `frame`."""
     present = np.flatnonzero(np.bincount(column.kinds, minlength=len(CellKind))).tolist()
     kinds = [CellKind(kind) for kind in present]
-    uniform = _uniform(kinds[0], column) if len(kinds) == 1 else None
+    filled = [kind for kind in kinds if kind not in (CellKind.EMPTY, CellKind.NO_VALUE)]
+    # Only a text is null where its cell is empty; other values would have to be taken out.
+    alike = len(filled) == 1 and (filled == kinds or filled == [CellKind.TEXT])
+    uniform = _uniform(filled[0], column) if alike else None
     if uniform is not None:
         opening, frame[letters], closing = uniform
-        values = [pl.col(letters), pl.lit(closing)]
-        return [pl.lit(f'<c r="{letters}'), _ROW, pl.lit(f'"{opening}'), *values]
+        pieces = [pl.lit(f'<c r="{letters}'), _ROW, pl.lit(f'"{opening}'), pl.col(letters)]
+        pieces.append(pl.lit(closing))
+        return pieces if filled == kinds else [pl.concat_str(pieces).fill_null("")]
     merged: pl.Series | None = None
     for kind in kinds:
         cells = _mixed(kind, column)
@@ -91,7 +95,7 @@ def _mixed(kind: CellKind, column: Column) -> pl.Series | None:
     mask = column.kinds == kind
     match kind:
         case CellKind.TEXT:
-            return escaped(_only(column.text, mask)).cells()
+            return escaped(_only(column.text, mask)).cells()  # an error has a text too
         case CellKind.NUMBER:
             cells = _numbers(column.numbers, mask)
         case CellKind.BOOL:

@@ -16,7 +16,7 @@ from ade_engine.writing.archive import ArchiveWriter, OutputTooLarge
 from ade_engine.writing.rows import rows_xml
 from ade_engine.writing.text import escaped, shortened
 
-BLOCK_ROWS = 8_192
+BLOCK_ROWS = 12_000
 PART_BYTES_MAX = 3 * 2**30  # a sheet that grows beyond goes on in the next one
 NAME_CHARS_MAX = 31
 
@@ -58,11 +58,12 @@ class WorkbookWriter:
             raise OutputTooLarge(f"a sheet has room for {COLUMNS_MAX} columns only")
         columns = [self._fitting(column) for column in columns]
         height, start = len(columns[0]), 0
+        step = -(-height // -(-height // BLOCK_ROWS)) if height else 0  # equal parts, none tiny
         while start < height:
             if self._next_row > ROWS_MAX or self._archive.part_bytes > PART_BYTES_MAX:
                 self._end_sheet()
                 self._begin_sheet()
-            stop = min(start + BLOCK_ROWS, height, start + ROWS_MAX - self._next_row + 1)
+            stop = min(start + step, height, start + ROWS_MAX - self._next_row + 1)
             cut = [column.slice(start, stop) for column in columns]
             self._archive.write(rows_xml(cut, self._next_row))
             self._next_row += stop - start
