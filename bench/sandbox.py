@@ -256,7 +256,7 @@ HOSTILE = [
     "kept = []\nwhile True: kept.append(bytearray(10_000_000))",
     "while True: print('x' * 10_000)",
     "import os\nn = 0\nwhile True:\n    n += 1\n    open(f'{n}', 'w').close()",
-    "import socket as s\nwhile True:\n    try:\n        s.socket()\n    except OSError:\n        pass",
+    "import socket as s\nwhile True:\n    try:\n        s.socket()\n    except OSError: pass",
 ]
 
 

@@ -25,7 +25,27 @@ def describe(error: BaseException) -> dict[str, Any]:
         "traceback": _shown(error),
     }
     told.update(_place(error))
+    if (declared := _declared(error)) is not None:
+        told["declared"] = declared
     return told
+
+
+def _declared(error: BaseException) -> dict[str, Any] | None:
+    """Return what an error of the runtime's own says of itself, in the words of a job's error."""
+    code, category = getattr(error, "code", None), getattr(error, "category", None)
+    if not is_runtime(_module_file(type(error))) or not isinstance(code, str):
+        return None
+    details = getattr(error, "details", None)
+    return {
+        "category": category,
+        "code": code,
+        "message": _message(error),
+        "details": details() if callable(details) else {},
+    }
+
+
+def _module_file(kind: type) -> str:
+    return getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
 
 
 def _name(kind: type) -> str:

@@ -98,6 +98,11 @@ class Intake:
     ) -> Submission:
         """Make a submission of what was asked, or raise why it cannot be one."""
         kind = self._kinds.named(asked["job_type"])
+        if not kind.direct:
+            raise InvalidRequest(
+                f"A job of type {kind.name} is made by its own door: POST"
+                " .../configurations/{id}/runs, or a body with config_version_id and document_id."
+            )
         version = asked.get("schema_version")
         if version is not None and not SUPPORTED_VERSION.fullmatch(version):
             raise UnsupportedSchemaVersion("This server speaks schema_version 1.x.")

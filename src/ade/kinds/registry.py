@@ -5,10 +5,11 @@ from importlib.metadata import entry_points
 from ade.domain.errors import InvalidRequest
 from ade.kinds.echo import Echo
 from ade.kinds.kind import Kind
+from ade.kinds.normalize import Normalize
 from ade.kinds.object_execute import ObjectExecute
 
 GROUP = "ade.kinds"
-BUILT_IN: tuple[type[Kind], ...] = (Echo, ObjectExecute)
+BUILT_IN: tuple[type[Kind], ...] = (Echo, Normalize, ObjectExecute)
 
 
 class Kinds:

@@ -8,6 +8,7 @@ name, and is copied up to a limit while its digest is made. What does not fit is
 import hashlib
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,6 +48,21 @@ def collect(folder: int, below: str, target: Path, *, files_max: int, bytes_max:
             break
         try:
             _take(folder, f"{below}/{name}" if below else name, name, target, bytes_max, harvest)
+        except OSError as error:
+            harvest.left.append((name, _reason(error)))
+    return harvest
+
+
+def collect_named(
+    folder: int, wanted: Mapping[str, str], target: Path, *, bytes_max: int
+) -> Harvest:
+    """Copy the files that a job was to leave, each under the name that we give it."""
+    harvest = Harvest()
+    for path, name in wanted.items():
+        try:
+            _take(folder, path, name, target, bytes_max, harvest)
+        except FileNotFoundError:
+            continue  # it did not come that far
         except OSError as error:
             harvest.left.append((name, _reason(error)))
     return harvest

@@ -121,7 +121,25 @@ def _failed(seen: Seen) -> JobError | None:
         return JobError(Category.USER_CODE_ERROR, "BAD_RESULT", str(told["result_not_json"])[:500])
     if not isinstance(told.get("type"), str):
         return _wordless()
+    declared = told.get("declared")
+    if isinstance(declared, dict) and (said := _declared(seen, declared)) is not None:
+        return said
     return _exception(seen, told)
+
+
+def _declared(seen: Seen, declared: dict[str, Any]) -> JobError | None:
+    """Take an error in the job's own words; ADE's failures are not for it to claim."""
+    try:
+        category = Category(declared.get("category") or Category.VALIDATION_ERROR)
+        code = str(declared["code"]).upper()[:100]
+        message, details = str(declared["message"])[:2000], dict(declared["details"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    if code == "OUT_OF_MEMORY":
+        return memory_error(seen.limits)
+    if category is Category.INTERNAL_ERROR:
+        category = Category.USER_CODE_ERROR
+    return JobError(category, code, message, details)
 
 
 def _exception(seen: Seen, told: dict[str, Any]) -> JobError:

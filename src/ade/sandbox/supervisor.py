@@ -21,7 +21,7 @@ from ade.domain.job import Status
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.sandbox import watch
-from ade.sandbox.collect import Harvest, collect
+from ade.sandbox.collect import Harvest, collect, collect_named
 from ade.sandbox.environment import Environment
 from ade.sandbox.inside.child import FILES_AT_ONCE, LENGTH
 from ade.sandbox.judge import Seen, cpu_error, judge, limit_error, memory_error, stopped_error
@@ -67,6 +67,8 @@ class Order:
     network: bool = False
     collect_from: str = "artifacts"
     collect_to: Path | None = None
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    outputs_to: Path | None = None
 
 
 class Stopped(Exception):
@@ -336,6 +338,7 @@ class Running:
         if error is None:
             results = [word["result"] for word in self._said if "result" in word]
             outputs["result_json"] = results[0]
+        await self._keep_outputs(child)
         harvest = await self._harvest(child)
         return Outcome(
             status=Status.SUCCEEDED if error is None else Status.FAILED,
@@ -344,6 +347,19 @@ class Running:
             usage={"cpu_ms": cpu_ms, "memory_mb_peak": seen.memory_mb_peak},
             isolation=self._pool.isolation(network=self._order.network),
         )
+
+    async def _keep_outputs(self, child: Child) -> None:
+        order = self._order
+        if order.outputs_to is not None and order.outputs and child.folder >= 0:
+            kept = await asyncio.to_thread(
+                collect_named,
+                child.folder,
+                order.outputs,
+                order.outputs_to,
+                bytes_max=self._bounds.artifact_mb * MIB,
+            )
+            if kept.left:
+                log.warning("outputs not kept", files=[name for name, _ in kept.left])
 
     async def _harvest(self, child: Child) -> Harvest:
         if self._order.collect_to is None or child.folder < 0:

@@ -18,12 +18,12 @@ from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome, timed_out_error
 from ade.events.mirror import Mirror
 from ade.kernel import Kernel
-from ade.kinds import Kinds
+from ade.kinds import Kinds, Prepared, Workroom
 from ade.stages.finish import Finished
 from ade.stages.report import Report
 from ade.store.rows import Claim, Held, JobRef
 from ade.telemetry import metrics
-from ade.worker.job_files import write_text
+from ade.worker.job_files import place_file, write_text
 from ade.worker.runner import Assignment, Runner, Running
 
 PROGRESS_SECONDS_MIN = 0.5
@@ -45,6 +45,7 @@ class Attempt:
         jobs_dir: Path,
         mirror: Mirror,
         network_allowed: bool,
+        workroom: Workroom | None,
     ) -> None:
         self.claim = claim
         self.held = Held(claim.workspace_id, claim.id, claim.fence)
@@ -55,6 +56,7 @@ class Attempt:
         self._folder = jobs_dir / claim.id
         self._mirror = mirror
         self._network_allowed = network_allowed
+        self._workroom = workroom
         self._running: Running | None = None
         self._stop: StopRequest | None = None
         self._given_up = False
@@ -115,7 +117,7 @@ class Attempt:
     async def _outcome(self) -> Outcome:
         """Run the job; whatever goes wrong around it is an internal error, never silence."""
         try:
-            assignment = await asyncio.to_thread(self._prepare)
+            assignment = await self._prepare()
             if self._stop is not None or self._given_up or self._handed_back:
                 return self._stopped()
             return await self._run(assignment)
@@ -134,23 +136,35 @@ class Attempt:
             message = "The worker could not run the job; its log says more."
             return _failed(JobError(Category.INTERNAL_ERROR, "WORKER_ERROR", message))
 
-    def _prepare(self) -> Assignment:
+    async def _prepare(self) -> Assignment:
         """Lay out the job's folder and gather what the runner needs."""
         kind = self._kinds.named(self.claim.kind)
         payload = json.loads(self.claim.payload)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        write_text(self._folder / "run-request.json", json.dumps(payload, indent=1))
         if not kind.trusted and self._runner.refusal is not None:
             raise Unwalled(self._runner.refusal)
+        inputs = kind.inputs.model_validate(payload["inputs"]).model_dump(mode="json")
+        prepared = await kind.prepare(self.claim, inputs, self._workroom)
+        files = await asyncio.to_thread(self._lay_out, payload, prepared)
         return Assignment(
             job_id=self.claim.id,
             attempt=self.claim.fence,
             entry=kind.entry,
-            inputs=kind.inputs.model_validate(payload["inputs"]).model_dump(mode="json"),
+            inputs=prepared.inputs,
             limits=Limits(**json.loads(self.claim.limits)),
             folder=self._folder,
             network=self._network_allowed and _wants_network(payload),
+            files=files,
+            outputs=prepared.outputs,
+            environment=prepared.environment,
         )
+
+    def _lay_out(self, payload: dict[str, Any], prepared: Prepared) -> dict[str, Path]:
+        """Put what the job works on into its folder, where people can look at it afterwards."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_text(self._folder / "run-request.json", json.dumps(payload, indent=1))
+        return {
+            name: place_file(source, self._folder / name) for name, source in prepared.files.items()
+        }
 
     async def _run(self, assignment: Assignment) -> Outcome:
         running = self._runner.start(assignment, self._tell)

@@ -1,6 +1,7 @@
 """Write into a job's folder, where the job's own code may have been before."""
 
 import os
+import shutil
 from pathlib import Path
 
 
@@ -9,3 +10,14 @@ def write_text(path: Path, text: str) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(path, flags, 0o644), "w", encoding="utf-8", errors="replace") as file:
         file.write(text)
+
+
+def place_file(source: Path, place: Path) -> Path:
+    """Show a file in a job's folder: the same bytes where that is possible, else a copy."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    try:
+        os.link(source, place)
+    except OSError:  # another disk, or a file system without links
+        shutil.copyfile(source, place)
+    return place

@@ -1,7 +1,7 @@
 """What the worker asks of whatever runs the code: start it, hear from it, kill it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +22,9 @@ class Assignment:
     limits: Limits
     folder: Path
     network: bool = False
+    files: Mapping[str, Path] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    environment: str | None = None
 
 
 class Running(Protocol):

@@ -15,7 +15,7 @@ class SandboxRunner:
 
     pool: Pool
     bounds: Bounds
-    environment: Callable[[], Environment] = own_environment
+    environment_of: Callable[[str], Environment] | None = None
     refusal: str | None = None
 
     @property
@@ -29,8 +29,16 @@ class SandboxRunner:
             entry=assignment.entry,
             inputs=assignment.inputs,
             limits=assignment.limits,
-            environment=self.environment(),
+            environment=self._environment(assignment),
             network=assignment.network,
+            files=assignment.files,
             collect_to=assignment.folder / "artifacts",
+            outputs=assignment.outputs,
+            outputs_to=assignment.folder,
         )
         return Running(self.pool, order, tell, self.bounds)
+
+    def _environment(self, assignment: Assignment) -> Environment:
+        if assignment.environment is None or self.environment_of is None:
+            return own_environment()
+        return self.environment_of(assignment.environment)

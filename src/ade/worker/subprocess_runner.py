@@ -84,6 +84,7 @@ class RunningChild:
     async def outcome(self) -> Outcome:
         """Wait for the child's end and say what came of it."""
         status, usage = await self._reaped()
+        self._keep_outputs()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PIPE_GRACE_SECONDS):
                 for intake in self._intakes:
@@ -91,6 +92,14 @@ class RunningChild:
         for intake in self._intakes:
             intake.close()
         return self._judge(status, usage)
+
+    def _keep_outputs(self) -> None:
+        """Give the files that the job was to leave their names; it worked in the folder itself."""
+        folder = self._assignment.folder
+        for path, name in self._assignment.outputs.items():
+            left = folder / path
+            if left.is_file() and not left.is_symlink():
+                left.replace(folder / name)
 
     async def _reaped(self) -> tuple[int, resource.struct_rusage]:
         loop = asyncio.get_running_loop()

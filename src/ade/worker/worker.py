@@ -22,7 +22,7 @@ from ade.domain.errors import AdeError
 from ade.events.mirror import Mirror
 from ade.events.wake import Bell
 from ade.kernel import Kernel
-from ade.kinds import Kinds
+from ade.kinds import Kinds, Workroom
 from ade.stages.claim import ClaimAsk
 from ade.stages.finish import Finished
 from ade.stages.rules import LOCAL, stop_topic, work_topic
@@ -57,6 +57,7 @@ class Worker:
         runner: Runner,
         jobs_dir: Path,
         rules: WorkerRules,
+        workroom: Workroom | None = None,
     ) -> None:
         self.name = name
         self._kernel = kernel
@@ -64,6 +65,7 @@ class Worker:
         self._runner = runner
         self._jobs_dir = jobs_dir
         self._rules = rules
+        self._workroom = workroom
         self._mirror = Mirror(kernel.store, jobs_dir)
         self._ask = ClaimAsk(name, 0, LOCAL)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
@@ -185,6 +187,7 @@ class Worker:
             jobs_dir=self._jobs_dir,
             mirror=self._mirror,
             network_allowed=self._rules.network_allowed,
+            workroom=self._workroom,
         )
         task = asyncio.create_task(attempt.see_through(), name=f"attempt {claim.id}")
         self._attempts[attempt] = task

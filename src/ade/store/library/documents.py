@@ -44,13 +44,16 @@ class Documents(Desk):
         await self._run(lambda: self._do(insert(documents).values(new._asdict())))
         return new
 
-    async def find_document(self, workspace_id: str, document_id: str) -> Document:
-        """Find a document that was not deleted, or raise NotFound."""
+    async def find_document(
+        self, workspace_id: str, document_id: str, *, deleted_too: bool = False
+    ) -> Document:
+        """Find a document, or raise NotFound."""
         here = and_(
             documents.c.workspace_id == workspace_id,
             documents.c.id == key(document_id, "document"),
-            documents.c.deleted_at.is_(None),
         )
+        if not deleted_too:
+            here = and_(here, documents.c.deleted_at.is_(None))
         found = await self._run(lambda: self._first(select(documents).where(here)), write=False)
         if found is None:
             raise NotFound("There is no such document in this workspace.")

@@ -1,0 +1,78 @@
+"""`normalize`: a run of a configuration on one document."""
+
+import re
+from pathlib import PurePosixPath
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ade.domain.errors import Unavailable
+from ade.kinds.kind import Kind, Prepared, Workroom
+from ade.store.rows import Claim
+
+NAME_CHARS_MAX = 100
+ODD = re.compile(r"[^\w.\- ]+")
+OUTPUTS = {
+    "output/normalized.xlsx": "normalized.xlsx",
+    "output/artifact.json": "artifact.json",
+    "output/events.ndjson": "engine-events.ndjson",
+}
+
+
+class NormalizeInputs(BaseModel):
+    """Name what is run on what."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    config_version_id: str
+    document_id: str
+    build_id: str
+    headers: bool = Field(default=True, description="whether header texts are recorded")
+
+
+class Normalize(Kind):
+    """Run a configuration's rules on one document."""
+
+    name = "normalize"
+    inputs = NormalizeInputs
+    entry = "ade_engine.normalize"
+    env_version = "normalize@1"
+    direct = False
+
+    async def prepare(
+        self, claim: Claim, inputs: dict[str, Any], workroom: Workroom | None
+    ) -> Prepared:
+        """Lay out the document and the version's files as the run was submitted."""
+        if workroom is None:
+            raise Unavailable("This worker has no library of documents and configurations.")
+        workspace_id = claim.workspace_id
+        document, name = await workroom.document(workspace_id, inputs["document_id"])
+        files = {
+            f"config/{path}": place
+            for path, place in (
+                await workroom.package(workspace_id, inputs["config_version_id"])
+            ).items()
+        }
+        place = f"inputs/01-{decent_name(name)}"
+        return Prepared(
+            inputs={
+                "input": place,
+                "input_name": name,
+                "config": "config",
+                "output": "output",
+                "job_id": claim.id,
+                "headers": inputs["headers"],
+            },
+            files={place: document, **files},
+            outputs=OUTPUTS,
+            environment=await workroom.environment(workspace_id, inputs["build_id"]),
+        )
+
+
+def decent_name(name: str) -> str:
+    """Return a name that is safe in any folder, with the ending that people know it by."""
+    plain = ODD.sub("_", PurePosixPath(name.replace("\\", "/")).name).strip(". ") or "input"
+    stem, dot, ending = plain.rpartition(".")
+    if not dot:
+        return plain[:NAME_CHARS_MAX]
+    return f"{stem[: NAME_CHARS_MAX - 12]}.{ending[:10]}"
