@@ -26,6 +26,7 @@ from ade.stages import (
     submit,
     turn,
 )
+from ade.stages.builds import BuildEnded
 from ade.stages.claim import ClaimAsk
 from ade.stages.expire import Swept
 from ade.stages.finish import Finished, Recorded
@@ -146,6 +147,10 @@ class Kernel:
     async def clear(self, ask: Clear) -> JobRow:
         """Free a lane without a result."""
         return await self._mirrored(await self._one(self.verbs.clear, ask))
+
+    async def settle_build(self, ended: BuildEnded) -> int:
+        """Let the runs of a build go on, or fail them; count them."""
+        return await self._one(self.verbs.settle_build, ended)
 
     async def expire(self, *, deep: bool = False) -> Swept:
         """Repair what time has passed over."""
