@@ -21,6 +21,7 @@ from ade.sandbox.supervisor import Bounds, Order, Running
 from ade.sandbox.walls import landlock
 
 AT_ONCE = 4
+KILLS_PER_JOB = 0.1
 JOB_SECONDS_MAX = 30.0
 LIMITS = Limits(timeout_ms=20_000, cpu_ms=10_000, memory_mb=256, max_output_kb=16, max_artifacts=0)
 SOURCE = "import time\ntime.sleep(pause)\nprint(number)\n[number, secret]"
@@ -43,18 +44,14 @@ class Chaos:
 
     async def run(self, jobs: int) -> None:
         """Run so many jobs, a few at once, while zygotes die."""
-        killing = asyncio.create_task(self._kill())
         turns = asyncio.Semaphore(AT_ONCE)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for number in range(jobs):
-                    await turns.acquire()
-                    job = group.create_task(self._job(number))
-                    job.add_done_callback(lambda _: turns.release())
-        finally:
-            killing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await killing
+        async with asyncio.TaskGroup() as group:
+            for number in range(jobs):
+                await turns.acquire()
+                job = group.create_task(self._job(number))
+                job.add_done_callback(lambda _: turns.release())
+                if self._chance.random() < KILLS_PER_JOB:
+                    group.create_task(self._kill())
 
     async def _job(self, number: int) -> None:
         secret = f"secret of {number}: {self._chance.random()}"
@@ -84,13 +81,13 @@ class Chaos:
         return "right"
 
     async def _kill(self) -> None:
-        while True:
-            await asyncio.sleep(self._chance.uniform(0.01, 0.3))
-            alive = [zygote.pid for zygote in self._pool.zygotes if zygote.pid]
-            if alive:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self._chance.choice(alive), signal.SIGKILL)
-                    self.kills += 1
+        """Kill a zygote at some moment of the jobs that run now, started or not."""
+        await asyncio.sleep(self._chance.uniform(0, 0.05))
+        alive = [zygote.pid for zygote in self._pool.zygotes if zygote.pid]
+        if alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._chance.choice(alive), signal.SIGKILL)
+                self.kills += 1
 
 
 def own_walls() -> Walls:
