@@ -103,6 +103,12 @@ class Settings(BaseModel):
     page_size_max: int = knob(200, "Items on one page of a list.", "items", (1, 1000))
     payload_max_kb: int = knob(1024, "Size of one job's payload.", "KiB", (1, 102_400))
     upload_max_mb: int = knob(256, "Size of one uploaded file.", "MiB", (1, 102_400))
+    workspace_storage_mb: int = knob(
+        10_240,
+        "Documents and configurations of one workspace together; 0 is unbounded.",
+        "MiB",
+        (0, 10**9),
+    )
 
     # What one job may use, unless it asks for something else
     job_timeout_seconds: float = knob(
@@ -130,6 +136,26 @@ class Settings(BaseModel):
     artifact_headers: bool = knob(True, "Record header texts in artifacts and events of runs.")
     runtime_network_access: bool = knob(False, "Network for jobs that do not say.")
     wheelhouse: FolderOrNone = knob(None, "Folder of wheels, to install without a registry.")
+    index_url: Secret = knob(
+        None, "Registry that requirements come from; without it, the public one."
+    )
+    build_network: bool = knob(True, "Let builds fetch packages; off, only a wheelhouse is used.")
+    source_builds: bool = knob(
+        False, "Let builds run the build code of packages without a wheel, outside of the sandbox."
+    )
+    build_concurrency: int = knob(2, "Builds that one process makes at once.", "builds", (1, 64))
+    resolution_hours: float = knob(
+        24, "Time for which equal requirements mean the same versions.", "hours", (0, 8760)
+    )
+    environment_max_mb: int = knob(
+        2048, "Size of the installed packages of one configuration.", "MiB", (1, 1_048_576)
+    )
+    environment_keep_days: float = knob(
+        30, "Keep installed packages that no run used for this long.", "days", (0.01, 3650)
+    )
+    environment_cache_mb: int = knob(
+        4096, "Size of the cache of fetched packages; beyond it it is emptied.", "MiB", (0, 10**7)
+    )
     sandbox: Sandbox = knob(
         "landlock", "Least isolation that is accepted; below it jobs are refused."
     )
@@ -252,6 +278,11 @@ class Settings(BaseModel):
                 f"ADE_LEASE_SECONDS - ADE_LEASE_MARGIN_SECONDS = {trusted_seconds:g}"
             )
         return self
+
+    @property
+    def blobs_dir(self) -> Path:
+        """Folder of bytes by digest: documents and the files of configurations."""
+        return self.storage_data_dir / "blobs"
 
     @property
     def jobs_dir(self) -> Path:

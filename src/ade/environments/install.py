@@ -1,0 +1,122 @@
+"""Install a lock into a folder that is there whole or not at all."""
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ade.environments.environment import PACKAGES, STAMP, folder_of, interpreter, note_use
+from ade.environments.failure import BuildFailed
+from ade.environments.provided import refuse_shadows
+from ade.environments.resolve import Lock
+from ade.environments.tool import Tool, uv_version
+from ade.settings import Settings
+
+UNFINISHED = "unfinished"
+LOCK = "lock.txt"
+MIB = 1024 * 1024
+
+
+@contextmanager
+def workshop(settings: Settings) -> Iterator[Path]:
+    """Make a folder to work in, on the disk of the environments, and remove it in the end.
+
+    One that a killed process leaves holds nothing that anyone looks at, and is collected by age.
+    """
+    folder = settings.activation_envs_dir.resolve() / UNFINISHED / secrets.token_hex(8)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_there(digest: str, settings: Settings) -> bool:
+    """Tell whether an environment is complete, and count that as a use."""
+    folder = folder_of(digest, settings)
+    if not (folder / STAMP).is_file():
+        return False
+    note_use(folder)
+    return (folder / STAMP).is_file()
+
+
+async def install(lock: Lock, tool: Tool, folder: Path) -> str:
+    """Make the environment of a lock, unless it is there; return its digest."""
+    settings = tool.settings
+    if is_there(lock.digest, settings):
+        tool.log("These packages are installed already.")
+        return lock.digest
+    made = folder / "environment"
+    made.mkdir()
+    (made / LOCK).write_text(lock.text, encoding="utf-8")
+    await tool.run(
+        [
+            *("pip", "install", *tool.sources(), "--target", str(made / PACKAGES)),
+            *("--no-deps", "--require-hashes", "--compile-bytecode", "--link-mode", "copy"),
+            *("--requirements", str(made / LOCK)),
+        ],
+        folder,
+    )
+    await asyncio.to_thread(_complete, made, lock, settings)
+    return lock.digest
+
+
+def _complete(made: Path, lock: Lock, settings: Settings) -> None:
+    """Look over what was installed, stamp it, bring it to disk, and give it its name."""
+    packages = made / PACKAGES
+    packages.mkdir(exist_ok=True)
+    refuse_shadows(packages)
+    size_bytes = size_of(packages)
+    if size_bytes > settings.environment_max_mb * MIB:
+        raise BuildFailed(
+            f"The packages take {size_bytes // MIB} MiB, and ADE_ENVIRONMENT_MAX_MB allows"
+            f" {settings.environment_max_mb}."
+        )
+    stamp = {
+        "digest": lock.digest,
+        "made": secrets.token_hex(8),
+        "made_at": time.time(),
+        "interpreter": interpreter(),
+        "uv": uv_version(),
+        "packages": lock.packages,
+        "size_bytes": size_bytes,
+    }
+    (made / STAMP).write_text(json.dumps(stamp, indent=1), encoding="utf-8")
+    for entry in (made, packages):
+        entry.chmod(0o755)  # jobs are other users, and may look
+    _sync(made)
+    place = folder_of(lock.digest, settings)
+    try:
+        made.rename(place)
+    except OSError:
+        # Someone else was faster, which is as good; a folder without a stamp is nobody's.
+        if not (place / STAMP).is_file():
+            shutil.rmtree(place, ignore_errors=True)
+            made.rename(place)
+    _sync(place.parent)
+
+
+def size_of(folder: Path) -> int:
+    """Count the bytes on disk below a folder."""
+    total = 0
+    for below, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(below, name)).st_blocks * 512
+    return total
+
+
+def _sync(folder: Path) -> None:
+    """Bring everything on a folder's disk to it: the name must not outlive what it names."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        ctypes.CDLL(None).syncfs(descriptor)
+    finally:
+        os.close(descriptor)

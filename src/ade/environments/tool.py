@@ -1,0 +1,162 @@
+"""Run uv: with nothing of our environment, nothing of its configuration files, and an open log."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import uv
+
+from ade.environments import tether
+from ade.environments.failure import BuildFailed
+from ade.settings import Settings
+
+# How the registry is reached is this machine's business, not the configuration's.
+PASSED_ON = (
+    "ALL_PROXY",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+)
+OUTPUT_BYTES_MAX = 4 * 1024 * 1024
+LINE_BYTES_MAX = 64 * 1024
+REASON_CHARS_MAX = 1_500
+CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
+GLYPHS = re.compile("[×╰─▶│├]+")
+
+Log = Callable[[str], None]
+
+
+@cache
+def uv_version() -> str:
+    """Return which uv installs."""
+    return version("uv")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Hold how uv is to be called here."""
+
+    settings: Settings
+    log: Log
+
+    @property
+    def cache_folder(self) -> Path:
+        """Return where uv keeps what it fetched."""
+        return self.settings.activation_envs_dir.resolve() / "cache"
+
+    def sources(self) -> list[str]:
+        """Return the arguments that say where packages come from."""
+        settings = self.settings
+        found = ["--no-config", "--no-progress", "--python", sys.executable]
+        if settings.wheelhouse is not None:
+            found += ["--offline", "--no-index", "--find-links", str(settings.wheelhouse.resolve())]
+        if not settings.source_builds:
+            found += ["--only-binary", ":all:"]
+        return found
+
+    async def run(self, arguments: Sequence[str], folder: Path) -> str:
+        """Run uv to its end and return what it printed; cancelled, kill it first.
+
+        Raises BuildFailed with the last that it said. What it says on the way goes to the log.
+        """
+        said: list[str] = []
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", str(Path(tether.__file__)), str(os.getpid())),
+            *(uv.find_uv_bin(), *arguments),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=folder,
+            env=self._environ(folder),
+            start_new_session=True,
+            limit=LINE_BYTES_MAX,
+        )
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            output, _ = await asyncio.gather(
+                _bounded(process.stdout), self._listen(process.stderr, said)
+            )
+            status = await process.wait()
+        except BaseException:
+            _kill(process)
+            with contextlib.suppress(Exception):
+                await asyncio.shield(process.wait())
+            raise
+        if status != 0:
+            raise BuildFailed(_reason(said, status))
+        return output
+
+    def _environ(self, folder: Path) -> dict[str, str]:
+        given = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        given |= {n.lower(): os.environ[n.lower()] for n in PASSED_ON if n.lower() in os.environ}
+        given |= {
+            "PATH": "/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": str(folder),
+            "TMPDIR": str(folder),
+            "NO_COLOR": "1",
+            "UV_CACHE_DIR": str(self.cache_folder),
+            "UV_PYTHON_DOWNLOADS": "never",
+        }
+        if self.settings.index_url is not None:
+            # Not an argument: it may hold a password, and arguments are for everyone to see.
+            given["UV_DEFAULT_INDEX"] = self.settings.index_url.get_secret_value()
+        return given
+
+    async def _listen(self, stream: asyncio.StreamReader, said: list[str]) -> None:
+        while True:
+            try:
+                line = await stream.readline()
+            except ValueError:  # longer than a line may be; the rest of it follows
+                continue
+            if not line:
+                return
+            text = self._discreet(line.decode("utf-8", "replace").rstrip())
+            said[:] = [*said[-50:], text]
+            self.log(text)
+
+    def _discreet(self, text: str) -> str:
+        """Leave out the folders of this machine, and passwords."""
+        settings = self.settings
+        hidden = {"<environments>": settings.activation_envs_dir.resolve(), "<python>": sys.prefix}
+        if settings.wheelhouse is not None:
+            hidden["<wheelhouse>"] = settings.wheelhouse.resolve()
+        for word, folder in hidden.items():
+            text = text.replace(str(folder), word)
+        return CREDENTIALS.sub("***@", text)
+
+
+async def _bounded(stream: asyncio.StreamReader) -> str:
+    kept = bytearray()
+    while piece := await stream.read(LINE_BYTES_MAX):
+        kept += piece
+        if len(kept) > OUTPUT_BYTES_MAX:
+            raise BuildFailed("The list of resolved packages is too long.")
+    return kept.decode("utf-8", "replace")
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """Kill uv and what it started."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _reason(said: list[str], status: int) -> str:
+    """Give uv's own words from its error on, on one line."""
+    first = next((place for place, line in enumerate(said) if line.startswith("error:")), 0)
+    words = " ".join(GLYPHS.sub(" ", " ".join(said[first:])).split())
+    if not words:
+        return f"The packages could not be installed: uv ended with status {status}."
+    return f"The packages could not be installed: {words[:REASON_CHARS_MAX]}"
