@@ -81,7 +81,9 @@ def _names(folder: int, below: str, harvest: Harvest) -> list[str]:
         except OSError:
             continue
         try:
-            for entry in sorted(os.scandir(opened), key=lambda entry: entry.name):
+            with os.scandir(opened) as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
+            for entry in entries:
                 seen += 1
                 name = f"{inside}/{entry.name}" if inside else entry.name
                 if seen > ENTRIES_MAX:

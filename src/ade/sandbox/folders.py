@@ -1,5 +1,6 @@
 """Folders that name their owner, so that what a killed process left is known to be nobody's."""
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -24,3 +25,59 @@ def abandoned(base: Path) -> list[Path]:
         for name, pid in owners.items()
         if pid.isdigit() and not os.path.exists(f"/proc/{pid}")
     ]
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder that a job could write to, however deep it is and whatever its modes are.
+
+    Each folder that is found inside is moved to the top before it is emptied: no path grows long,
+    no call goes deep, and no link is followed.
+    """
+    try:
+        top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        waiting = _empty(top, top, 0)
+        done = 0
+        while done < len(waiting):
+            name = waiting[done]
+            done += 1
+            with contextlib.suppress(OSError):
+                waiting += _take_apart(top, name, len(waiting))
+    finally:
+        os.close(top)
+    with contextlib.suppress(OSError):
+        path.rmdir()
+
+
+def _take_apart(top: int, name: str, used: int) -> list[str]:
+    """Empty one folder at the top, and remove it; return the names of what was inside it."""
+    seen = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+    try:
+        os.chmod(f"/proc/self/fd/{seen}", 0o700)
+        folder = os.open(f"/proc/self/fd/{seen}", os.O_RDONLY | os.O_DIRECTORY)
+    finally:
+        os.close(seen)
+    try:
+        inside = _empty(top, folder, used)
+    finally:
+        os.close(folder)
+    os.rmdir(name, dir_fd=top)
+    return inside
+
+
+def _empty(top: int, folder: int, used: int) -> list[str]:
+    """Remove the files of a folder, and move its folders to the top under new names."""
+    moved: list[str] = []
+    with os.scandir(folder) as listed:
+        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listed]
+    for name, is_folder in entries:
+        with contextlib.suppress(OSError):
+            if is_folder:
+                new = f"{secrets.token_hex(8)}-{used + len(moved)}"
+                os.rename(name, new, src_dir_fd=folder, dst_dir_fd=top)
+                moved.append(new)
+            else:
+                os.unlink(name, dir_fd=folder)
+    return moved

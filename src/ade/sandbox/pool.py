@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import itertools
 import os
-import shutil
 import signal
 import tempfile
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ import structlog
 
 from ade.sandbox.cgroup import Groups
 from ade.sandbox.environment import SOURCE, Environment
-from ade.sandbox.folders import abandoned, own_name
+from ade.sandbox.folders import abandoned, own_name, remove_tree
 from ade.sandbox.inside.child import NAMESPACES
 from ade.sandbox.inside.plan import LANDLOCK, Plan
 from ade.sandbox.zygotes import Child, WallsDown, Zygote, ZygoteGone
@@ -196,7 +195,7 @@ class Pool:
         """Make the folder below which a zygote's children work, where nobody else looks."""
         base = self._scratch or Path(tempfile.gettempdir())
         for left in abandoned(base):
-            shutil.rmtree(left, ignore_errors=True)
+            remove_tree(left)
         folder = base / own_name()
         folder.mkdir(mode=0o700, parents=True)
         if user != -1:

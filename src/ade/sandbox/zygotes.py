@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import shutil
 import signal
 import socket
 import struct
@@ -18,6 +17,7 @@ from typing import Any
 import structlog
 
 from ade.sandbox.cgroup import Group
+from ade.sandbox.folders import remove_tree
 from ade.sandbox.inside import messages
 from ade.sandbox.inside.child import READY
 from ade.sandbox.inside.messages import Message
@@ -98,7 +98,7 @@ class Child:
                 setattr(self, name, -1)
         self.line.close()
         if self.scratch is not None:
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            remove_tree(self.scratch)
             self.scratch = None
 
     def release(self, name: str) -> int:
@@ -323,7 +323,7 @@ class Zygote:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
         if self.plan.scratch:
-            shutil.rmtree(self.plan.scratch, ignore_errors=True)
+            remove_tree(Path(self.plan.scratch))
 
 
 def _seen(future: "asyncio.Future[Any]") -> None:
