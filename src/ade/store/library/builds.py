@@ -6,7 +6,7 @@ with a fence like a job: whoever loses its lease changes nothing any more.
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, insert, or_, select, update
+from sqlalchemy import and_, exists, insert, or_, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from ade.clock import new_id
@@ -15,6 +15,9 @@ from ade.store.desk import Desk
 from ade.store.library.configurations import Version
 from ade.store.library.keys import key
 from ade.store.schema import BUILD_SETTLED, builds, is_held, jobs, requests
+
+
+CLAIM_LOOKS = 5
 
 
 class Build(NamedTuple):
@@ -91,11 +94,22 @@ class Builds(Desk):
             raise NotFound("There is no such build in this workspace.")
         return Build(*found)
 
+    async def find_build_of(self, version: Version, fingerprint: str) -> Build | None:
+        """Find the build of a fingerprint, if there is one."""
+        same = and_(
+            builds.c.workspace_id == version.workspace_id,
+            builds.c.configuration_id == version.configuration_id,
+            builds.c.fingerprint == fingerprint,
+        )
+        found = await self._run(lambda: self._first(select(builds).where(same)), write=False)
+        return None if found is None else Build(*found)
+
     async def list_builds(
         self,
         workspace_id: str,
         *,
         configuration_id: str | None = None,
+        status: str | None = None,
         before: str | None,
         limit: int,
     ) -> list[Build]:
@@ -103,6 +117,8 @@ class Builds(Desk):
         wanted = select(builds).where(builds.c.workspace_id == workspace_id)
         if configuration_id is not None:
             wanted = wanted.where(builds.c.configuration_id == configuration_id)
+        if status is not None:
+            wanted = wanted.where(builds.c.status == status)
         if before is not None:
             wanted = wanted.where(builds.c.id < before)
         wanted = wanted.order_by(builds.c.id.desc()).limit(limit)
@@ -110,9 +126,13 @@ class Builds(Desk):
 
     async def claim_build(self, owner: str, lease_us: int) -> Build | None:
         """Take the oldest build that waits, or whose holder has fallen silent."""
-        return await self._run(lambda: self._claim_build(owner, lease_us))
+        for _ in range(CLAIM_LOOKS):  # each is a transaction: another may have been faster
+            free, taken = await self._run(lambda: self._claim_build(owner, lease_us))
+            if taken is not None or not free:
+                return taken
+        return None
 
-    def _claim_build(self, owner: str, lease_us: int) -> Build | None:
+    def _claim_build(self, owner: str, lease_us: int) -> tuple[bool, Build | None]:
         now = self._clock.now_us()
         free = or_(
             builds.c.status == "queued",
@@ -120,7 +140,7 @@ class Builds(Desk):
         )
         found = self._first(select(builds).where(free).order_by(builds.c.created_at).limit(1))
         if found is None:
-            return None
+            return False, None
         seen = Build(*found)
         taken = seen._replace(
             status="building",
@@ -134,7 +154,7 @@ class Builds(Desk):
             for name in ("status", "fence", "lease_owner", "lease_expires_at", "started_at")
         }
         self._do(update(builds).where(_of_build(seen), _is_now(seen)).values(**changed))
-        return taken if self._cursor.rowcount == 1 else None
+        return True, taken if self._cursor.rowcount == 1 else None
 
     async def renew_build(self, held: BuildHeld, lease_us: int) -> bool:
         """Keep a lease; False says that it is lost."""
@@ -154,6 +174,16 @@ class Builds(Desk):
         }
         return await self._change_build(held, ended)
 
+    async def release_build(self, held: BuildHeld) -> bool:
+        """Put a build back for another builder; False says that the lease was lost."""
+        back = {
+            "status": "queued",
+            "started_at": None,
+            "lease_owner": None,
+            "lease_expires_at": None,
+        }
+        return await self._change_build(held, back)
+
     async def cancel_build(self, workspace_id: str, build_id: str) -> Build:
         """Cancel a build that has not ended; whoever holds it finds its lease lost."""
         build = await self.find_build(workspace_id, build_id)
@@ -168,7 +198,10 @@ class Builds(Desk):
         }
         held = update(builds).where(_of_build(build), _is_now(build)).values(**ended)
         await self._run(lambda: self._do(held))
-        return await self.find_build(workspace_id, build_id)
+        build = await self.find_build(workspace_id, build_id)
+        if build.status != "cancelled":
+            raise Conflict(f"The build has moved on meanwhile: it is {build.status}.")
+        return build
 
     async def _change_build(self, held: BuildHeld, values: dict[str, Any]) -> bool:
         mine = and_(
@@ -210,9 +243,37 @@ class Builds(Desk):
 
     async def environments_in_use(self) -> set[str]:
         """Name the environments that ready builds refer to."""
-        wanted = select(builds.c.environment).where(builds.c.environment.is_not(None)).distinct()
-        rows = await self._run(lambda: self._rows(wanted), write=False)
+        wanted = select(builds.c.environment).where(
+            builds.c.environment.is_not(None), builds.c.status == "ready"
+        )
+        rows = await self._run(lambda: self._rows(wanted.distinct()), write=False)
         return {str(row[0]) for row in rows}
+
+    async def retire_environment(self, environment: str, reason: str) -> bool:
+        """Take an environment's builds back, unless a job that has not ended needs one of them.
+
+        They count as cancelled: the next run of their versions builds again.
+        """
+        return await self._run(lambda: self._retire_environment(environment, reason))
+
+    def _retire_environment(self, environment: str, reason: str) -> bool:
+        ready = and_(builds.c.environment == environment, builds.c.status == "ready")
+        needed = exists().where(
+            requests.c.workspace_id == builds.c.workspace_id,
+            requests.c.build_id == builds.c.id,
+            jobs.c.workspace_id == requests.c.workspace_id,
+            jobs.c.id == requests.c.id,
+            jobs.c.finished_at.is_(None),
+        )
+        if self._first(select(builds.c.id).where(ready, needed).limit(1)) is not None:
+            return False
+        now = self._clock.now_us()
+        self._do(
+            update(builds)
+            .where(ready)
+            .values(status="cancelled", error=reason, environment=None, finished_at=now)
+        )
+        return True
 
 
 def _of_build(build: Build) -> ColumnElement[bool]:
