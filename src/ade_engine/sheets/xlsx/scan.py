@@ -18,7 +18,7 @@ from ade_engine.sheets import dates
 from ade_engine.sheets.assemble import NO_TEXT, Cells
 from ade_engine.sheets.cells import TIME_DAY, CellKind, Kinds, Numbers
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX
-from ade_engine.sheets.plain import NotPlain
+from ade_engine.sheets.plain import STUMBLES, NotPlain
 from ade_engine.sheets.slices import texts as slice_texts
 from ade_engine.sheets.words import (
     MASKS,
@@ -60,7 +60,10 @@ class Scanner:
 
     def scan(self, xml: bytes) -> Cells:
         """Read a piece of XML that begins at a row and ends, but for padding, behind one."""
-        return _Piece(xml, self._book, self._tails).cells()
+        try:
+            return _Piece(xml, self._book, self._tails).cells()
+        except STUMBLES as error:
+            raise NotPlain from error
 
 
 class _Piece:

@@ -10,7 +10,7 @@ import polars as pl
 from ade_engine.errors import DamagedFile
 from ade_engine.sheets.assemble import with_null
 from ade_engine.sheets.limits import Limits
-from ade_engine.sheets.plain import NotPlain
+from ade_engine.sheets.plain import STUMBLES, NotPlain
 from ade_engine.sheets.slices import texts as slice_texts
 from ade_engine.sheets.words import Bytes, Positions, words_of
 from ade_engine.sheets.xlsx.pieces import Frame, plain_pieces
@@ -23,7 +23,11 @@ WHERE = "shared strings"
 
 def read_strings(stream: Iterable[bytes], limits: Limits) -> pl.Series:
     """Read the whole table, fast; raise `NotPlain` where only `walk_strings` can read it."""
-    return with_null([_scan(xml) for xml in plain_pieces(stream, b"sst", b"si", Frame(), limits)])
+    try:
+        pieces = plain_pieces(stream, b"sst", b"si", Frame(), limits)
+        return with_null([_scan(xml) for xml in pieces])
+    except STUMBLES as error:
+        raise NotPlain from error
 
 
 def walk_strings(stream: Iterable[bytes]) -> pl.Series:

@@ -54,6 +54,9 @@ class Feed:
         except LookupError:
             message = "the XML has an encoding that nobody knows"
             raise DamagedFile(message, where=self._where) from None
+        except (ValueError, OverflowError):  # of whoever is called back
+            message = "the XML holds what cannot be understood"
+            raise DamagedFile(message, where=self._where) from None
 
     def close(self) -> None:
         """Say that nothing follows."""

@@ -4,7 +4,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from ade_engine.errors import UnreadableFile
+from ade_engine.errors import EngineError, UnreadableFile
 from ade_engine.sheets.cells import CellKind
 from ade_engine.sheets.limits import Limits
 from ade_engine.writing.archive import OutputTooLarge
@@ -18,7 +18,8 @@ def _first_column(heading: str) -> list[str]:
 
 
 def test_every_error_is_described() -> None:
-    kinds = [UnreadableFile, *UnreadableFile.__subclasses__(), OutputTooLarge]
+    kinds: list[type[EngineError]] = [UnreadableFile, OutputTooLarge]
+    kinds += UnreadableFile.__subclasses__()
     ours = {kind.code for kind in kinds if kind.__module__.startswith("ade_engine.")}
     assert set(_first_column("Errors")) == ours
 

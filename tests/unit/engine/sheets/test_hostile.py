@@ -246,6 +246,18 @@ def test_a_row_outside_of_any_sheet_is_damage(book: Path) -> None:
         read(book)
 
 
+def test_numbers_beyond_all_numbers_are_damage(book: Path) -> None:
+    digits = "9" * 5_000
+    for sheet in (
+        sheet_xml(f'<row r="{digits}"><c r="A1"><v>1</v></c></row>'),
+        sheet_xml(f'<row r="1"><c r="A1" t="s"><v>{digits}</v></c></row>'),
+        sheet_xml(f'<row r="1"><c r="A1" s="{digits}"><v>1</v></c></row>'),
+    ):
+        xlsx(book, sheet, strings=sst("<t>x</t>"))
+        with pytest.raises(DamagedFile):
+            read(book)
+
+
 def test_no_message_holds_a_cells_value(book: Path) -> None:
     secret = "canary-7f3a"
     cell = f'<c r="A1" t="str"><v>{secret}</v></c>'
