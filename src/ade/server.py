@@ -18,6 +18,7 @@ from pathlib import Path
 
 import structlog
 
+from ade.artifacts import Blobs
 from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
 from ade.events.mirror import Mirror
@@ -27,6 +28,7 @@ from ade.kinds import Kinds, load_kinds
 from ade.settings import Settings
 from ade.stages.rules import Rules
 from ade.store.hints import hear
+from ade.store.library import Library
 from ade.store.migrate import upgrade
 from ade.store.store import SqlStore
 from ade.telemetry import metrics
@@ -46,6 +48,8 @@ class Parts:
     store: SqlStore
     kernel: Kernel
     kinds: Kinds
+    library: Library
+    blobs: Blobs
     worker: Worker | None
     isolation: Isolation | None
     sweeper: Sweeper
@@ -123,19 +127,22 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
                 # In safe mode nobody's code is started; the doors stay open for reading.
                 if works and not settings.safe_mode:
                     isolation = await stack.enter_async_context(isolated(settings))
-                yield await stack.enter_async_context(_at_work(settings, store, isolation))
+                library = Library(settings.database_url)
+                stack.push_async_callback(asyncio.to_thread, library.close)
+                at_work = _at_work(settings, store, library, isolation)
+                yield await stack.enter_async_context(at_work)
         finally:
             await asyncio.to_thread(store.close)
 
 
 @asynccontextmanager
 async def _at_work(
-    settings: Settings, store: SqlStore, isolation: Isolation | None
+    settings: Settings, store: SqlStore, library: Library, isolation: Isolation | None
 ) -> AsyncIterator[Parts]:
     mirror = Mirror(store, Path(settings.jobs_dir))
     store.on_group = metrics.committed
     kernel = Kernel(store, rules_of(settings), mirror=mirror)
-    parts = _parts(settings, store, kernel, isolation)
+    parts = _parts(settings, store, kernel, library, isolation)
     hints = hear(store, kernel.wake.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
@@ -160,7 +167,11 @@ def _say_if_broken(working: asyncio.Task[None]) -> None:
 
 
 def _parts(
-    settings: Settings, store: SqlStore, kernel: Kernel, isolation: Isolation | None
+    settings: Settings,
+    store: SqlStore,
+    kernel: Kernel,
+    library: Library,
+    isolation: Isolation | None,
 ) -> Parts:
     kinds = load_kinds()
     jobs_dir = Path(settings.jobs_dir)
@@ -184,6 +195,8 @@ def _parts(
         store=store,
         kernel=kernel,
         kinds=kinds,
+        library=library,
+        blobs=Blobs(settings.blobs_dir),
         worker=worker,
         isolation=isolation,
         sweeper=Sweeper(kernel, jobs_dir, settings.sweep_seconds),

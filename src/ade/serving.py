@@ -89,6 +89,8 @@ async def serve(
                     directory,
                     settings,
                     parts.kinds,
+                    library=parts.library,
+                    blobs=parts.blobs,
                     health_probes=_probes(settings, parts),
                 )
                 config = uvicorn.Config(

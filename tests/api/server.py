@@ -11,6 +11,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from ade.artifacts import Blobs
 from ade.domain.job import Status
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.http import create_app
@@ -21,6 +22,7 @@ from ade.stages.claim import ClaimAsk
 from ade.stages.finish import Finished
 from ade.stages.rules import Rules
 from ade.store.directory import Directory
+from ade.store.library import Library
 from ade.store.rows import Claim
 from ade.store.store import SqlStore
 
@@ -55,10 +57,13 @@ def failed(category: Category = Category.USER_CODE_ERROR) -> Outcome:
 class Server:
     """Hold the parts of a server and a client that is the admin."""
 
-    def __init__(self, app: FastAPI, kernel: Kernel, directory: Directory) -> None:
+    def __init__(
+        self, app: FastAPI, kernel: Kernel, directory: Directory, library: Library
+    ) -> None:
         self.app = app
         self.kernel = kernel
         self.directory = directory
+        self.library = library
         self.http = self.client(KEY)
 
     @classmethod
@@ -69,12 +74,22 @@ class Server:
         directory = Directory(url)
         directory.bootstrap(KEY)
         kernel = Kernel(SqlStore(url), rules or Rules(queue_size=0))
-        app = create_app(kernel, directory, settings, load_kinds(), health_probes=probes)
-        return cls(app, kernel, directory)
+        library = Library(url)
+        app = create_app(
+            kernel,
+            directory,
+            settings,
+            load_kinds(),
+            library=library,
+            blobs=Blobs(settings.blobs_dir),
+            health_probes=probes,
+        )
+        return cls(app, kernel, directory, library)
 
     def close(self) -> None:
         """Let go of everything."""
         self.directory.close()
+        self.library.close()
         self.kernel.store.close()
 
     def client(self, key: str | None = None, **options: Any) -> httpx.AsyncClient:

@@ -69,7 +69,8 @@ def problems() -> str:
     titles = {
         "bad_request": "The request cannot be read",
         "method_not_allowed": "The path does not know this method; `Allow` lists those it knows",
-        "unsupported_media_type": "The body must be JSON",
+        "unsupported_media_type": "The body must be of another type; the detail says of which",
+        "range_not_satisfiable": "The range begins behind the end of the file",
     }
     known |= {code: (status, titles[code]) for code, (status, _) in plain.items()}
     ordered = sorted(known.items(), key=lambda item: (item[1][0], item[0]))

@@ -8,6 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from ade import __version__
+from ade.artifacts import Blobs
 from ade.domain.errors import AdeError
 from ade.http import openapi
 from ade.http.auth import Gatekeeper
@@ -17,6 +18,7 @@ from ade.http.health import Health, Probe
 from ade.http.hot import HotApp
 from ade.http.intake import Intake
 from ade.http.problems import reply_to
+from ade.http.routes.documents import document_routes
 from ade.http.routes.entrance import entrance_routes
 from ade.http.routes.health import health_routes
 from ade.http.routes.jobs import job_routes
@@ -31,6 +33,7 @@ from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
 from ade.store.directory import Directory
+from ade.store.library import Library
 
 
 def create_app(
@@ -39,6 +42,8 @@ def create_app(
     settings: Settings,
     kinds: Kinds,
     *,
+    library: Library,
+    blobs: Blobs,
     health_probes: Mapping[str, Probe] | None = None,
 ) -> FastAPI:
     """Make the app over a kernel; whoever gives the parts closes them.
@@ -49,6 +54,8 @@ def create_app(
     door = Door(
         kernel=kernel,
         directory=directory,
+        library=library,
+        blobs=blobs,
         settings=settings,
         gatekeeper=Gatekeeper(directory),
         intake=Intake(settings, kinds),
@@ -68,6 +75,7 @@ def create_app(
         log_routes(door),
         verb_routes(door),
         target_routes(door, submitting),
+        document_routes(door),
         workspace_routes(door),
         people_routes(door),
         health_routes(door, Health(kernel, settings, health_probes or {})),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ade.artifacts import Blobs
 from ade.domain.errors import NotFound
 from ade.domain.ids import is_uuid
 from ade.http.auth import Gatekeeper, Grant
@@ -9,6 +10,7 @@ from ade.http.intake import Intake
 from ade.kernel import Kernel
 from ade.settings import Settings
 from ade.store.directory import Directory
+from ade.store.library import Library
 from ade.store.rows import JobRef, JobRow
 
 NO_JOB = "There is no such job in this workspace."
@@ -20,6 +22,8 @@ class Door:
 
     kernel: Kernel
     directory: Directory
+    library: Library
+    blobs: Blobs
     settings: Settings
     gatekeeper: Gatekeeper
     intake: Intake

@@ -27,6 +27,7 @@ CODES = {
     404: NotFound.code,
     405: "method_not_allowed",
     415: "unsupported_media_type",
+    416: "range_not_satisfiable",
 }
 log = logging.getLogger("ade.http")
 

@@ -1,0 +1,87 @@
+"""Send a stored file to whoever may have it: whole or a range, and never as a page of ours.
+
+The bytes are a stranger's. They are sent as a file to save, under their own digest, and a browser
+that shows them anyway may run nothing in them.
+"""
+
+import asyncio
+import re
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from ade.domain.errors import NotFound
+
+OCTETS = "application/octet-stream"
+SAFE = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cache-Control": "private, no-cache",
+}
+_ONE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+
+
+async def download(
+    request: Request, path: Path, *, digest: str, name: str, content_type: str | None = None
+) -> Response:
+    """Answer with a file, a range of it, or that the caller has it already."""
+    tag = f'"{digest}"'
+    headers = {**SAFE, "ETag": tag}
+    if has_already(request, tag):
+        return Response(status_code=304, headers=headers)
+    try:
+        facts = await asyncio.to_thread(path.stat)
+    except FileNotFoundError:
+        raise NotFound("The bytes of this file are not in the storage any more.") from None
+    answer = _File(
+        path, headers=headers, media_type=content_type or OCTETS, filename=name, stat_result=facts
+    )
+    answer.ranged = _is_ranged(request, tag, facts.st_size)
+    return answer
+
+
+def has_already(request: Request, tag: str) -> bool:
+    """Tell whether a caller says that it has what it asks for."""
+    known = request.headers.get("if-none-match")
+    if known is None:
+        return False
+    return known.strip() == "*" or tag in [
+        one.strip().removeprefix("W/") for one in known.split(",")
+    ]
+
+
+class _File(FileResponse):
+    """Answer with a range only where one was asked for that can be given."""
+
+    ranged = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the file."""
+        if not self.ranged:
+            headers = [one for one in scope["headers"] if one[0] not in (b"range", b"if-range")]
+            scope = {**scope, "headers": headers}
+        await super().__call__(scope, receive, send)
+
+
+def _is_ranged(request: Request, tag: str, size: int) -> bool:
+    """Tell whether a range is one that can be given; raise 416 if it begins behind the end."""
+    asked = request.headers.get("range")
+    if asked is None or request.headers.get("if-range", tag) != tag:
+        return False
+    found = _ONE_RANGE.fullmatch(asked.strip())
+    if found is None or found[0] == "bytes=-":
+        return False  # several ranges, or none that is known: the whole file is a fair answer
+    first, last = found.groups()
+    if first and last and int(last) < int(first):
+        return False
+    beyond = int(first) >= size if first else int(last) == 0 or size == 0
+    if beyond:
+        raise HTTPException(
+            416,
+            "The range begins behind the end of the file.",
+            headers={"Content-Range": f"bytes */{size}"},
+        )
+    return True

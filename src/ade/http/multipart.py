@@ -1,0 +1,184 @@
+"""Receive an uploaded file: from the socket to the disk, piece by piece, never whole in memory.
+
+The body is `multipart/form-data` with one part named `file`. Its bytes are hashed and written while
+they arrive; what is too large is refused as soon as that is known, and leaves nothing behind.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from ade.artifacts import Blob, Blobs, Writing
+from ade.domain.errors import InvalidRequest, PayloadTooLarge
+from ade.domain.file_names import document_name
+
+FIELD = "file"
+MULTIPART = "multipart/form-data"
+PIECE_BYTES = 1024 * 1024
+HEADER_BYTES_MAX = 4096
+HEADERS_MAX = 8
+# Boundaries and headers around the file.
+ENVELOPE_BYTES_MAX = 64 * 1024
+TYPE_CHARS_MAX = 127
+
+
+class Uploaded(NamedTuple):
+    """Hold a file that was received; `content_type` is what the client said of it."""
+
+    name: str
+    content_type: str | None
+    blob: Blob
+
+
+async def receive_upload(request: Request, blobs: Blobs, bytes_max: int) -> Uploaded:
+    """Keep the file of a multipart body, or raise what is wrong with the request."""
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    boundary = options.get(b"boundary")
+    if kind.decode("latin-1").lower() != MULTIPART or not boundary:
+        raise HTTPException(415, f"Send {MULTIPART} with the file as {FIELD!r}.")
+    refuse_length(request, bytes_max, ENVELOPE_BYTES_MAX)
+    with await asyncio.to_thread(blobs.begin, bytes_max) as writing:
+        form = _Form(boundary)
+        async for piece in _gathered(request.stream()):
+            await asyncio.to_thread(form.take, piece, writing)
+            if form.read_bytes - writing.size_bytes > ENVELOPE_BYTES_MAX:
+                raise PayloadTooLarge("There is too much around the file.")
+        name, content_type = form.finish()
+        return Uploaded(name, content_type, await asyncio.to_thread(writing.keep))
+
+
+async def receive_raw(request: Request, blobs: Blobs, bytes_max: int) -> Blob:
+    """Keep a body as it is."""
+    refuse_length(request, bytes_max)
+    with await asyncio.to_thread(blobs.begin, bytes_max) as writing:
+        async for piece in _gathered(request.stream()):
+            await asyncio.to_thread(writing.add, piece)
+        return await asyncio.to_thread(writing.keep)
+
+
+def refuse_length(request: Request, bytes_max: int, around: int = 0) -> None:
+    """Raise before a body is read that says itself that it is too large."""
+    told = request.headers.get("content-length", "")
+    if told.isdecimal() and int(told) > bytes_max + around:
+        raise PayloadTooLarge(f"A file may have {bytes_max // 1024} KiB here.")
+
+
+async def _gathered(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Join small pieces: a thread is asked once for each megabyte and not for each packet."""
+    held = bytearray()
+    async for piece in stream:
+        held += piece
+        if len(held) >= PIECE_BYTES:
+            yield bytes(held)
+            held.clear()
+    if held:
+        yield bytes(held)
+
+
+class _Form:
+    """Take a multipart body apart: one file, and nothing else."""
+
+    def __init__(self, boundary: bytes) -> None:
+        calls: dict[str, Callable[..., Any]] = {
+            "on_part_begin": self._begin,
+            "on_header_field": self._header_name,
+            "on_header_value": self._header_value,
+            "on_header_end": self._header_end,
+            "on_headers_finished": self._headers_finished,
+            "on_part_data": self._data,
+            "on_end": self._end,
+        }
+        try:
+            self._parser = MultipartParser(
+                boundary,
+                calls,  # type: ignore[arg-type]
+                max_header_count=HEADERS_MAX,
+                max_header_size=HEADER_BYTES_MAX,
+            )
+        except FormParserError:
+            raise _malformed() from None
+        self._writing: Writing | None = None
+        self._name, self._value = bytearray(), bytearray()
+        self._headers: dict[bytes, bytes] = {}
+        self._found: tuple[str, str | None] | None = None
+        self._ended = False
+        self.read_bytes = 0
+
+    def take(self, piece: bytes, writing: Writing) -> None:
+        """Take the next piece of the body; the file's bytes go to `writing`."""
+        self.read_bytes += len(piece)
+        self._writing = writing
+        try:
+            self._parser.write(piece)
+        except FormParserError:
+            raise _malformed() from None
+
+    def finish(self) -> tuple[str, str | None]:
+        """Return the file's name and type, or raise that there is none, or not all of it."""
+        if self._found is None and self._ended:
+            raise _field_missing()
+        if self._found is None or not self._ended:
+            raise _malformed()
+        return self._found
+
+    # --- what the parser calls ------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._headers.clear()
+
+    def _header_name(self, data: bytes, start: int, end: int) -> None:
+        self._name += data[start:end]
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _header_end(self) -> None:
+        self._headers[bytes(self._name).lower()] = bytes(self._value)
+        self._name.clear()
+        self._value.clear()
+
+    def _headers_finished(self) -> None:
+        _, options = parse_options_header(self._headers.get(b"content-disposition", b""))
+        name, file_name = options.get(b"name"), options.get(b"filename")
+        if self._found is not None or name != FIELD.encode() or file_name is None:
+            raise _field_missing()
+        self._found = document_name(_text(file_name)), _type(self._headers.get(b"content-type"))
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        assert self._writing is not None
+        self._writing.add(data[start:end])
+
+    def _end(self) -> None:
+        self._ended = True
+
+
+def _text(name: bytes) -> str:
+    """Read a file name: UTF-8, as browsers send it, else whatever it may be."""
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return name.decode("latin-1")
+
+
+def _type(given: bytes | None) -> str | None:
+    """Keep what a client says of its file, if that could be a media type."""
+    kind = (given or b"").decode("latin-1").partition(";")[0].strip().lower()
+    main, slash, sub = kind.partition("/")
+    plain = kind.isascii() and all(c.isalnum() or c in "!#$&^_.+-" for c in main + sub)
+    return kind if main and slash and sub and plain and len(kind) <= TYPE_CHARS_MAX else None
+
+
+def _malformed() -> InvalidRequest:
+    return InvalidRequest("The body is no complete multipart/form-data.")
+
+
+def _field_missing() -> InvalidRequest:
+    return InvalidRequest(
+        f"The body must have one part, a file named {FIELD!r}.",
+        errors=[{"field": FIELD, "message": "send one file under this name, and nothing else"}],
+    )
