@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,8 @@ def job(tmp_path: Path) -> Iterator[Job]:
     found = Job(tmp_path / "job", tmp_path / "target")
     yield found
     os.close(found.opened)
+    # pytest's own way of removing folders does not come back from deep ones.
+    subprocess.run(["/bin/rm", "-rf", str(found.folder)], check=True)
 
 
 def _names(harvest: Harvest) -> list[str]:
