@@ -91,14 +91,15 @@ class Child:
                 signal.pidfd_send_signal(self.pidfd, number)
 
     def close(self) -> None:
-        """Let go of every descriptor that is still held, and of the scratch folder."""
+        """Let go of every descriptor that is still held; the scratch folder goes in its time."""
         for name in ("stdout", "stderr", "pidfd", "folder", "listener"):
             if (descriptor := getattr(self, name)) >= 0:
                 os.close(descriptor)
                 setattr(self, name, -1)
         self.line.close()
         if self.scratch is not None:
-            remove_tree(self.scratch)
+            # In a thread: a job may have dug deep.
+            asyncio.get_running_loop().run_in_executor(None, remove_tree, self.scratch)
             self.scratch = None
 
     def release(self, name: str) -> int:
