@@ -39,9 +39,14 @@ class LeaseRule:
         if not 0 < self.renew_seconds < self.lease_seconds - self.margin_seconds:
             raise ValueError("a lease must outlast its margin and one renewal")
 
+    @property
+    def lease_us(self) -> int:
+        """Return how long a lease lasts, in the unit of the database."""
+        return int(self.lease_seconds * MICROSECONDS)
+
     def expires_at(self, now_us: int) -> int:
         """Return when a lease granted now ends, for the database."""
-        return now_us + int(self.lease_seconds * MICROSECONDS)
+        return now_us + self.lease_us
 
     def trusted_until(self, asked_at_monotonic: float) -> float:
         """Return until when the worker may believe in a lease that it asked for then."""

@@ -8,9 +8,10 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from ade.environments.environment import PACKAGES, STAMP, folder_of, interpreter, note_use
 from ade.environments.failure import BuildFailed
@@ -22,10 +23,11 @@ from ade.settings import Settings
 UNFINISHED = "unfinished"
 LOCK = "lock.txt"
 MIB = 1024 * 1024
+_installing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
-@contextmanager
-def workshop(settings: Settings) -> Iterator[Path]:
+@asynccontextmanager
+async def workshop(settings: Settings) -> AsyncIterator[Path]:
     """Make a folder to work in, on the disk of the environments, and remove it in the end.
 
     One that a killed process leaves holds nothing that anyone looks at, and is collected by age.
@@ -35,7 +37,7 @@ def workshop(settings: Settings) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 def is_there(digest: str, settings: Settings) -> bool:
@@ -48,11 +50,22 @@ def is_there(digest: str, settings: Settings) -> bool:
 
 
 async def install(lock: Lock, tool: Tool, folder: Path) -> str:
-    """Make the environment of a lock, unless it is there; return its digest."""
-    settings = tool.settings
-    if is_there(lock.digest, settings):
-        tool.log("These packages are installed already.")
-        return lock.digest
+    """Make the environment of a lock, unless it is there; return its digest.
+
+    Two builds of one process do not install the same twice; of two processes, one finds in the end
+    that it was too late.
+    """
+    # It lives as long as someone holds it.
+    lone = _installing.setdefault(lock.digest, asyncio.Lock())
+    async with lone:
+        if is_there(lock.digest, tool.settings):
+            tool.log("These packages are installed already.")
+        else:
+            await _install(lock, tool, folder)
+    return lock.digest
+
+
+async def _install(lock: Lock, tool: Tool, folder: Path) -> None:
     made = folder / "environment"
     made.mkdir()
     (made / LOCK).write_text(lock.text, encoding="utf-8")
@@ -64,8 +77,7 @@ async def install(lock: Lock, tool: Tool, folder: Path) -> str:
         ],
         folder,
     )
-    await asyncio.to_thread(_complete, made, lock, settings)
-    return lock.digest
+    await asyncio.to_thread(_complete, made, lock, tool.settings)
 
 
 def _complete(made: Path, lock: Lock, settings: Settings) -> None:

@@ -156,7 +156,8 @@ def _kill(process: asyncio.subprocess.Process) -> None:
 def _reason(said: list[str], status: int) -> str:
     """Give uv's own words from its error on, on one line."""
     first = next((place for place, line in enumerate(said) if line.startswith("error:")), 0)
-    words = " ".join(GLYPHS.sub(" ", " ".join(said[first:])).split())
+    words = " ".join(GLYPHS.sub(" ", " ".join(said[first:])).split()).removeprefix("error: ")
+    words = words.replace(" cause: ", ": ")
     if not words:
         return f"The packages could not be installed: uv ended with status {status}."
     return f"The packages could not be installed: {words[:REASON_CHARS_MAX]}"

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from ade.stages.expire import Swept
 
 LATENCY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+BUILD_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 GROUP_SIZES = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2000)
 REGISTRY = CollectorRegistry()
 
@@ -34,6 +35,13 @@ _FENCE_REJECTED = Counter(
     "ade_fence_rejected",
     "Results discarded because the lease was lost.",
     ["where"],
+    registry=REGISTRY,
+)
+_BUILDS = Histogram(
+    "ade_build_seconds",
+    "Time that builds took, by how they ended.",
+    ["status"],
+    buckets=BUILD_SECONDS,
     registry=REGISTRY,
 )
 _SWEPT = Counter("ade_swept", "Rows repaired by the sweeper.", ["what"], registry=REGISTRY)
@@ -85,6 +93,11 @@ def finished(kind: str, status: str) -> None:
 def fence_rejected(where: str) -> None:
     """Count a result that was discarded because its lease was lost."""
     _FENCE_REJECTED.labels(where).inc()
+
+
+def built(status: str, seconds: float) -> None:
+    """Note how long a build took."""
+    _BUILDS.labels(status).observe(seconds)
 
 
 def swept(found: Swept) -> None:

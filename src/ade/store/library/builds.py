@@ -12,10 +12,9 @@ from sqlalchemy.sql.elements import ColumnElement
 from ade.clock import new_id
 from ade.domain.errors import Conflict, NotFound
 from ade.store.desk import Desk
-from ade.store.library.configurations import Version
 from ade.store.library.keys import key
+from ade.store.library.versions import Version
 from ade.store.schema import BUILD_SETTLED, builds, is_held, jobs, requests
-
 
 CLAIM_LOOKS = 5
 

@@ -1,0 +1,107 @@
+"""The activation folder of a version: what was installed, what its hooks said, how it ended.
+
+    configs/<configuration>/<sequence>/activation/
+        result.json    status, times, interpreter, environment, diagnostics
+        install.log    what uv said, as it says it
+        packages.txt   what is installed, with versions
+        hooks.json     what `on_activate` noted, and its diagnostics
+
+Whoever holds the build writes it; a holder that lost its lease has a log of its own that nobody
+sees any more, because each begins a new file.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any, TextIO
+
+from ade.settings import Settings
+from ade.store.library import Version
+
+RESULT, LOG, PACKAGES, HOOKS = "result.json", "install.log", "packages.txt", "hooks.json"
+LOG_CHARS_MAX = 1024 * 1024
+CUT = "[the log is cut here]"
+
+
+class ActivationFolder:
+    """Write and read the activation folder of one version."""
+
+    def __init__(self, version: Version, settings: Settings) -> None:
+        configs = settings.storage_data_dir / "configs"
+        self.path = configs / version.configuration_id / str(version.sequence) / "activation"
+
+    def begin(self) -> "Log":
+        """Forget an earlier activation and begin a log."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        for name in (RESULT, PACKAGES, HOOKS):
+            (self.path / name).unlink(missing_ok=True)
+        return Log(self.path)
+
+    def finish(self, result: dict[str, Any], packages: list[str], hooks: dict[str, Any]) -> None:
+        """Write how it ended; the result last, because it says that the rest is there."""
+        self._write(PACKAGES, "".join(f"{package}\n" for package in packages))
+        self._write(HOOKS, json.dumps(hooks, indent=1))
+        self._write(RESULT, json.dumps(result, indent=1))
+
+    def result(self) -> dict[str, Any] | None:
+        """Read how it ended, if it has."""
+        return self._read(RESULT)
+
+    def hooks(self) -> dict[str, Any] | None:
+        """Read what the hooks said, if they were run."""
+        return self._read(HOOKS)
+
+    def log(self) -> str | None:
+        """Read the log as far as it goes, None if there is none."""
+        try:
+            return (self.path / LOG).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return None
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        try:
+            found = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _write(self, name: str, text: str) -> None:
+        _replace(self.path / name, text)
+
+
+class Log:
+    """Write what uv says, line by line, up to a bound."""
+
+    def __init__(self, folder: Path) -> None:
+        fresh = folder / f".{secrets.token_hex(4)}.log"
+        self._file: TextIO = fresh.open("w", encoding="utf-8", errors="replace")
+        fresh.replace(folder / LOG)
+        self._left = LOG_CHARS_MAX
+
+    def say(self, line: str) -> None:
+        """Write a line where its readers see it at once; a full disk stops no build."""
+        if self._left <= 0:
+            return
+        self._left -= len(line) + 1
+        with contextlib.suppress(OSError, ValueError):
+            self._file.write(f"{line if self._left > 0 else CUT}\n")
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+
+def _replace(path: Path, text: str) -> None:
+    fresh = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
+    try:
+        with fresh.open("w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)

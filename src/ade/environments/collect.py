@@ -1,0 +1,132 @@
+"""Remove what nobody uses: idle environments, what killed processes left, a cache grown too large.
+
+An environment is in use while a ready build names it and a run has used it within the time that it
+is kept. One that is idle is first taken from its builds, in one transaction that refuses if a job
+still needs it; only then is its folder moved out of sight and deleted.
+"""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from ade.environments.environment import STAMP
+from ade.environments.install import MIB, UNFINISHED, size_of, workshop
+from ade.environments.resolve import RESOLVED
+from ade.environments.tool import Tool
+from ade.settings import Settings
+from ade.store.library import Library
+
+log = structlog.get_logger()
+DAY_SECONDS = 86_400
+# Longer than it takes from an environment's last stamp to the record of the build that made it.
+YOUNG_SECONDS = 3600
+IDLE = (
+    "Its packages were removed after they had not been used for {days:g} days;"
+    " the next run builds them again."
+)
+LOST = "Its packages were not on the disk any more; the next run builds them again."
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Count what was removed."""
+
+    environments: int = 0
+    leftovers: int = 0
+
+
+async def collect(library: Library, settings: Settings) -> Collected:
+    """Remove what nobody uses, and nothing that anybody might."""
+    root = settings.activation_envs_dir.resolve()
+    present = await asyncio.to_thread(_environments, root)
+    in_use = await library.environments_in_use()
+    for digest in in_use - set(present):
+        await library.retire_environment(digest, LOST)
+    removed = 0
+    for digest, idle_seconds in present.items():
+        if not _is_idle(idle_seconds, settings, named=digest in in_use):
+            continue
+        reason = IDLE.format(days=settings.environment_keep_days)
+        if digest in in_use and not await library.retire_environment(digest, reason):
+            continue
+        removed += await asyncio.to_thread(_remove, root, digest, settings)
+    leftovers = await asyncio.to_thread(_remove_leftovers, root, settings)
+    await _bound_cache(settings)
+    if removed or leftovers:
+        log.info("collected", environments=removed, leftovers=leftovers)
+    return Collected(removed, leftovers)
+
+
+def _is_idle(idle_seconds: float, settings: Settings, *, named: bool) -> bool:
+    keep_seconds = settings.environment_keep_days * DAY_SECONDS
+    return idle_seconds > (keep_seconds if named else min(keep_seconds, YOUNG_SECONDS))
+
+
+def _environments(root: Path) -> dict[str, float]:
+    """Find every complete environment and for how long it was not used."""
+    found = {}
+    now = time.time()
+    for stamp in root.glob(f"{'[0-9a-f]' * 64}/{STAMP}"):
+        with contextlib.suppress(OSError):
+            found[f"sha256:{stamp.parent.name}"] = now - stamp.stat().st_mtime
+    return found
+
+
+def _remove(root: Path, digest: str, settings: Settings) -> int:
+    """Move an environment out of sight and delete it, unless it was used this very moment."""
+    name = digest.partition(":")[2]
+    gone = root / UNFINISHED / secrets.token_hex(8)
+    gone.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        idle_seconds = time.time() - (root / name / STAMP).stat().st_mtime
+        if not _is_idle(idle_seconds, settings, named=False):
+            return 0
+        (root / name).rename(gone)
+    except OSError:
+        return 0
+    shutil.rmtree(gone, ignore_errors=True)
+    return 1
+
+
+def _remove_leftovers(root: Path, settings: Settings) -> int:
+    """Delete what builds left that were killed: no build lasts longer than its timeout."""
+    oldest = time.time() - settings.build_timeout_seconds - YOUNG_SECONDS
+    removed = 0
+    for entry in _entries(root / UNFINISHED):
+        with contextlib.suppress(OSError):
+            if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                shutil.rmtree(entry.path, ignore_errors=True)
+                removed += 1
+    forgotten = time.time() - settings.resolution_hours * 3600
+    for entry in _entries(root / RESOLVED):
+        with contextlib.suppress(OSError):
+            if entry.stat(follow_symlinks=False).st_mtime < forgotten:
+                os.unlink(entry.path)
+    return removed
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+async def _bound_cache(settings: Settings) -> None:
+    """Empty uv's cache when it has grown too large; uv itself waits for whoever is using it."""
+    tool = Tool(settings, lambda line: None)
+    if not tool.cache_folder.is_dir():
+        return
+    size_bytes = await asyncio.to_thread(size_of, tool.cache_folder)
+    if size_bytes > settings.environment_cache_mb * MIB:
+        async with workshop(settings) as folder:
+            await tool.run(["cache", "clean", "--no-config"], folder)
+        log.info("cache emptied", size_mb=size_bytes // MIB)
