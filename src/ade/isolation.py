@@ -8,6 +8,7 @@ from pathlib import Path
 
 import structlog
 
+from ade.environments.environment import environment_of
 from ade.sandbox.environment import own_environment
 from ade.sandbox.pool import Pool, PoolRules
 from ade.sandbox.probe import NONE, Report, probe
@@ -76,7 +77,12 @@ async def isolated(settings: Settings) -> AsyncIterator[Isolation]:
             nice=settings.worker_nice,
         )
         log.debug("isolation", walls=report.level)
-        yield Isolation(report, SandboxRunner(pool=pool, bounds=bounds), settings.sandbox)
+        runner = SandboxRunner(
+            pool=pool,
+            bounds=bounds,
+            environment_of=lambda digest: environment_of(digest, settings),
+        )
+        yield Isolation(report, runner, settings.sandbox)
     finally:
         await pool.close()
 

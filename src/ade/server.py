@@ -32,8 +32,10 @@ from ade.store.library import Library
 from ade.store.migrate import upgrade
 from ade.store.store import SqlStore
 from ade.telemetry import metrics
+from ade.worker.builder import Builder, end
 from ade.worker.sweeper import Sweeper
 from ade.worker.worker import Worker, WorkerRules
+from ade.worker.workroom import LibraryWorkroom
 
 log = structlog.get_logger()
 SECONDS_PER_DAY = 24 * 3600
@@ -51,6 +53,7 @@ class Parts:
     library: Library
     blobs: Blobs
     worker: Worker | None
+    builder: Builder | None
     isolation: Isolation | None
     sweeper: Sweeper
 
@@ -146,11 +149,14 @@ async def _at_work(
     hints = hear(store, kernel.wake.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
-    if working is not None:
-        working.add_done_callback(_say_if_broken)
+    building = asyncio.create_task(parts.builder.run(), name="builder") if parts.builder else None
+    for task in (working, building):
+        if task is not None:
+            task.add_done_callback(_say_if_broken)
     try:
         yield parts
     finally:
+        await end(building)
         if parts.worker is not None and working is not None:
             parts.worker.begin_to_drain()
             await working
@@ -163,7 +169,8 @@ async def _at_work(
 
 def _say_if_broken(working: asyncio.Task[None]) -> None:
     if not working.cancelled() and (error := working.exception()):
-        log.error("the worker broke: nothing is run until a restart", exc_info=error)
+        what = working.get_name()
+        log.error(f"the {what} broke: nothing comes of it until a restart", exc_info=error)
 
 
 def _parts(
@@ -175,14 +182,25 @@ def _parts(
 ) -> Parts:
     kinds = load_kinds()
     jobs_dir = Path(settings.jobs_dir)
-    worker = None
+    blobs = Blobs(settings.blobs_dir)
+    worker, builder = None, None
     if isolation is not None:
+        name = worker_name()
+        builder = Builder(
+            name,
+            kernel=kernel,
+            library=library,
+            blobs=blobs,
+            runner=isolation.runner,
+            settings=settings,
+        )
         worker = Worker(
-            worker_name(),
+            name,
             kernel=kernel,
             kinds=kinds,
             runner=isolation.runner,
             jobs_dir=jobs_dir,
+            workroom=LibraryWorkroom(library, blobs),
             rules=WorkerRules(
                 slots=settings.max_concurrency,
                 poll_seconds=settings.poll_seconds,
@@ -196,8 +214,9 @@ def _parts(
         kernel=kernel,
         kinds=kinds,
         library=library,
-        blobs=Blobs(settings.blobs_dir),
+        blobs=blobs,
         worker=worker,
+        builder=builder,
         isolation=isolation,
         sweeper=Sweeper(kernel, jobs_dir, settings.sweep_seconds),
     )
