@@ -81,7 +81,11 @@ class Desk:
                 connection.close()
 
     def _do(self, statement: Executable) -> None:
-        compiled: Any = statement.compile(dialect=self._dialect.core)  # type: ignore[attr-defined]
+        # A list in an IN has a place for each of its members only when it is asked for.
+        spelled = {"render_postcompile": True}
+        compiled: Any = statement.compile(  # type: ignore[attr-defined]
+            dialect=self._dialect.core, compile_kwargs=spelled
+        )
         values = compiled.construct_params()
         names = compiled.positiontup or ()
         self._cursor.execute(str(compiled), tuple(values[name] for name in names))
