@@ -4,7 +4,8 @@
     ├── InvalidRequest          422 validation_error
     │   ├── LimitExceedsQuota       limit_exceeds_quota
     │   ├── IdempotencyKeyReused    idempotency_key_reused
-    │   └── UnsupportedSchemaVersion unsupported_schema_version
+    │   ├── UnsupportedSchemaVersion unsupported_schema_version
+    │   └── UnreadableDocument      unreadable_document
     ├── SafeMode                400 safe_mode
     ├── Unauthenticated         401 unauthenticated
     ├── Forbidden               403 forbidden
@@ -14,6 +15,7 @@
     │   ├── LeaseLost               lease_lost
     │   ├── NotFinished             not_finished
     │   └── IdempotencyInFlight     idempotency_in_flight
+    ├── PreconditionFailed      412 precondition_failed
     ├── PayloadTooLarge         413 payload_too_large
     ├── QueueFull               429 run_queue_full
     ├── Unavailable             503 unavailable
@@ -65,6 +67,12 @@ class UnsupportedSchemaVersion(InvalidRequest):
     """The schema version is not supported."""
 
     code = "unsupported_schema_version"
+
+
+class UnreadableDocument(InvalidRequest):
+    """The document cannot be read as a spreadsheet."""
+
+    code = "unreadable_document"
 
 
 class SafeMode(AdeError):
@@ -119,6 +127,12 @@ class IdempotencyInFlight(Conflict):
     """The first request with this Idempotency-Key is still being answered."""
 
     code = "idempotency_in_flight"
+
+
+class PreconditionFailed(AdeError):
+    """It is not what the caller thinks that it is."""
+
+    code, status = "precondition_failed", 412
 
 
 class PayloadTooLarge(AdeError):

@@ -85,7 +85,12 @@ def document_routes(door: Door) -> APIRouter:
         finally:
             uploads -= 1
         made = await library.add_document(
-            workspace.id, sent.name, sent.blob.digest, sent.blob.size_bytes, sent.content_type
+            workspace.id,
+            sent.name,
+            sent.blob.digest,
+            sent.blob.size_bytes,
+            sent.content_type,
+            quota_bytes=quota_bytes,
         )
         response.headers["Location"] = document_path(workspace.slug, made.id)
         return document_json(made, workspace.slug)

@@ -4,16 +4,15 @@ Contents are blobs (`ade.artifacts`); nothing here holds a byte of them.
 """
 
 from ade.store.library.builds import Build, BuildHeld, Builds
-from ade.store.library.configurations import (
-    Configuration,
-    Configurations,
-    File,
-    Version,
-    manifest_digest,
-)
+from ade.store.library.configurations import Configuration
 from ade.store.library.documents import Document, Documents
+from ade.store.library.drafts import ABSENT, DRAFT_BYTES_MAX, FILES_MAX, File, manifest_digest
+from ade.store.library.versions import Version, Versions
 
 __all__ = [
+    "ABSENT",
+    "DRAFT_BYTES_MAX",
+    "FILES_MAX",
     "Build",
     "BuildHeld",
     "Configuration",
@@ -25,7 +24,7 @@ __all__ = [
 ]
 
 
-class Library(Documents, Configurations, Builds):
+class Library(Documents, Versions, Builds):
     """Read and change documents, configurations, versions and builds."""
 
     async def digests_in_use(self) -> set[str]:

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import and_, func, insert, select, update
+from sqlalchemy import and_, insert, select, update
 
 from ade.clock import new_id
 from ade.domain.errors import NotFound
-from ade.store.desk import Desk
+from ade.store.library.holdings import Holdings
 from ade.store.library.keys import key
 from ade.store.schema import documents, jobs, requests
 
@@ -24,13 +24,20 @@ class Document(NamedTuple):
     deleted_at: int | None
 
 
-class Documents(Desk):
+class Documents(Holdings):
     """Read and change documents."""
 
     async def add_document(
-        self, workspace_id: str, name: str, digest: str, size_bytes: int, content_type: str | None
+        self,
+        workspace_id: str,
+        name: str,
+        digest: str,
+        size_bytes: int,
+        content_type: str | None,
+        *,
+        quota_bytes: int = 0,
     ) -> Document:
-        """Remember an uploaded file."""
+        """Remember an uploaded file, or raise StorageFull if the workspace may keep no more."""
         new = Document(
             workspace_id,
             new_id(self._clock),
@@ -41,8 +48,13 @@ class Documents(Desk):
             content_type,
             None,
         )
-        await self._run(lambda: self._do(insert(documents).values(new._asdict())))
+        await self._run(lambda: self._add_document(new, quota_bytes))
         return new
+
+    def _add_document(self, new: Document, quota_bytes: int) -> None:
+        self._begin_to_store(new.workspace_id)
+        self._do(insert(documents).values(new._asdict()))
+        self._refuse_above(new.workspace_id, quota_bytes)
 
     async def find_document(
         self, workspace_id: str, document_id: str, *, deleted_too: bool = False
@@ -80,18 +92,6 @@ class Documents(Desk):
             .values(deleted_at=self._clock.now_us())
         )
         await self._run(lambda: self._do(gone))
-
-    async def stored_bytes(self, workspace_id: str) -> int:
-        """Count the bytes of a workspace's documents; the same bytes twice count once."""
-        distinct = (
-            select(documents.c.digest, documents.c.size_bytes)
-            .where(documents.c.workspace_id == workspace_id, documents.c.deleted_at.is_(None))
-            .distinct()
-            .subquery()
-        )
-        total = select(func.coalesce(func.sum(distinct.c.size_bytes), 0))
-        found = await self._run(lambda: self._first(total), write=False)
-        return int(found[0]) if found else 0
 
     def _document_digests(self) -> set[str]:
         alive = select(documents.c.digest).where(documents.c.deleted_at.is_(None))
