@@ -24,10 +24,12 @@ from ade.http.routes.health import health_routes
 from ade.http.routes.jobs import job_routes
 from ade.http.routes.logs import log_routes
 from ade.http.routes.people import people_routes
+from ade.http.routes.runs import run_routes
 from ade.http.routes.submissions import hot_routes, submission_routes
 from ade.http.routes.targets import target_routes
 from ade.http.routes.verbs import verb_routes
 from ade.http.routes.workspaces import workspace_routes
+from ade.http.runs import Runs
 from ade.http.submitting import Submitting
 from ade.kernel import Kernel
 from ade.kinds import Kinds
@@ -74,6 +76,7 @@ def create_app(
         job_routes(door),
         log_routes(door),
         verb_routes(door),
+        run_routes(door, Runs(door)),
         target_routes(door, submitting),
         document_routes(door),
         workspace_routes(door),

@@ -13,14 +13,13 @@ from ade.domain.errors import (
     AdeError,
     Forbidden,
     InvalidRequest,
-    NotFound,
     PayloadTooLarge,
     UnsupportedSchemaVersion,
 )
 from ade.domain.job import Priority
 from ade.domain.keys import digest, execution_key
 from ade.domain.limits import Limits, settle
-from ade.http.contract import BATCH, JOB, LOOSE_BATCH, RUN, SET_BY_ADE, JobRequest
+from ade.http.contract import BATCH, JOB, LOOSE_BATCH, RUN, SET_BY_ADE, JobRequest, RunRequest
 from ade.http.problems import invalid_by
 from ade.http.times import microseconds
 from ade.kinds import Kind, Kinds
@@ -58,12 +57,13 @@ class Intake:
         )
         self._unasked = settle({}, self._default, self._quota)
 
-    def read_job(self, body: bytes) -> JobRequest:
+    def read_job(self, body: bytes) -> JobRequest | RunRequest:
         """Read one job from a request's body, or raise what is wrong with it."""
         try:
             asked = JOB.validate_json(body)
         except ValidationError as error:
-            _refuse_run(body, error)
+            if (run := _read_run(body, error)) is not None:
+                return run
             raise invalid_by(error) from None
         if NUL in body:
             refuse_nul(asked)
@@ -120,7 +120,7 @@ class Intake:
             workspace_id=workspace_id,
             kind=kind.name,
             payload=self._payload(asked),
-            limits=self._settled(limits) if limits else self._unasked,
+            limits=self.settled(limits) if limits else self._unasked,
             submitted_by=user_id,
             pool=kind.pool,
             priority=_PRIORITIES[asked.get("priority") or "normal"],
@@ -148,7 +148,7 @@ class Intake:
             workspace_id=job.workspace_id,
             kind=kind.name,
             payload=payload,
-            limits=self._settled(json.loads(job.limits)),
+            limits=self.settled(json.loads(job.limits)),
             submitted_by=user_id,
             pool=job.pool,
             priority=_PRIORITIES[job.priority],
@@ -167,8 +167,13 @@ class Intake:
         known = job_type in self._kinds.names()
         return self._kinds.named(job_type).env_version if known else None
 
-    def _settled(self, asked: Any) -> Limits:
+    def settled(self, asked: Any) -> Limits:
+        """Hold the limits that are asked for against the quota."""
         return settle(asked, self._default, self._quota)
+
+    def retries_of(self, job_type: str) -> int:
+        """Return how often a job type is tried again here."""
+        return min(self._kinds.named(job_type).retries, self._retries_max)
 
     def _check_network(self, environment: Mapping[str, Any]) -> None:
         if environment.get("network_access") == "enabled" and not self._network:
@@ -260,16 +265,14 @@ def refuse_endless(value: Any) -> None:
             waiting += one
 
 
-def _refuse_run(body: bytes, error: ValidationError) -> None:
-    """Answer the short form: a body without `job_type` that names a configuration version."""
+def _read_run(body: bytes, error: ValidationError) -> RunRequest | None:
+    """Read the short form: a body without `job_type` that names a configuration version."""
     missing = any(e["type"] == "missing" and e["loc"] == ("job_type",) for e in error.errors())
     if not missing or b"config_version_id" not in body:
-        return
+        return None
     try:
         run = RUN.validate_json(body)
     except ValidationError as wrong:
         raise invalid_by(wrong) from None
     refuse_nul(run)
-    if ("document_id" in run) == ("document_ids" in run):
-        raise InvalidRequest("Give one document: document_id, or document_ids with one id.")
-    raise NotFound("There is no such configuration version in this workspace.")
+    return run

@@ -203,6 +203,59 @@ class NoteRequest(Request):
     note: Text | None = None
 
 
+class RunBuild(Answer):
+    """The build that a run waits for or runs in."""
+
+    build_id: Uuid
+    status: Literal["queued", "building", "ready", "failed", "cancelled"]
+    error: JobErrorBody | None
+
+
+class Run(Answer):
+    """One execution of a configuration on one document."""
+
+    run_id: Uuid
+    status: Literal["queued", "running", "succeeded", "failed", "cancelled"]
+    configuration_id: Uuid
+    build_id: Uuid
+    build: RunBuild | None
+    input_document_id: Uuid
+    rerun_of: str | None
+    created_at: Time
+    started_at: Time | None
+    finished_at: Time | None
+    progress: dict[str, Any] | None
+    error: JobErrorBody | None
+    links: dict[str, str]
+
+
+class RunPage(Answer):
+    """Some runs, newest first."""
+
+    items: list[Run]
+    next_cursor: str | None
+
+
+class RunLimits(Request):
+    """What a run may use; at most its quota."""
+
+    timeout_ms: int | None = Field(default=None, ge=1, le=2**63 - 1)
+    cpu_ms: int | None = Field(default=None, ge=1, le=2**63 - 1)
+    memory_mb: int | None = Field(default=None, ge=1, le=2**63 - 1)
+    max_output_kb: int | None = Field(default=None, ge=1, le=2**63 - 1)
+    max_artifacts: int | None = Field(default=None, ge=0, le=2**63 - 1)
+
+
+class StartRunRequest(Request):
+    """What to run a configuration on."""
+
+    input_document_id: Text
+    config_version_id: Text | None = None
+    priority: Literal["high", "normal", "low"] | None = None
+    limits: RunLimits | None = None
+    runtime_network_access: bool | None = None
+
+
 class ReasonRequest(Request):
     """Why it is done."""
 

@@ -11,19 +11,21 @@ from collections.abc import Callable
 
 from pydantic_core import to_json
 from starlette.types import Receive, Scope
+from typing_extensions import TypeIs
 
 from ade.domain.errors import AdeError, InvalidRequest
 from ade.domain.keys import digest
 from ade.events.stream import wait_until_ended
 from ade.http.auth import Grant, Role
 from ade.http.body import read_body
-from ade.http.contract import JobRequest
+from ade.http.contract import JobRequest, RunRequest
 from ade.http.door import Door
 from ade.http.edge import trace_id_in
 from ade.http.intake import body_digest
 from ade.http.job_json import ENDED, Mould, job_path, job_text
 from ade.http.problems import problem
 from ade.http.reply import Reply
+from ade.http.runs import Runs
 from ade.stages.submit import Accepted, Idempotency, Submission
 from ade.store.rows import IdempotencyRow, JobRow
 from ade.telemetry import metrics
@@ -43,6 +45,7 @@ class Submitting:
 
     def __init__(self, door: Door) -> None:
         self._door = door
+        self._runs = Runs(door)
         self._body_bytes_max = door.settings.payload_max_kb * 1024
 
     async def one(self, scope: Scope, receive: Receive, workspace: str) -> Reply:
@@ -59,6 +62,9 @@ class Submitting:
         wait_seconds, key = _preferences(scope)
         try:
             asked = door.intake.read_job(body)
+            if is_run(asked):
+                submission, _ = await self._runs.of_version(grant, asked)
+                return await self.submit(grant, self._named(grant, submission, key, body))
             idempotency = None
             if key is not None:
                 endpoint = "POST jobs" if target_id is None else f"POST targets/{target_id}/jobs"
@@ -72,6 +78,14 @@ class Submitting:
             metrics.submitted(error.code)
             raise
         return await self.submit(grant, submission, wait_seconds)
+
+    def _named(
+        self, grant: Grant, submission: Submission, key: str | None, body: bytes
+    ) -> Submission:
+        if key is None:
+            return submission
+        named = self._idempotency(grant, "POST jobs", key, body_digest(body))
+        return submission._replace(idempotency=named)
 
     async def submit(self, grant: Grant, submission: Submission, wait_seconds: int = 0) -> Reply:
         """Hand a submission to the kernel and answer, at once or when the job has ended."""
@@ -193,6 +207,11 @@ class Submitting:
                 job.submitted_at,
             )
         )
+
+
+def is_run(asked: JobRequest | RunRequest) -> TypeIs[RunRequest]:
+    """Tell the short form for runs from a job of the execution contract."""
+    return "config_version_id" in asked
 
 
 def idempotency_of(

@@ -3,9 +3,11 @@
 import hashlib
 import json
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Response
+from fastapi.responses import FileResponse
 from pydantic import AwareDatetime, StringConstraints
 
 from ade.domain.errors import InvalidRequest, NotFinished, NotFound
@@ -22,6 +24,10 @@ from ade.store.rows import JobRow
 
 PAGE_SIZE = 50
 JSON = "application/json"
+MEDIA_TYPES = {
+    "artifact.json": JSON,
+    "normalized.xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Priority = Literal["high", "normal", "low"]
 
@@ -161,8 +167,12 @@ def _file_of(door: Door, file: str) -> Any:
     async def read_file(
         grant: Annotated[Grant, Depends(door.gatekeeper.viewer)], job_id: str
     ) -> Response:
-        await door.job(grant, job_id)
-        raise NotFound(f"The job left no {file}.")
+        job = await door.job(grant, job_id)
+        path = Path(door.settings.jobs_dir) / job.id / file
+        if job.status not in ENDED or path.is_symlink() or not path.is_file():
+            raise NotFound(f"The job left no {file}.")
+        headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-cache"}
+        return FileResponse(path, filename=file, media_type=MEDIA_TYPES[file], headers=headers)
 
     return read_file
 
