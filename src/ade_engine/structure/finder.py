@@ -129,14 +129,20 @@ class _Finding:
         )
 
     def _ruled(self, draft: Draft) -> dict[str, Rows]:
-        """Give the rows of a table's stretches that a rule says are no data, by row type."""
+        """Give the rows of a table's stretches that are no data after all, by row type."""
         found: dict[str, list[int]] = {}
-        if self._scores and draft.stretches:
-            hidden = _rows(np.zeros(0, np.int64), draft.stretches).tolist()
-            for row in hidden:
+        if not draft.stretches:
+            return {}
+        if self._scores:
+            for row in _rows(np.zeros(0, np.int64), draft.stretches).tolist():
                 kind = _ruled_kind(self._scores.get(row, {}))
                 if kind is not None:
                     found.setdefault(kind, []).append(row)
+        elif len(self._seen.totals):
+            inside = RowSpans(draft.stretches)
+            totals = [row for row in self._seen.totals.tolist() if row in inside]
+            if totals:
+                found[RowKind.TOTAL] = totals
         return {kind: np.array(rows, dtype=np.int64) for kind, rows in found.items()}
 
     def _columns(self, grid: Grid, draft: Draft) -> tuple[int, ...]:
@@ -146,6 +152,9 @@ class _Finding:
         whole = grid.width == self._seen.grid.width
         for first, last in draft.stretches if whole else ():
             columns |= self._seen.columns_within(first, last)
+        if whole and grid.columns[-1] in columns:
+            rows = grid.rows[places]
+            columns |= self._seen.columns_beyond(int(rows.min()), int(rows.max()))
         return tuple(sorted(columns))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ade_engine.sheets.cells import Block, CellKind, Column
-from ade_engine.sheets.coordinates import Range
+from ade_engine.sheets.coordinates import COLUMNS_MAX, Range
 from ade_engine.structure.grid import Grid
 
 SMALL_SHEET_ROWS = 1500  # up to here every row is looked at
@@ -25,10 +25,12 @@ END_ROWS = 60
 NEIGHBOUR_ROWS = 6
 BLANK_ROWS_KEPT = 3
 CHUNK_ROWS = 256  # what is usual is judged among so many rows
-GRID_CELLS_MAX = 600_000  # at this size only head and end are still taken
+GRID_CELLS_MAX = 600_000  # at this size, or so many rows, only the end is still taken
+GRID_ROWS_MAX = 20_000
 GRID_COLUMNS_MAX = 256  # further columns take no part in the decision
 
 _NUMBER_LIKE = r"^\s*[-+(]?\s?[$€£]?\s?\.?\d"
+_TOTAL_ALONE = r"(?i)^\W*(?:(?:sub|grand|overall)[\s-]*)?totals?\W*$"
 _TOTAL_LIKE = r"(?i)totals?\b"
 
 Mask = npt.NDArray[np.bool_]
@@ -56,6 +58,7 @@ class Survey:
 
     grid: Grid
     holds_something: Mask  # by row, the first row at 0
+    totals: Counts  # rows that the grid does not show and that say just "total"
     columns_used: tuple[tuple[int, int, frozenset[int]], ...]  # first row, last row, columns
 
     def columns_within(self, first_row: int, last_row: int) -> set[int]:
@@ -64,6 +67,15 @@ class Survey:
         for first, last, columns in self.columns_used:
             if first >= first_row and last <= last_row:
                 found |= columns
+        return found
+
+    def columns_beyond(self, first_row: int, last_row: int) -> set[int]:
+        """Give the columns right of the grid, if it was cut, that the blocks of some rows use."""
+        edge = self.grid.columns[-1] if self.grid.width >= GRID_COLUMNS_MAX else COLUMNS_MAX
+        found: set[int] = set()
+        for first, last, columns in self.columns_used:
+            if first <= last_row and last >= first_row:
+                found |= {column for column in columns if column > edge}
         return found
 
 
@@ -83,6 +95,8 @@ class _Taking:
         self._height = height
         self._next_row = 1
         self._cells = 0
+        self._kept = 0
+        self._totals: list[Counts] = []
         self._rows: list[npt.NDArray[np.int64]] = []
         self._parts: list[tuple[int, dict[int, Column]]] = []
         self._holds: list[tuple[int, Mask]] = []
@@ -102,6 +116,10 @@ class _Taking:
             self._parts.append((int(keep.sum()), kept))
             self._rows.append(block.first_row + np.flatnonzero(keep))
         self._cells += int(keep.sum()) * len(columns)
+        self._kept += int(keep.sum())
+        if not keep.all():
+            total = _says(_TOTAL_ALONE, columns, block.height, looked_at=1) & ~keep
+            self._totals.append(block.first_row + np.flatnonzero(total))
         self._holds.append((block.first_row, holds))
         self._used.append((block.first_row, block.last_row, frozenset(block.columns)))
         self._next_row = block.last_row + 1
@@ -120,11 +138,9 @@ class _Taking:
             return keep
         rows = block.first_row + np.arange(block.height)
         ends: Mask = (rows <= HEAD_ROWS) | (rows > self._height - END_ROWS)
-        if self._cells >= GRID_CELLS_MAX:
-            keep &= ends
-            return keep
         odd = _odd(columns, filled)
-        room = max((GRID_CELLS_MAX - self._cells) // max(len(columns), 1), 0)
+        cells = max(GRID_CELLS_MAX - self._cells, 0)
+        room = min(cells // max(len(columns), 1), max(GRID_ROWS_MAX - self._kept, 0))
         near = _widened(odd, NEIGHBOUR_ROWS)
         near &= np.cumsum(near) <= room
         keep &= ends | near
@@ -144,7 +160,8 @@ class _Taking:
             for number in numbers[:GRID_COLUMNS_MAX]
         }
         rows = np.concatenate(self._rows) if self._rows else np.zeros(0, dtype=np.int64)
-        return Survey(Grid.of_columns(rows, columns), holds, tuple(self._used))
+        totals = np.concatenate(self._totals) if self._totals else np.zeros(0, dtype=np.int64)
+        return Survey(Grid.of_columns(rows, columns), holds, totals, tuple(self._used))
 
 
 def _count(columns: Iterable[Column], height: int) -> Counts:
@@ -161,7 +178,7 @@ def _odd(columns: dict[int, Column], filled: Counts) -> Mask:
     valued = _holds_value(columns, len(filled))
     odd: Mask = filled < 0.5 * _usual(filled, ~blank)
     odd |= ~valued & (_usual(valued, ~blank) > 0)
-    odd |= _says_total(columns, len(filled))
+    odd |= _says(_TOTAL_LIKE, columns, len(filled), looked_at=2)
     odd |= _widened(blank, 1)
     odd &= ~blank
     return odd
@@ -181,12 +198,12 @@ def _holds_value(columns: dict[int, Column], height: int) -> Mask:
     return valued
 
 
-def _says_total(columns: dict[int, Column], height: int) -> Mask:
-    """Mark the rows whose first or second column with words says that they are totals."""
+def _says(pattern: str, columns: dict[int, Column], height: int, looked_at: int) -> Mask:
+    """Mark the rows of which one of the first columns with words says something."""
     says: Mask = np.zeros(height, dtype=np.bool_)
     wordy = (one for _, one in sorted(columns.items()) if (one.kinds == CellKind.TEXT).any())
-    for column in islice(wordy, 2):
-        says |= column.text.str.contains(_TOTAL_LIKE).fill_null(False).to_numpy()
+    for column in islice(wordy, looked_at):
+        says |= column.text.str.contains(pattern).fill_null(False).to_numpy()
     return says
 
 

@@ -244,3 +244,22 @@ def test_a_long_table_is_one_table_with_its_odd_rows(rows: int) -> None:
     assert table.skipped[RowKind.BLANK] == RowSpans([(rows // 4 + 3,) * 2])
     assert table.data_rows.count == rows - 3
     assert (table.data_rows.first, table.data_rows.last) == (3, rows + 2)
+
+
+def test_columns_beyond_those_that_are_judged_belong_to_the_table() -> None:
+    header = [f"Field {number}" for number in range(1, 301)]
+    data = [[row * number for number in range(1, 301)] for row in range(1, 12)]
+    table = only_table([header, *data])
+    assert str(table.range) == "A1:KN12"
+    assert len(table.columns) == 300
+    assert table.header[-1] == "Field 300"
+
+
+def test_totals_are_found_in_a_table_with_too_many_of_them_to_look_at() -> None:
+    data = people(30_000)
+    places = range(5, 30_000, 6)
+    for place in places:
+        data[place] = ["Total", None, None, 12.5]
+    table = only_table([HEADER, *data], block_rows=8192)
+    assert table.skipped[RowKind.TOTAL].count == len(places)
+    assert table.data_rows.count == 30_000 - len(places)
