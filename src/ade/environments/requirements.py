@@ -11,7 +11,7 @@ import re
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from ade.environments.failure import BuildFailed
+from ade.environments.failure import refused
 
 FILE = "requirements.txt"
 BYTES_MAX = 256 * 1024
@@ -24,14 +24,14 @@ SHOWN_CHARS_MAX = 80
 def read_requirements(content: bytes) -> list[str]:
     """Return the requirements of a file, one each, in order; none means that nothing is needed."""
     if len(content) > BYTES_MAX:
-        raise BuildFailed(f"{FILE} may have {BYTES_MAX // 1024} KiB.")
+        raise refused(f"{FILE} may have {BYTES_MAX // 1024} KiB.")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise BuildFailed(f"{FILE} is not written in UTF-8.") from None
+        raise refused(f"{FILE} is not written in UTF-8.") from None
     found = [_requirement(line, number) for number, line in _lines(text) if line]
     if len(found) > REQUIREMENTS_MAX:
-        raise BuildFailed(f"{FILE} may name {REQUIREMENTS_MAX} packages.")
+        raise refused(f"{FILE} may name {REQUIREMENTS_MAX} packages.")
     return found
 
 
@@ -58,19 +58,19 @@ def _requirement(line: str, number: int) -> str:
     named = HASH.sub("", line).strip()
     shown = ascii(named[:SHOWN_CHARS_MAX])
     if named.startswith("-"):
-        raise BuildFailed(
+        raise refused(
             f"{FILE}, line {number}: {shown} is an option; write names and versions of packages"
             " only."
         )
     try:
         requirement = Requirement(named)
     except InvalidRequirement:
-        raise BuildFailed(
+        raise refused(
             f"{FILE}, line {number}: {shown} is not the name of a package, perhaps with versions,"
             " such as python-dateutil>=2.9."
         ) from None
     if requirement.url is not None:
-        raise BuildFailed(
+        raise refused(
             f"{FILE}, line {number}: {canonicalize_name(requirement.name)} comes from an address;"
             " packages come from the registry or the wheelhouse only."
         )

@@ -18,6 +18,7 @@ from ade.http.health import Health, Probe
 from ade.http.hot import HotApp
 from ade.http.intake import Intake
 from ade.http.problems import reply_to
+from ade.http.routes.builds import activation_routes, build_routes
 from ade.http.routes.documents import document_routes
 from ade.http.routes.entrance import entrance_routes
 from ade.http.routes.health import health_routes
@@ -79,6 +80,8 @@ def create_app(
         run_routes(door, Runs(door)),
         target_routes(door, submitting),
         document_routes(door),
+        build_routes(door),
+        activation_routes(door),
         workspace_routes(door),
         people_routes(door),
         health_routes(door, Health(kernel, settings, health_probes or {})),

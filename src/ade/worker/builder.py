@@ -26,6 +26,7 @@ import structlog
 from ade.artifacts import Blobs
 from ade.environments import BUILDS_TOPIC
 from ade.environments.collect import collect
+from ade.environments.failure import reason_of
 from ade.events.wake import Bell
 from ade.kernel import Kernel
 from ade.settings import Settings
@@ -36,14 +37,12 @@ from ade.worker.runner import Runner
 
 COLLECT_EVERY_SECONDS = 600.0
 SETTLE_AT_ONCE = 100
-CANCELLED = "the build was cancelled."
 log = structlog.get_logger()
 
 
 def ending_of(build: Build) -> BuildEnded:
     """Say to a build's runs how it ended."""
-    failure = None if build.status == "ready" else build.error or CANCELLED
-    return BuildEnded(build.workspace_id, build.id, failure)
+    return BuildEnded(build.workspace_id, build.id, reason_of(build))
 
 
 class Builder:

@@ -5,7 +5,7 @@ import contextlib
 import shutil
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from ade.domain.errors import AdeError
 from ade.domain.job import Status
 from ade.domain.lease import MICROSECONDS
 from ade.domain.limits import Limits
-from ade.domain.outcome import Category, Outcome
+from ade.domain.outcome import Category, JobError, Outcome
 from ade.environments.activation import ActivationFolder, Log
-from ade.environments.failure import BuildFailed
+from ade.environments.failure import BuildFailed, ours, spelled
 from ade.environments.install import install, workshop
 from ade.environments.requirements import FILE, read_requirements
 from ade.environments.resolve import resolve
@@ -42,16 +42,16 @@ class Made:
     """Hold what a build came to, as far as it came."""
 
     status: str = "failed"
-    error: str | None = None
+    error: JobError | None = None
     environment: str | None = None
     packages: list[str] = field(default_factory=list)
     hooks: dict[str, Any] = field(default_factory=dict)
     diagnostics: list[dict[str, Any]] = field(default_factory=list)
 
-    def fail(self, message: str, **facts: Any) -> None:
+    def fail(self, error: JobError) -> None:
         """Note why it failed."""
-        self.error = message
-        self.diagnostics.append({"level": "error", "message": message, **facts})
+        self.status, self.error = "failed", error
+        self.diagnostics.append({"level": "error", **error.as_dict()})
 
 
 class Building:
@@ -138,13 +138,12 @@ class Building:
             async with asyncio.timeout(self._settings.build_timeout_seconds):
                 await self._work
         except TimeoutError:
-            made.status = "failed"
-            made.fail(
+            message = (
                 f"The build took longer than ADE_BUILD_TIMEOUT allows"
                 f" ({self._settings.build_timeout_seconds:g} s) and was stopped while"
-                f" {self._step}.",
-                code="BUILD_TIMED_OUT",
+                f" {self._step}."
             )
+            made.fail(JobError(Category.RESOURCE_LIMIT, "BUILD_TIMED_OUT", message))
         except asyncio.CancelledError:
             if not (self._is_lost or self._is_put_back):
                 raise
@@ -164,19 +163,21 @@ class Building:
                 self._step = "running on_activate"
                 await self._activate(version, made, folder)
         except BuildFailed as error:
-            made.fail(error.message)
+            made.fail(error.error)
         except AdeError as error:
-            made.fail(error.detail)
+            made.fail(JobError(Category.VALIDATION_ERROR, error.code.upper(), error.detail))
         except OSError as error:
             log.exception("build could not be made")
-            made.fail(f"The builder could not do its work: {error.strerror or 'input or output'}.")
+            reason = error.strerror or type(error).__name__
+            made.fail(ours(f"The builder could not do its work: {reason}."))
         except Exception:
             log.exception("build could not be made")
-            made.fail("The builder failed; its log says more.")
+            made.fail(ours("The builder failed; its log says more."))
 
     async def _version(self) -> Version:
         if self.build.version_id is None:
-            raise BuildFailed("The build names no version of its configuration.")
+            message = "The build names no version of its configuration."
+            raise BuildFailed(message, "NOT_FOUND", Category.VALIDATION_ERROR)
         return await self._library.find_version(self.build.workspace_id, self.build.version_id)
 
     async def _install(self, version: Version, made: Made, tool: Tool, folder: Path) -> None:
@@ -205,7 +206,8 @@ class Building:
     async def _activate(self, version: Version, made: Made, folder: Path) -> None:
         """Load the package and run its hooks behind the walls."""
         if self._runner.refusal is not None:
-            raise BuildFailed(self._runner.refusal)
+            refusal = self._runner.refusal
+            raise BuildFailed(refusal, "SANDBOX_UNAVAILABLE", Category.INTERNAL_ERROR)
         files = await asyncio.to_thread(self._lay_out, version, folder / "activation")
         assignment = Assignment(
             job_id=self.build.id,
@@ -235,7 +237,7 @@ class Building:
                 shutil.copyfile(self._blobs.path(file.digest), place)
             except FileNotFoundError:
                 message = f"The bytes of {file.path} are not in the storage any more."
-                raise BuildFailed(message) from None
+                raise BuildFailed(message, "NOT_FOUND", Category.VALIDATION_ERROR) from None
             files[f"config/{file.path}"] = place
         return files
 
@@ -279,10 +281,10 @@ class Building:
         if outcome.error is None and outcome.status is Status.SUCCEEDED:
             made.status = "ready"
         elif outcome.error is not None:
-            facts = outcome.error.as_dict()
-            made.fail(f"The configuration could not be activated: {facts.pop('message')}", **facts)
+            message = f"The configuration could not be activated: {outcome.error.message}"
+            made.fail(replace(outcome.error, message=message))
         else:
-            made.fail("The configuration could not be activated.")
+            made.fail(ours("The configuration could not be activated."))
 
     # --- record ---------------------------------------------------------------------------------
 
@@ -293,6 +295,7 @@ class Building:
             "status": made.status,
             "python_executable": sys.executable,
             "environment": made.environment,
+            "packages": made.packages,
             "started_at": (self.build.started_at or 0) / MICROSECONDS,
             "finished_at": self._clock.now_us() / MICROSECONDS,
             "diagnostics": made.diagnostics,
@@ -301,7 +304,7 @@ class Building:
     def _write(self, made: Made) -> None:
         """Write the activation folder; the record does not hang on it."""
         if self._log is not None and made.error is not None:
-            self._log.say(made.error)
+            self._log.say(made.error.message)
         if self._folder is None:
             return
         try:
@@ -312,20 +315,21 @@ class Building:
     async def _record(self, made: Made) -> Build | None:
         """Record the end; while the database is away, try again as long as the lease is trusted."""
         environment = made.environment if made.status == "ready" else None
+        error_text = None if made.error is None else spelled(made.error)
         await asyncio.to_thread(self._write, made)
         while not self._is_lost and self._trust_left() > 0:
             try:
                 recorded = await self._library.finish_build(
-                    self._held, made.status, error=made.error, environment=environment
+                    self._held, made.status, error=error_text, environment=environment
                 )
             except Exception as error:
                 log.warning("end not recorded yet", reason=type(error).__name__)
                 await asyncio.sleep(FINISH_AGAIN_SECONDS)
                 continue
             if recorded:
-                log.info("build ended", status=made.status, reason=made.error)
+                log.info("build ended", status=made.status, code=made.error and made.error.code)
                 return self.build._replace(
-                    status=made.status, error=made.error, environment=environment
+                    status=made.status, error=error_text, environment=environment
                 )
             break
         metrics.fence_rejected("build")
