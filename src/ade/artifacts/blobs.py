@@ -2,22 +2,33 @@
 
 A blob is written to a temporary file while its digest is made, brought to disk, and renamed to its
 name: it is there whole or not at all, and never changes. The same bytes twice are one file.
+
+The rule about time. Whoever writes a blob has an hour to write down somewhere that it is needed;
+what nobody refers to after that is collected. Writing the same bytes again begins the hour anew,
+also while they are being collected: a blob is first moved aside and, if it has become young by
+then, moved back.
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
-from ade.domain.errors import NotFound, PayloadTooLarge
+from ade.domain.errors import NotFound, PayloadTooLarge, StorageFull
 
 ALGORITHM = "sha256"
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 UNFINISHED = "unfinished"
+YOUNG_SECONDS = 3600.0
+ABANDONED_SECONDS = 24 * 3600.0
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+KIB = 1024
+READ_ONLY = 0o444
 
 
 class Blob(NamedTuple):
@@ -66,11 +77,42 @@ class Blobs:
         """Delete a blob; doing it twice is harmless."""
         self.path(digest).unlink(missing_ok=True)
 
-    def digests(self) -> Iterator[tuple[str, float]]:
-        """List every blob with the time at which it was last written."""
+    def read(self, digest: str) -> bytes:
+        """Return the bytes of a blob that is known to be small, or raise NotFound."""
+        with self.open(digest) as file:
+            return file.read()
+
+    def digests(self) -> Iterator[str]:
+        """List every blob."""
         for path in (self._root / ALGORITHM).glob("??/*"):
+            yield f"{ALGORITHM}:{path.name}"
+
+    def collect(self, in_use: Collection[str], now: float) -> int:
+        """Delete the blobs that are not in use and not young; return how many they were.
+
+        `in_use` must have been found out before this is called, and not the other way round.
+        """
+        gone = sum(self._collect(digest, now) for digest in self.digests() if digest not in in_use)
+        for left in self.unfinished_folder().iterdir():
             with contextlib.suppress(FileNotFoundError):
-                yield f"{ALGORITHM}:{path.name}", path.stat().st_mtime
+                if left.stat().st_mtime < now - ABANDONED_SECONDS:
+                    left.unlink()
+        return gone
+
+    def _collect(self, digest: str, now: float) -> bool:
+        place = self.path(digest)
+        aside = self.unfinished_folder() / f"{place.name}.collected"
+        with contextlib.suppress(FileNotFoundError):
+            if place.stat().st_mtime >= now - YOUNG_SECONDS:
+                return False
+            place.rename(aside)
+            if aside.stat().st_mtime < now - YOUNG_SECONDS:
+                aside.unlink()
+                return True
+            with contextlib.suppress(FileExistsError):  # or it was written anew meanwhile
+                os.link(aside, place)
+            aside.unlink()
+        return False
 
     def unfinished_folder(self) -> Path:
         """Return the folder of temporary files, on the same disk as the blobs."""
@@ -87,7 +129,8 @@ class Writing:
         self._bytes_max = bytes_max
         self._digest = hashlib.sha256()
         self.size_bytes = 0
-        descriptor, name = tempfile.mkstemp(dir=blobs.unfinished_folder())
+        with _room():
+            descriptor, name = tempfile.mkstemp(dir=blobs.unfinished_folder())
         self._file = os.fdopen(descriptor, "wb")
         self._path = Path(name)
 
@@ -95,29 +138,47 @@ class Writing:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what could not be written is not wanted any more
+            self._file.close()
         self._path.unlink(missing_ok=True)
 
     def add(self, piece: bytes) -> None:
         """Write a piece."""
         self.size_bytes += len(piece)
         if self.size_bytes > self._bytes_max:
-            raise PayloadTooLarge(f"A file may have {self._bytes_max // 1024 // 1024} MiB.")
+            raise PayloadTooLarge(f"A file may have {self._bytes_max // KIB} KiB here.")
         self._digest.update(piece)
-        self._file.write(piece)
+        with _room():
+            self._file.write(piece)
 
     def keep(self) -> Blob:
         """Bring the bytes to disk under their name."""
         digest = f"{ALGORITHM}:{self._digest.hexdigest()}"
         place = self._blobs.path(digest)
+        with _room():
+            try:
+                os.utime(place)  # it is there already, and is young again
+            except FileNotFoundError:
+                self._move_to(place)
+        return Blob(digest, self.size_bytes)
+
+    def _move_to(self, place: Path) -> None:
         self._file.flush()
+        os.fchmod(self._file.fileno(), READ_ONLY)
         os.fsync(self._file.fileno())
         place.parent.mkdir(parents=True, exist_ok=True)
-        # Also when it is there already: a young file is not collected while someone begins to
-        # refer to it.
         self._path.replace(place)
         _sync_folder(place.parent)
-        return Blob(digest, self.size_bytes)
+
+
+@contextlib.contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise StorageFull("The disk is full; nothing was kept.") from None
+        raise
 
 
 def _sync_folder(folder: Path) -> None:

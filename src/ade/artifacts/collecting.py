@@ -1,0 +1,25 @@
+"""Delete bytes that nobody refers to any more."""
+
+import asyncio
+import time
+
+import structlog
+
+from ade.artifacts.blobs import Blobs
+from ade.store.library import Library
+
+log = structlog.get_logger()
+
+
+async def collect_blobs(blobs: Blobs, library: Library, now: float | None = None) -> int:
+    """Delete what is not in use and older than an hour; return how many files that were.
+
+    Several servers may do so at once. What is in use is asked first: what becomes needed after
+    that was written after that, and is young.
+    """
+    in_use = await library.digests_in_use()
+    at = time.time() if now is None else now
+    gone = await asyncio.to_thread(blobs.collect, in_use, at)
+    if gone:
+        log.info("collected", blobs=gone)
+    return gone
