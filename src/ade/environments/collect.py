@@ -16,8 +16,8 @@ from pathlib import Path
 
 import structlog
 
-from ade.environments.environment import STAMP
-from ade.environments.failure import ours, spelled
+from ade.environments.environment import LOST, STAMP
+from ade.environments.failure import environment_gone, spelled
 from ade.environments.install import MIB, UNFINISHED, size_of, workshop
 from ade.environments.resolve import RESOLVED
 from ade.environments.tool import Tool
@@ -28,12 +28,10 @@ log = structlog.get_logger()
 DAY_SECONDS = 86_400
 # Longer than it takes from an environment's last stamp to the record of the build that made it.
 YOUNG_SECONDS = 3600
-GONE = "ENVIRONMENT_GONE"
 IDLE = (
     "Its packages were removed after they had not been used for {days:g} days;"
     " the next run builds them again."
 )
-LOST = "Its packages were not on the disk any more; the next run builds them again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +48,14 @@ async def collect(library: Library, settings: Settings) -> Collected:
     present = await asyncio.to_thread(_environments, root)
     in_use = await library.environments_in_use()
     for digest in in_use - set(present):
-        await library.retire_environment(digest, spelled(ours(LOST, GONE)))
+        await library.retire_environment(
+            digest, spelled(environment_gone(LOST)), even_if_needed=True
+        )
     removed = 0
     for digest, idle_seconds in present.items():
         if not _is_idle(idle_seconds, settings, named=digest in in_use):
             continue
-        reason = spelled(ours(IDLE.format(days=settings.environment_keep_days), GONE))
+        reason = spelled(environment_gone(IDLE.format(days=settings.environment_keep_days)))
         if digest in in_use and not await library.retire_environment(digest, reason):
             continue
         removed += await asyncio.to_thread(_remove, root, digest, settings)

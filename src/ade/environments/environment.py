@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ade.domain.errors import Unavailable
 from ade.domain.keys import fingerprint
+from ade.environments.failure import environment_gone, spelled
 from ade.kernel import Kernel
 from ade.sandbox.environment import LIBRARIES, RUNTIME, Environment, own_environment
 from ade.settings import Settings
@@ -20,6 +21,7 @@ from ade_engine.version import ENGINE_VERSION
 BUILDS_TOPIC = "builds"
 STAMP = "complete.json"
 PACKAGES = "packages"
+LOST = "Its packages were not on the disk any more; the next run builds them again."
 INSTALLED_BY_OTHERS = ("site-packages", "dist-packages")
 
 
@@ -45,12 +47,21 @@ def fingerprint_of(version: Version) -> str:
     )
 
 
-async def ensure_build(library: Library, kernel: Kernel, version: Version) -> Build:
+async def ensure_build(
+    library: Library, kernel: Kernel, version: Version, settings: Settings | None = None
+) -> Build:
     """Find or make the build of a version, and wake whoever builds; one that failed is tried again.
 
     Every process looks for builds from time to time too, so a wake that nobody hears costs a poll.
+    With `settings`, one whose packages are not on this disk any more is made again.
     """
     build = await library.ensure_build(version, fingerprint_of(version))
+    if settings is not None and build.status == "ready" and build.environment is not None:
+        if is_there(build.environment, settings):
+            return build
+        gone = spelled(environment_gone(LOST))
+        await library.retire_environment(build.environment, gone, even_if_needed=True)
+        build = await library.ensure_build(version, fingerprint_of(version))
     if build.status == "queued":
         kernel.wake.publish([BUILDS_TOPIC])
     return build
@@ -86,6 +97,15 @@ def environment_of(digest: str | None, settings: Settings) -> Environment:
         preload=(*RUNTIME, *LIBRARIES),
         readable=(*own.readable, packages),
     )
+
+
+def is_there(digest: str, settings: Settings) -> bool:
+    """Tell whether an environment is complete, and count that as a use."""
+    folder = folder_of(digest, settings)
+    if not (folder / STAMP).is_file():
+        return False
+    note_use(folder)
+    return (folder / STAMP).is_file()
 
 
 def note_use(folder: Path) -> None:

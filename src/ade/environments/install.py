@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from ade.environments.environment import PACKAGES, STAMP, folder_of, interpreter, note_use
-from ade.environments.failure import BuildFailed
+from ade.environments.environment import PACKAGES, STAMP, folder_of, interpreter, is_there
+from ade.environments.failure import not_installed
 from ade.environments.provided import refuse_shadows
 from ade.environments.resolve import Lock
 from ade.environments.tool import Tool, uv_version
@@ -38,15 +38,6 @@ async def workshop(settings: Settings) -> AsyncIterator[Path]:
         yield folder
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-
-
-def is_there(digest: str, settings: Settings) -> bool:
-    """Tell whether an environment is complete, and count that as a use."""
-    folder = folder_of(digest, settings)
-    if not (folder / STAMP).is_file():
-        return False
-    note_use(folder)
-    return (folder / STAMP).is_file()
 
 
 async def install(lock: Lock, tool: Tool, folder: Path) -> str:
@@ -87,7 +78,7 @@ def _complete(made: Path, lock: Lock, settings: Settings) -> None:
     refuse_shadows(packages)
     size_bytes = size_of(packages)
     if size_bytes > settings.environment_max_mb * MIB:
-        raise BuildFailed(
+        raise not_installed(
             f"The packages take {size_bytes // MIB} MiB, and ADE_ENVIRONMENT_MAX_MB allows"
             f" {settings.environment_max_mb}."
         )

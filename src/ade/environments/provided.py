@@ -14,7 +14,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from ade.environments.failure import BuildFailed
+from ade.environments.failure import not_installed
 
 ROOTS = ("numpy", "polars", "python-calamine", "isal")
 OWN = "ade"
@@ -77,6 +77,6 @@ def refuse_shadows(packages: Path) -> None:
     """Raise if what was installed would stand in the way of the engine."""
     for name in RESERVED:
         if (packages / name).exists() or (packages / f"{name}.py").exists():
-            raise BuildFailed(
+            raise not_installed(
                 f"A package of requirements.txt brings a module {name!r}, which is the engine's."
             )

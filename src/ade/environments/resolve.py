@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ade.domain.keys import digest
 from ade.environments.environment import interpreter
-from ade.environments.failure import BuildFailed
+from ade.environments.failure import not_installed
 from ade.environments.provided import offer, provided
 from ade.environments.tool import Tool, uv_version
 from ade.settings import Settings
@@ -55,9 +55,9 @@ async def resolve(requirements: list[str], tool: Tool, folder: Path) -> Lock:
     """Find versions that fit together and with the engine's own; work in a folder of its own."""
     settings = tool.settings
     if settings.wheelhouse is None and not settings.build_network:
-        raise BuildFailed(NO_SOURCE)
+        raise not_installed(NO_SOURCE)
     if settings.wheelhouse is not None and not settings.wheelhouse.is_dir():
-        raise BuildFailed("ADE_WHEELHOUSE names a folder that is not there.")
+        raise not_installed("ADE_WHEELHOUSE names a folder that is not there.")
     memory = _memory(requirements, settings)
     text = _recall(memory, settings.resolution_hours * 3600)
     if text is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import uv
 
 from ade.environments import tether
-from ade.environments.failure import BuildFailed
+from ade.environments.failure import not_installed
 from ade.settings import Settings
 
 # How the registry is reached is this machine's business, not the configuration's.
@@ -94,7 +94,7 @@ class Tool:
                 await asyncio.shield(process.wait())
             raise
         if status != 0:
-            raise BuildFailed(_reason(said, status))
+            raise not_installed(_reason(said, status))
         return output
 
     def _environ(self, folder: Path) -> dict[str, str]:
@@ -142,7 +142,7 @@ async def _bounded(stream: asyncio.StreamReader) -> str:
     while piece := await stream.read(LINE_BYTES_MAX):
         kept += piece
         if len(kept) > OUTPUT_BYTES_MAX:
-            raise BuildFailed("The list of resolved packages is too long.")
+            raise not_installed("The list of resolved packages is too long.")
     return kept.decode("utf-8", "replace")
 
 

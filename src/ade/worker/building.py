@@ -18,7 +18,14 @@ from ade.domain.lease import MICROSECONDS
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.environments.activation import ActivationFolder, Log
-from ade.environments.failure import BuildFailed, ours, spelled
+from ade.environments.failure import (
+    BuildFailed,
+    broken,
+    files_gone,
+    spelled,
+    too_long,
+    unwalled,
+)
 from ade.environments.install import install, workshop
 from ade.environments.requirements import FILE, read_requirements
 from ade.environments.resolve import resolve
@@ -138,12 +145,7 @@ class Building:
             async with asyncio.timeout(self._settings.build_timeout_seconds):
                 await self._work
         except TimeoutError:
-            message = (
-                f"The build took longer than ADE_BUILD_TIMEOUT allows"
-                f" ({self._settings.build_timeout_seconds:g} s) and was stopped while"
-                f" {self._step}."
-            )
-            made.fail(JobError(Category.RESOURCE_LIMIT, "BUILD_TIMED_OUT", message))
+            made.fail(too_long(self._settings.build_timeout_seconds, self._step))
         except asyncio.CancelledError:
             if not (self._is_lost or self._is_put_back):
                 raise
@@ -169,15 +171,14 @@ class Building:
         except OSError as error:
             log.exception("build could not be made")
             reason = error.strerror or type(error).__name__
-            made.fail(ours(f"The builder could not do its work: {reason}."))
+            made.fail(broken(f"The builder could not do its work: {reason}."))
         except Exception:
             log.exception("build could not be made")
-            made.fail(ours("The builder failed; its log says more."))
+            made.fail(broken("The builder failed; its log says more."))
 
     async def _version(self) -> Version:
         if self.build.version_id is None:
-            message = "The build names no version of its configuration."
-            raise BuildFailed(message, "NOT_FOUND", Category.VALIDATION_ERROR)
+            raise files_gone("The build names no version of its configuration.")
         return await self._library.find_version(self.build.workspace_id, self.build.version_id)
 
     async def _install(self, version: Version, made: Made, tool: Tool, folder: Path) -> None:
@@ -206,8 +207,7 @@ class Building:
     async def _activate(self, version: Version, made: Made, folder: Path) -> None:
         """Load the package and run its hooks behind the walls."""
         if self._runner.refusal is not None:
-            refusal = self._runner.refusal
-            raise BuildFailed(refusal, "SANDBOX_UNAVAILABLE", Category.INTERNAL_ERROR)
+            raise unwalled(self._runner.refusal)
         files = await asyncio.to_thread(self._lay_out, version, folder / "activation")
         assignment = Assignment(
             job_id=self.build.id,
@@ -237,7 +237,7 @@ class Building:
                 shutil.copyfile(self._blobs.path(file.digest), place)
             except FileNotFoundError:
                 message = f"The bytes of {file.path} are not in the storage any more."
-                raise BuildFailed(message, "NOT_FOUND", Category.VALIDATION_ERROR) from None
+                raise files_gone(message) from None
             files[f"config/{file.path}"] = place
         return files
 
@@ -284,7 +284,7 @@ class Building:
             message = f"The configuration could not be activated: {outcome.error.message}"
             made.fail(replace(outcome.error, message=message))
         else:
-            made.fail(ours("The configuration could not be activated."))
+            made.fail(broken("The configuration could not be activated."))
 
     # --- record ---------------------------------------------------------------------------------
 

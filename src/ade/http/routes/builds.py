@@ -158,7 +158,7 @@ def activation_routes(door: Door) -> APIRouter:
         version = await find(grant, configuration_id, sequence)
         if door.safe_mode:
             raise SafeMode(SAFE_MODE_DETAIL)
-        build = await ensure_build(library, door.kernel, version)
+        build = await ensure_build(library, door.kernel, version, door.settings)
         slug = grant.workspace.slug
         response.headers["Location"] = build_path(slug, build.id)
         return build_json(build, slug)

@@ -248,14 +248,18 @@ class Builds(Desk):
         rows = await self._run(lambda: self._rows(wanted.distinct()), write=False)
         return {str(row[0]) for row in rows}
 
-    async def retire_environment(self, environment: str, reason: str) -> bool:
+    async def retire_environment(
+        self, environment: str, reason: str, *, even_if_needed: bool = False
+    ) -> bool:
         """Take an environment's builds back, unless a job that has not ended needs one of them.
 
         They count as cancelled: the next run of their versions builds again.
         """
-        return await self._run(lambda: self._retire_environment(environment, reason))
+        return await self._run(
+            lambda: self._retire_environment(environment, reason, even_if_needed=even_if_needed)
+        )
 
-    def _retire_environment(self, environment: str, reason: str) -> bool:
+    def _retire_environment(self, environment: str, reason: str, *, even_if_needed: bool) -> bool:
         ready = and_(builds.c.environment == environment, builds.c.status == "ready")
         needed = exists().where(
             requests.c.workspace_id == builds.c.workspace_id,
@@ -264,7 +268,8 @@ class Builds(Desk):
             jobs.c.id == requests.c.id,
             jobs.c.finished_at.is_(None),
         )
-        if self._first(select(builds.c.id).where(ready, needed).limit(1)) is not None:
+        live = select(builds.c.id).where(ready, needed).limit(1)
+        if not even_if_needed and self._first(live) is not None:
             return False
         now = self._clock.now_us()
         self._do(
