@@ -132,7 +132,7 @@ class Intake:
                 target_object_ids=_objects(asked),
                 inputs=_inputs(kind, asked["inputs"]),
                 output_spec=asked.get("output_spec"),
-                env_version=_env_version(kind, environment),
+                env_version=_env_version(kind, environment, network=self._network),
             ),
             # A lane is asked for its effects and a timer for its time, not for a known result.
             dedupe=lane is None and not_before is None,
@@ -198,12 +198,11 @@ def body_digest(body: bytes) -> str:
     return digest(from_json(body))
 
 
-def _env_version(kind: Kind, environment: Mapping[str, Any] | None) -> str:
-    """Name what runs the job, and what it asked to be run by."""
-    if not environment:
-        return kind.env_version
-    wanted, network = environment.get("env_version"), environment.get("network_access")
-    words = [kind.env_version, wanted, "network" if network == "enabled" else None]
+def _env_version(kind: Kind, environment: Mapping[str, Any] | None, *, network: bool) -> str:
+    """Name what runs the job, what it asked to be run by, and whether it reaches the network."""
+    asked = environment or {}
+    has_network = network and asked.get("network_access") != "disabled"
+    words = [kind.env_version, asked.get("env_version"), "network" if has_network else None]
     return " ".join(word for word in words if word is not None)
 
 

@@ -62,6 +62,8 @@ class ExecuteInputs(BaseModel):
     def _one_source(self) -> Self:
         if (self.source is None) == (self.object is None):
             raise ValueError("give either source or object")
+        if self.object is not None and self.model_fields_set & {"parameters", "entrypoint"}:
+            raise ValueError("an object has its parameters and entrypoint in its runtime")
         return self
 
     @model_serializer

@@ -137,7 +137,7 @@ def _declared(seen: Seen, declared: dict[str, Any]) -> JobError | None:
         return None
     if code == "OUT_OF_MEMORY":
         return memory_error(seen.limits)
-    if category is Category.INTERNAL_ERROR:
+    if category in (Category.INTERNAL_ERROR, Category.SANDBOX_VIOLATION):
         category = Category.USER_CODE_ERROR
     return JobError(category, code, message, details)
 

@@ -209,7 +209,8 @@ class Attempt:
         status = Status.PAUSED if self._stop is StopRequest.PAUSE else Status.CANCELLED
         result = outcome.result if outcome is not None and status is Status.CANCELLED else None
         usage = outcome.usage if outcome is not None else {}
-        return Outcome(status, result=result, usage=usage, isolation=self._runner.isolation)
+        walls = outcome.isolation if outcome is not None else self._runner.isolation
+        return Outcome(status, result=result, usage=usage, isolation=walls)
 
     def _keep_logs(self, outcome: Outcome) -> None:
         """Leave what the job printed beside it; the result has it too, so trouble is no failure."""

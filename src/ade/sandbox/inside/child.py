@@ -88,7 +88,6 @@ def _live(plan, number, descriptors):
     order = _receive_order()
     if order is None:
         return 0
-    linux.set_name("ade-job")
     os.environ["HOME"] = os.environ["ADE_JOB_FOLDER"] = folder
     os.environ["TMPDIR"] = "/tmp" if plan.level == FULL else os.path.join(folder, "tmp")
     os.makedirs(os.environ["TMPDIR"], exist_ok=True)
@@ -266,6 +265,7 @@ def run(order):
     from ade_engine.running import run_entry
 
     os.set_inheritable(LINE, False)
+    linux.set_name("ade-job")
     _renew_chance()
     signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
     for name, descriptor, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
