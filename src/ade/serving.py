@@ -15,6 +15,7 @@ from ade.http.health import Component, HealthStatus, Probe
 from ade.server import Parts, running
 from ade.settings import Settings
 from ade.store.directory import Directory
+from ade.worker.errands import Errands
 
 BACKLOG = 2048
 # Streams never end by themselves: after this they are cut, and their readers resume elsewhere.
@@ -91,6 +92,7 @@ async def serve(
                     parts.kinds,
                     library=parts.library,
                     blobs=parts.blobs,
+                    errands=Errands(parts.isolation.runner) if parts.isolation else None,
                     health_probes=_probes(settings, parts),
                 )
                 config = uvicorn.Config(

@@ -70,6 +70,7 @@ class Server:
     def open(cls, url: str, folder: Path, rules: Rules | None = None, **changes: Any) -> "Server":
         """Open the database and make the app."""
         probes = changes.pop("health_probes", {})
+        errands = changes.pop("errands", None)
         settings = Settings(storage_data_dir=folder, database_url=url, **changes)
         directory = Directory(url)
         directory.bootstrap(KEY)
@@ -82,6 +83,7 @@ class Server:
             load_kinds(),
             library=library,
             blobs=Blobs(settings.blobs_dir),
+            errands=errands,
             health_probes=probes,
         )
         return cls(app, kernel, directory, library)

@@ -69,6 +69,13 @@ class Blobs:
         except FileNotFoundError:
             raise NotFound("The bytes of this file are not in the storage any more.") from None
 
+    def existing(self, digest: str) -> Path:
+        """Return where a blob is, or raise NotFound."""
+        path = self.path(digest)
+        if not path.exists():
+            raise NotFound("The bytes of this file are not in the storage any more.")
+        return path
+
     def has(self, digest: str) -> bool:
         """Tell whether a blob is there."""
         return self.path(digest).exists()

@@ -12,7 +12,7 @@ from ade.artifacts import Blobs
 from ade.domain.errors import AdeError
 from ade.http import openapi
 from ade.http.auth import Gatekeeper
-from ade.http.door import Door
+from ade.http.door import Door, Errands
 from ade.http.edge import Edge, trace_id_in
 from ade.http.health import Health, Probe
 from ade.http.hot import HotApp
@@ -47,10 +47,12 @@ def create_app(
     *,
     library: Library,
     blobs: Blobs,
+    errands: Errands | None = None,
     health_probes: Mapping[str, Probe] | None = None,
 ) -> FastAPI:
     """Make the app over a kernel; whoever gives the parts closes them.
 
+    Without `errands` documents are not previewed and configurations not checked.
     `health_probes` are the parts of `/api/v1/health` that only the caller knows: worker pool,
     sweeper, isolation.
     """
@@ -62,6 +64,7 @@ def create_app(
         settings=settings,
         gatekeeper=Gatekeeper(directory),
         intake=Intake(settings, kinds),
+        errands=errands,
     )
     app = HotApp(
         title="ADE",

@@ -1,10 +1,14 @@
 """What all routes stand on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
 
 from ade.artifacts import Blobs
-from ade.domain.errors import NotFound
+from ade.domain.errors import NotFound, Unavailable
 from ade.domain.ids import is_uuid
+from ade.domain.outcome import Outcome
 from ade.http.auth import Gatekeeper, Grant
 from ade.http.intake import Intake
 from ade.kernel import Kernel
@@ -14,6 +18,20 @@ from ade.store.library import Library
 from ade.store.rows import JobRef, JobRow
 
 NO_JOB = "There is no such job in this workspace."
+
+
+class Errands(Protocol):
+    """Run something short on strangers' files, where jobs run and never in this process."""
+
+    async def run(
+        self,
+        entry: str,
+        inputs: dict[str, Any],
+        files: Mapping[str, Path],
+        environment: str | None = None,
+    ) -> Outcome:
+        """Run an entry and wait for what comes of it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +45,22 @@ class Door:
     settings: Settings
     gatekeeper: Gatekeeper
     intake: Intake
+    errands: Errands | None = None
 
     @property
     def safe_mode(self) -> bool:
         """Tell whether nothing may be run."""
         return self.kernel.rules.safe_mode
+
+    @property
+    def runs_errands(self) -> Errands:
+        """Return who runs errands, or raise that nobody does so here."""
+        if self.errands is None:
+            why = "ADE_SAFE_MODE is enabled" if self.safe_mode else "it was started to run no jobs"
+            raise Unavailable(
+                f"This server process opens no strangers' files: {why}. Ask one that runs jobs."
+            )
+        return self.errands
 
     async def job(self, grant: Grant, job_id: str) -> JobRow:
         """Read a job of the workspace, or raise NotFound."""

@@ -1,6 +1,8 @@
 """What the API says of documents and configurations, for the OpenAPI document."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, StringConstraints
 
 from ade.http.models import Answer, Time, Uuid
 
@@ -42,4 +44,12 @@ class PreviewBody(Answer):
     first_row: int
     columns: list[str]
     rows: list[list[Any]]
+    more_rows: bool
     cut: bool
+
+
+class PreviewError(BaseModel):
+    """Why there is no preview, as the reader of the file says it."""
+
+    code: Annotated[str, StringConstraints(max_length=100)]
+    message: Annotated[str, StringConstraints(max_length=1000)]

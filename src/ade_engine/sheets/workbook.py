@@ -91,6 +91,23 @@ class Sheet:
         assert self._spool is not None
         return self._spool.read(first_row, LAST_ROW if last_row is None else last_row)
 
+    def head(self, rows: int) -> list[Block]:
+        """Give the blocks that hold the first rows, without reading the whole sheet for them."""
+        if self._spool is not None:
+            return list(self.blocks(1, rows))
+        for number, read in enumerate(self._reads):
+            found: list[Block] = []
+            try:
+                for block in read(Facts(self._options.limits)):
+                    found.append(block)
+                    if block.last_row >= rows:
+                        break
+                return found
+            except NotPlain:
+                if number + 1 == len(self._reads):
+                    raise
+        return []
+
     def close(self) -> None:
         """Forget the cells; they can be read again."""
         if self._spool is not None:

@@ -3,12 +3,14 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import ValidationError
 
-from ade.domain.errors import StorageFull, Unavailable
+from ade.domain.errors import InvalidRequest, StorageFull, Unavailable, UnreadableDocument
+from ade.domain.outcome import Category, Outcome
 from ade.http.auth import Grant
 from ade.http.door import Door
 from ade.http.download import OCTETS, download
-from ade.http.library_models import DocumentBody, DocumentPage
+from ade.http.library_models import DocumentBody, DocumentPage, PreviewBody, PreviewError
 from ade.http.multipart import FIELD, MULTIPART, receive_upload
 from ade.http.openapi import answers
 from ade.http.paging import cursor_after, read_cursor
@@ -18,6 +20,13 @@ from ade.store.library import Document
 PAGE_SIZE = 50
 UPLOADS_MAX = 64
 MIB = 1024 * 1024
+PREVIEW_ROWS = 20
+PREVIEW_ROWS_MAX = 200
+PREVIEW_ENTRY = "ade_engine.preview"
+PREVIEW_INPUT = "input"
+# A copy of the document must fit into the folder that it is opened in, with some room to work.
+PREVIEW_SHARE = 0.8
+BREAKS = "Whatever reads this kind of document breaks on this one."
 BYTES = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
 FORM = {
     "requestBody": {
@@ -134,6 +143,28 @@ def document_routes(door: Door) -> APIRouter:
             content_type=found.content_type,
         )
 
+    @router.get(
+        "/{document_id}/preview",
+        responses=answers(200, PreviewBody, "The first rows", 404, 422),
+    )
+    async def preview_document(
+        grant: Viewer,
+        document_id: str,
+        sheet: Annotated[str | None, Query(max_length=200, description="name or number")] = None,
+        rows: Annotated[int, Query(ge=1, le=PREVIEW_ROWS_MAX)] = PREVIEW_ROWS,
+    ) -> Any:
+        """Show the first rows of a sheet; without `sheet`, of the first that is not hidden.
+
+        The file is opened behind the walls that jobs run behind, and for some seconds at most.
+        """
+        found = await library.find_document(grant.workspace.id, document_id)
+        if found.size_bytes > settings.worker_disk_mb * MIB * PREVIEW_SHARE:
+            raise UnreadableDocument("The document is too large for a preview.")
+        asked = {"input": PREVIEW_INPUT, "sheet": sheet, "rows": rows}
+        path = blobs.existing(found.digest)
+        outcome = await door.runs_errands.run(PREVIEW_ENTRY, asked, {PREVIEW_INPUT: path})
+        return _preview(found.id, outcome)
+
     @router.delete(
         "/{document_id}",
         status_code=204,
@@ -144,3 +175,27 @@ def document_routes(door: Door) -> APIRouter:
         await library.delete_document(grant.workspace.id, document_id)
 
     return router
+
+
+def _preview(document_id: str, outcome: Outcome) -> PreviewBody:
+    """Read what came of a preview, or raise why there is none."""
+    error = outcome.error
+    if error is not None and error.category is Category.INTERNAL_ERROR:
+        raise Unavailable("The preview could not be made; try again shortly.")
+    if error is not None and error.category is Category.RESOURCE_LIMIT:
+        raise UnreadableDocument("Opening the document takes too long or too much for a preview.")
+    if error is not None:
+        raise UnreadableDocument(BREAKS)
+    shown = (outcome.result or {})["outputs"]["result_json"]
+    told = shown.get("error") if isinstance(shown, dict) else None
+    try:
+        if told is None:
+            return PreviewBody.model_validate({**shown, "document_id": document_id})
+        error_told = PreviewError.model_validate(told)
+    except (ValidationError, TypeError):  # whoever wrote the file spoke here, and not the engine
+        raise UnreadableDocument(BREAKS) from None
+    if error_told.code == "no_such_sheet":
+        raise InvalidRequest(
+            error_told.message, errors=[{"field": "sheet", "message": "there is no such sheet"}]
+        )
+    raise UnreadableDocument(error_told.message, errors=[error_told.model_dump()])
