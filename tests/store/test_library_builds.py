@@ -1,0 +1,212 @@
+"""Builds: one for each fingerprint, one holder at a time, on every database."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tests.databases import WORKSPACE, SqlDatabase
+from tests.store.acts import submission
+
+from ade.clock import ManualClock
+from ade.domain.errors import Conflict, NotFound
+from ade.kernel import Kernel
+from ade.stages.rules import Rules
+from ade.store.library import Build, BuildHeld, File, Library, Version
+from ade.store.rows import JobRow
+
+LEASE_US = 15_000_000
+PRINT = "sha256:" + "f" * 64
+ENVIRONMENT = "sha256:" + "e" * 64
+Open = Callable[[], Library]
+
+
+@pytest.fixture
+def open_library(sql_database: SqlDatabase, clock: ManualClock) -> Iterator[Open]:
+    """Open libraries on one database, as several processes would."""
+    opened: list[Library] = []
+
+    def open_one() -> Library:
+        opened.append(Library(sql_database.url, clock=clock))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def library(open_library: Open) -> Library:
+    """Open one library."""
+    return open_library()
+
+
+async def a_version(library: Library, name: str = "c") -> Version:
+    """Make a configuration and a version of it."""
+    made = await library.add_configuration(WORKSPACE, name, [File("config.toml", "sha256:a", 1)])
+    return await library.snapshot(WORKSPACE, made.id, "someone")
+
+
+async def a_claim(library: Library, owner: str = "me") -> Build:
+    """Take a build that must be there."""
+    found = await library.claim_build(owner, LEASE_US)
+    assert found is not None
+    return found
+
+
+def held(build: Build) -> BuildHeld:
+    """Name the lease of a build."""
+    return BuildHeld(build.workspace_id, build.id, build.fence)
+
+
+async def finish(library: Library, build: Build, status: str = "ready", **more: Any) -> bool:
+    """End a build."""
+    given = {"error": None, "environment": None, **more}
+    return await library.finish_build(held(build), status, **given)
+
+
+async def test_a_thousand_ask_and_one_build_is_made(open_library: Open) -> None:
+    libraries = [open_library() for _ in range(3)]
+    version = await a_version(libraries[0])
+    asked = [one.ensure_build(version, PRINT) for one in libraries for _ in range(20)]
+    assert len({build.id for build in await asyncio.gather(*asked)}) == 1
+    assert len(await libraries[0].list_builds(WORKSPACE, before=None, limit=10)) == 1
+
+
+async def test_one_of_many_builders_gets_a_build(open_library: Open) -> None:
+    libraries = [open_library() for _ in range(4)]
+    await libraries[0].ensure_build(await a_version(libraries[0]), PRINT)
+    claims = await asyncio.gather(
+        *(library.claim_build(f"builder-{n}", LEASE_US) for n, library in enumerate(libraries))
+    )
+    assert len([claim for claim in claims if claim is not None]) == 1
+
+
+async def test_whoever_loses_a_race_takes_the_next(open_library: Open) -> None:
+    libraries = [open_library() for _ in range(4)]
+    for name in "abcd":
+        await libraries[0].ensure_build(await a_version(libraries[0], name), PRINT)
+    claims = await asyncio.gather(*(one.claim_build("me", LEASE_US) for one in libraries))
+    assert len({claim.id for claim in claims if claim is not None}) == 4
+
+
+async def test_a_silent_builder_loses_its_build_and_can_record_nothing(
+    library: Library, clock: ManualClock
+) -> None:
+    await library.ensure_build(await a_version(library), PRINT)
+    first = await a_claim(library)
+    clock.advance(14)
+    assert await library.renew_build(held(first), LEASE_US)
+    clock.advance(14)
+    assert await library.claim_build("another", LEASE_US) is None
+    clock.advance(2)
+    second = await a_claim(library, "another")
+    assert (second.id, second.fence) == (first.id, first.fence + 1)
+    assert not await library.renew_build(held(first), LEASE_US)
+    assert not await finish(library, first)
+    assert not await library.release_build(held(first))
+    assert await finish(library, second)
+
+
+async def test_a_build_that_was_put_back_is_the_next_ones(library: Library) -> None:
+    await library.ensure_build(await a_version(library), PRINT)
+    first = await a_claim(library)
+    assert await library.release_build(held(first))
+    assert (await library.find_build(WORKSPACE, first.id)).status == "queued"
+    assert (await a_claim(library)).fence == first.fence + 1
+
+
+@pytest.mark.parametrize("claimed", [False, True])
+async def test_a_build_is_cancelled_before_or_while_it_is_made(
+    library: Library, claimed: bool
+) -> None:
+    version = await a_version(library)
+    build = await library.ensure_build(version, PRINT)
+    if claimed:
+        build = await a_claim(library)
+    assert (await library.cancel_build(WORKSPACE, build.id)).status == "cancelled"
+    assert not await library.renew_build(held(build), LEASE_US)
+    assert not await finish(library, build)
+    with pytest.raises(Conflict):
+        await library.cancel_build(WORKSPACE, build.id)
+    # Whoever asks again gets it made after all.
+    assert (await library.ensure_build(version, PRINT)).status == "queued"
+    assert (await a_claim(library)).id == build.id
+
+
+async def test_one_that_failed_is_tried_again_and_one_that_is_ready_stays(library: Library) -> None:
+    version = await a_version(library)
+    await library.ensure_build(version, PRINT)
+    await finish(library, await a_claim(library), "failed", error="{}")
+    again = await library.ensure_build(version, PRINT)
+    assert (again.status, again.error) == ("queued", None)
+    await finish(library, await a_claim(library), environment=ENVIRONMENT)
+    ready = await library.ensure_build(version, PRINT)
+    assert (ready.status, ready.environment) == ("ready", ENVIRONMENT)
+    assert await library.claim_build("me", LEASE_US) is None
+    assert await library.find_build_of(version, PRINT) == ready
+    assert await library.find_build_of(version, ENVIRONMENT) is None
+
+
+async def test_builds_are_listed_by_status_and_configuration(library: Library) -> None:
+    versions = [await a_version(library, name) for name in "ab"]
+    for version in versions:
+        await library.ensure_build(version, PRINT)
+    taken = await a_claim(library)
+    listed = await library.list_builds(WORKSPACE, status="building", before=None, limit=9)
+    assert [build.id for build in listed] == [taken.id]
+    of_one = await library.list_builds(
+        WORKSPACE, configuration_id=versions[1].configuration_id, before=None, limit=9
+    )
+    assert [build.configuration_id for build in of_one] == [versions[1].configuration_id]
+    with pytest.raises(NotFound):
+        await library.find_build("0198b000-0000-7000-8000-000000000002", taken.id)
+
+
+class Runs:
+    """Submit runs that wait for a build."""
+
+    def __init__(self, database: SqlDatabase, clock: ManualClock) -> None:
+        self.kernel = Kernel(database.open(clock), Rules(queue_size=0))
+
+    def submit(self, library_document: str, build: Build) -> JobRow:
+        """Ask for a run."""
+        ask = submission(
+            kind="normalize",
+            configuration_id=build.configuration_id,
+            document_id=library_document,
+            build_id=build.id,
+        )
+        job: JobRow = self.kernel.now.submit(ask).job
+        return job
+
+
+async def test_runs_of_a_build_that_ended_unheard_are_found(
+    library: Library, sql_database: SqlDatabase, clock: ManualClock
+) -> None:
+    document = await library.add_document(WORKSPACE, "d", PRINT, 1, None, quota_bytes=0)
+    build = await library.ensure_build(await a_version(library), PRINT)
+    Runs(sql_database, clock).submit(document.id, build)
+    assert await library.settled_with_waiting_runs(10) == []
+    await finish(library, await a_claim(library))
+    assert [found.id for found in await library.settled_with_waiting_runs(10)] == [build.id]
+
+
+async def test_an_environment_is_taken_from_its_builds_unless_a_job_needs_it(
+    library: Library, sql_database: SqlDatabase, clock: ManualClock
+) -> None:
+    document = await library.add_document(WORKSPACE, "d", PRINT, 1, None, quota_bytes=0)
+    versions = [await a_version(library, name) for name in "ab"]
+    for version in versions:
+        await library.ensure_build(version, PRINT)
+        await finish(library, await a_claim(library), environment=ENVIRONMENT)
+    build = await library.ensure_build(versions[0], PRINT)
+    assert await library.environments_in_use() == {ENVIRONMENT}
+    job = Runs(sql_database, clock).submit(document.id, build)
+    assert job.finished_at is None
+    assert not await library.retire_environment(ENVIRONMENT, "{}")
+    assert await library.environments_in_use() == {ENVIRONMENT}
+    assert await library.retire_environment(ENVIRONMENT, "{}", even_if_needed=True)
+    assert await library.environments_in_use() == set()
+    assert (await library.find_build(WORKSPACE, build.id)).status == "cancelled"
+    assert (await library.ensure_build(versions[0], PRINT)).status == "queued"
