@@ -186,7 +186,7 @@ class Settings(BaseModel):
         256, "Files that one process of a job may have open.", "files", (16, 100_000)
     )
     worker_nice: int = knob(
-        5, "How far jobs stand back from the server for the processor.", "", (0, 19)
+        10, "How far jobs stand back from the server for the processor.", "", (0, 19)
     )
 
     # What a job may ask for at most

@@ -35,8 +35,10 @@ from ade.sandbox.walls import landlock  # noqa: E402
 
 RULES = PoolRules(job_mb=16, tmp_mb=8, inodes=2_000, processes=32, open_files=64)
 BOUNDS = Bounds(file_mb=8, result_bytes=256 * 1024, artifact_mb=8)
-LIMITS = {"timeout_ms": 4_000, "cpu_ms": 2_000, "memory_mb": 64, "max_output_kb": 16}
-PATIENCE_SECONDS = 3.0
+LIMITS = {"timeout_ms": 8_000, "cpu_ms": 2_000, "memory_mb": 64, "max_output_kb": 16}
+PATIENCE_SECONDS = 10.0
+HELD_SECONDS = 2.0  # how long a snippet keeps what it took: longer than any watch looks away
+HELD_SECONDS_BARE = 0.05
 LOOK_SECONDS = 0.01
 SERVER_COMPANION = """
 import time
@@ -68,7 +70,7 @@ class Driver:
         around = self._around
         around.victim  # noqa: B018 - it is started by being looked at
         around.look()
-        facts = around.facts() | asked.get("parameters", {})
+        facts = around.facts() | {"patience": HELD_SECONDS} | asked.get("parameters", {})
         async with self._companion(asked) as companion:
             started = time.monotonic()
             running = self._start(asked, asked["source"], facts | companion)
@@ -241,6 +243,7 @@ class Bare:
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
         parameters = facts | {
             "companion_namespaces": namespaces_of(os.getpid()),
+            "patience": HELD_SECONDS_BARE,
             "companion_pid": around.victim.pid,
             "companion_folder": str(around.outside),
         }
@@ -313,7 +316,9 @@ def _told(outcome: Outcome, is_late: bool) -> dict[str, Any]:
 def namespaces_of(pid: int) -> dict[str, str]:
     """Return which namespaces a process is in."""
     names = ("user", "pid", "mnt", "net", "ipc", "uts")
-    return {name: os.readlink(f"/proc/{pid}/ns/{name}") for name in names}
+    with contextlib.suppress(PermissionError):  # in a container a slot user's are not shown
+        return {name: os.readlink(f"/proc/{pid}/ns/{name}") for name in names}
+    return {}
 
 
 def remove(folder: Path) -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ from ade.sandbox.zygotes import Child, Ended, WallsDown, ZygoteGone
 log = structlog.get_logger()
 Tell = Callable[[dict[str, Any]], None]
 LOOK_SECONDS = 0.025
+LOOK_SHARE = 20
 FOLDER_LOOK_EVERY = 8
 STOP_GRACE_SECONDS = 2.0
 DRAIN_SECONDS = 0.5
@@ -52,7 +54,7 @@ class Bounds:
     file_mb: int = 100
     result_bytes: int = MIB
     artifact_mb: int = 256
-    nice: int = 5
+    nice: int = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +283,14 @@ class Running:
         limits = self._order.limits
         limit_kb = limits.memory_mb * 1024
         looks = 0
+        wait = LOOK_SECONDS
         while not self._is_killed:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(wait)
             looks += 1
+            began = time.perf_counter()
             now = watch.measure(child.pid, baseline_kb, limit_kb)
+            # A tree of many processes takes long to look at: the loop has others to serve.
+            wait = max(LOOK_SECONDS, LOOK_SHARE * (time.perf_counter() - began))
             self._usage = watch.Usage(
                 max(now.memory_kb, self._usage.memory_kb),
                 max(now.cpu_ms, self._usage.cpu_ms),

@@ -468,7 +468,7 @@ with open("big", "wb") as file:
         """
 for number in range(20):
     open(f"big{number}", "wb").write(bytes(4 << 20))
-time.sleep(0.5)
+time.sleep(patience)
 "harm"
 """,
         DISK,
@@ -478,7 +478,7 @@ time.sleep(0.5)
         """
 for number in range(3_000):
     open(f"file{number}", "w").close()
-time.sleep(0.5)
+time.sleep(patience)
 "harm"
 """,
         DISK,
@@ -501,7 +501,7 @@ time.sleep(0.5)
 for _ in range(1_500):
     os.mkdir("d")
     os.chdir("d")
-time.sleep(0.5)
+time.sleep(0.5)  # until the folder was looked at
 until = time.process_time() + 1.0
 while time.process_time() < until:
     pass
@@ -519,7 +519,7 @@ for _ in range(30):
     os.chdir("d" * 200)
 for number in range(20):
     open(f"big{number}", "wb").write(bytes(4 << 20))
-time.sleep(0.6)
+time.sleep(patience)
 "harm"
 """,
         DISK,
@@ -535,7 +535,7 @@ for number in range(10):
     file.write(bytes(4 << 20))
     file.flush()
     kept.append(file)
-time.sleep(0.6)
+time.sleep(patience)
 "harm"
 """,
         DISK,
@@ -562,7 +562,7 @@ import tempfile
 for number in range(20):
     with open(f"{tempfile.gettempdir()}/{number}", "wb") as file:
         file.write(bytes(2 << 20))
-time.sleep(0.5)
+time.sleep(patience)
 "harm"
 """,
         DISK,

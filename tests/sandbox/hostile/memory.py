@@ -3,7 +3,7 @@
 from tests.sandbox.hostile.snippet import DENIED, MEMORY, Snippet
 
 HOLD = """
-time.sleep(0.5)
+time.sleep(patience)
 "harm"
 """
 
@@ -133,7 +133,7 @@ for _ in range(8):
             pass
         time.sleep(3)
         os._exit(0)
-time.sleep(1)
+time.sleep(patience)
 "harm"
 """,
         MEMORY,
@@ -153,7 +153,7 @@ for number in range(12):
         kept.append(mmap.mmap(file.fileno(), 7 << 20))
         for at in range(0, 7 << 20, 4096):
             kept[-1][at] = 1
-time.sleep(0.5)
+time.sleep(patience)
 "harm"
 """,
         (MEMORY, "RESOURCE_LIMIT/DISK_LIMIT", "USER_CODE_ERROR/KILLED_BY_SIGNAL"),

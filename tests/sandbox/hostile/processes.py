@@ -286,6 +286,7 @@ other.send(b"x")
 time.sleep(0.05)
 """,
         (OK, NOT_THERE),
+        at_landlock=DENIED,
     ),
     Snippet(
         "limits_of_another",

@@ -58,7 +58,7 @@ class Snippet:
     slow: bool = False
     value: object = None
     artifacts: tuple[str, ...] = ()
-    seconds_max: float = 3.0
+    seconds_max: float = 6.0
     machine: str = ""
     only: str = ""
 

@@ -1,6 +1,7 @@
 """The filter of system calls, run by an interpreter of its own for every number."""
 
 import errno
+import functools
 import struct
 
 import pytest
@@ -18,7 +19,6 @@ from ade.sandbox.walls.seccomp import (
     RET_NOTIFY,
     X32_BIT,
     Policy,
-    assemble,
 )
 from ade.sandbox.walls.syscall_numbers import NUMBERS
 
@@ -27,13 +27,15 @@ ALONE = Policy(forks=False, by_path=False)
 POLICIES = [JOB, ALONE, ZYGOTE, Policy(network=True), Policy(memfd=True), Policy(listened=False)]
 NOT_THERE = RET_ERRNO | errno.ENOSYS
 NUMBERS_MAX = 600
+assemble = functools.cache(seccomp.assemble)
+decoded = functools.cache(lambda code: list(struct.iter_unpack("HBBI", code)))
 
 
 def run(filter_bytes: bytes, number: int, *arguments: int, machine: int = ARCHITECTURE) -> int:
     """Run a filter as the kernel does, and return what it says."""
     words = [*arguments, *[0] * (6 - len(arguments))]
     data = struct.pack("=IIQ6Q", number & 0xFFFFFFFF, machine, 0, *words)
-    code = list(struct.iter_unpack("HBBI", filter_bytes))
+    code = decoded(filter_bytes)
     held, at = 0, 0
     for _ in range(len(code)):
         operation, then, otherwise, value = code[at]

@@ -6,6 +6,7 @@ line as a setup error, and nothing is run.
 """
 
 import contextlib
+import gc
 import json
 import os
 import resource
@@ -266,6 +267,7 @@ def run(order):
 
     os.set_inheritable(LINE, False)
     linux.set_name("ade-job")
+    gc.enable()
     _renew_chance()
     signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
     for name, descriptor, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):

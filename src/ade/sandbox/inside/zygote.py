@@ -38,6 +38,7 @@ def main():
     child.prepare(plan)
     gc.collect()
     gc.freeze()
+    gc.disable()  # until a child runs somebody's code: a collection would copy what is shared
     messages.send(line, messages.Message(messages.HELLO if fit else messages.COLD))
     if fit:
         Zygote(plan, line).serve()

@@ -1,0 +1,92 @@
+"""What runs are made of, put there for tests; the builder's part is played by the test."""
+
+import json
+from typing import Any
+
+from tests.api.server import Server
+from tests.databases import WORKSPACE
+from tests.processes import aeventually
+
+from ade.domain.outcome import Category, JobError
+from ade.stages.builds import BuildEnded
+from ade.stages.claim import ClaimAsk
+from ade.store.library import Build, BuildHeld, File
+from ade.store.rows import Claim
+
+BASE = "/api/v1/workspaces/default"
+RUNS = f"{BASE}/runs"
+CSV = b"Name,Amount\nAda,1\nLin,2\n"
+PACKAGE = {
+    "columns/name.py": "from ade_engine import Field\n\nFIELD = Field(label='Name')\n",
+    "columns/amount.py": "from ade_engine import Field\n\nFIELD = Field(label='Amount')\n",
+}
+LEASE_US = 60_000_000
+
+
+async def kept(server: Server, name: str, text: str) -> File:
+    """Keep the bytes of one file of a configuration."""
+    sent = {"file": (name, text.encode())}
+    answer = await server.http.post(f"{BASE}/documents", files=sent)
+    return File(name, answer.json()["digest"], answer.json()["size_bytes"])
+
+
+async def configured(
+    server: Server, package: dict[str, str] = PACKAGE, *, workspace_id: str = WORKSPACE
+) -> str:
+    """Make a configuration; return its id."""
+    files = [await kept(server, name, text) for name, text in package.items()]
+    made = await server.library.add_configuration(workspace_id, "roster", files)
+    return made.id
+
+
+async def edited(server: Server, configuration_id: str, name: str, text: str) -> None:
+    """Change one file of a draft."""
+    await server.library.put_file(WORKSPACE, configuration_id, await kept(server, name, text))
+
+
+async def uploaded(server: Server, content: bytes = CSV, name: str = "t.csv") -> str:
+    """Upload a document; return its id."""
+    answer = await server.http.post(f"{BASE}/documents", files={"file": (name, content)})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["document_id"])
+
+
+async def started(
+    server: Server, configuration_id: str, document_id: str, **asked: Any
+) -> dict[str, Any]:
+    """Start a run that must be accepted."""
+    body = {"input_document_id": document_id, **asked}
+    answer = await server.http.post(f"{BASE}/configurations/{configuration_id}/runs", json=body)
+    assert answer.status_code == 202, answer.text
+    return dict(answer.json())
+
+
+async def shown(server: Server, run: dict[str, Any]) -> dict[str, Any]:
+    """Read a run."""
+    answer = await server.http.get(run["links"]["self"])
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+async def builds(server: Server) -> list[Build]:
+    """List all builds."""
+    return await server.library.list_builds(WORKSPACE, before=None, limit=100)
+
+
+async def built(server: Server, failure: str | None = None) -> Build:
+    """Make the next build, well or badly, and tell its runs."""
+    build = await server.library.claim_build("builder", LEASE_US)
+    assert build is not None
+    held = BuildHeld(build.workspace_id, build.id, build.fence)
+    error = failure and JobError(Category.DEPENDENCY_ERROR, "PACKAGES_NOT_INSTALLED", failure)
+    text = json.dumps(error.as_dict()) if error else None
+    status = "failed" if failure else "ready"
+    assert await server.library.finish_build(held, status, error=text, environment=None)
+    await server.kernel.settle_build(BuildEnded(build.workspace_id, build.id, failure))
+    return build
+
+
+async def claimed(server: Server) -> Claim:
+    """Take the next job as soon as there is one."""
+    (claim,) = await aeventually(lambda: server.kernel.claim(ClaimAsk("worker-1", 1)))
+    return claim

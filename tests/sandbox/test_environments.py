@@ -1,0 +1,211 @@
+"""An environment's own code, run at the start of its interpreter, runs behind walls too.
+
+A `.pth` file and a `sitecustomize` run before anything of ours does, even with `python -I`. Here
+they try to get out, and leave word of how it went where a job can read it.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.processes import aeventually
+from tests.sandbox.zygote_chaos import LIMITS, own_walls
+
+from ade.domain.outcome import Outcome
+from ade.sandbox.environment import RUNTIME, Environment, own_environment
+from ade.sandbox.inside import messages
+from ade.sandbox.pool import Pool, PoolRules, Walls
+from ade.sandbox.supervisor import Bounds, Order, Running
+from ade.sandbox.walls import landlock
+from ade.sandbox.zygotes import ZygoteGone
+
+ATTACK = """
+import builtins, os, socket
+def attempt(what):
+    try:
+        what()
+    except Exception as error:
+        return type(error).__name__
+    return "harm"
+tried = [
+    attempt(lambda: socket.create_connection(("127.0.0.1", {port}), timeout=1)),
+    attempt(lambda: open("{outside}/planted", "w")),
+    attempt(lambda: open("{outside}/secret").read()),
+    attempt(lambda: open("/proc/{worker}/environ").read()),
+    attempt(lambda: os.kill({worker}, 0)),
+    attempt(lambda: os.setuid(0)),
+]
+builtins.tried = getattr(builtins, "tried", []) + [("{who}", tried)]
+"""
+JOB = "import builtins\nsorted(set((who, tuple(tried)) for who, tried in builtins.tried))"
+
+
+@pytest.fixture
+def outside() -> Iterator[Path]:
+    """Make a folder outside of everything that a job may see."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        os.chmod(name, 0o777)
+        (Path(name) / "secret").write_text("secret")
+        yield Path(name)
+
+
+@pytest.fixture
+def venv() -> Iterator[Path]:
+    """Make an environment, where others may reach it."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        os.chmod(name, 0o755)
+        made = Path(name) / "venv"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True)
+        yield made
+
+
+def _packages(venv: Path) -> Path:
+    return next(venv.glob("lib/python*/site-packages"))
+
+
+def _environment(venv: Path, **more: Any) -> Environment:
+    return Environment(
+        key=str(venv),
+        interpreter=venv / "bin" / "python",
+        preload=RUNTIME,
+        readable=(*own_environment().readable, venv),
+        **more,
+    )
+
+
+async def _run(environment: Environment, source: str) -> Outcome:
+    pool = Pool(own_walls(), PoolRules())
+    inputs = {"source": source, "parameters": {}, "entrypoint": "no_entrypoint"}
+    order = Order("ade_engine.cell", inputs, LIMITS, environment)
+    try:
+        return await Running(pool, order, lambda progress: None, Bounds()).outcome()
+    finally:
+        await pool.close()
+
+
+@pytest.mark.parametrize("is_cold", [False, True], ids=["zygote", "cold"])
+async def test_code_at_the_interpreters_start_gets_nowhere(
+    venv: Path, outside: Path, is_cold: bool
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        facts = {"port": server.getsockname()[1], "outside": outside, "worker": os.getpid()}
+        packages = _packages(venv)
+        (packages / "evil.py").write_text(ATTACK.format(who="pth", **facts))
+        (packages / "evil.pth").write_text("import evil\n")
+        (packages / "sitecustomize.py").write_text(ATTACK.format(who="sitecustomize", **facts))
+        outcome = await _run(_environment(venv, cold=is_cold), JOB)
+        assert outcome.error is None, outcome.error
+        assert outcome.result is not None
+        tried = outcome.result["outputs"]["result_json"]
+        assert [who for who, _ in tried] == ["pth", "sitecustomize"], "they did not run at all"
+        assert not any("harm" in what for _, what in tried), tried
+        assert not (outside / "planted").exists()
+        with pytest.raises(BlockingIOError):
+            await asyncio.to_thread(server.accept)
+
+
+async def test_an_environment_that_does_not_start_is_an_internal_error(venv: Path) -> None:
+    (_packages(venv) / "sitecustomize.py").write_text("import os; os._exit(0)")
+    outcome = await _run(_environment(venv), "1")
+    assert outcome.error is not None
+    assert outcome.error.code == "ZYGOTE_LOST"
+
+
+async def test_an_environment_that_leaves_threads_runs_cold(venv: Path) -> None:
+    code = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    (_packages(venv) / "sitecustomize.py").write_text(f"import threading, time\n{code}\n")
+    outcome = await _run(_environment(venv), "6 * 7")
+    assert outcome.error is None, outcome.error
+    assert outcome.result is not None
+    assert outcome.result["outputs"]["result_json"] == 42
+
+
+IMPOSTOR = """
+import os, socket, struct, time
+line = socket.socket(fileno=os.dup(3))
+if {is_child} or os.fork() == 0:
+    line.send(struct.pack("=IiQQQQ", {kind}, 0, {number}, 0, 0, 0))
+    os.write(2, b"said")
+time.sleep(600)
+"""
+
+
+def _impostor(venv: Path, kind: int, number: int = 0, *, is_child: bool = False) -> None:
+    """Let the environment speak in the zygote's name, and then do nothing."""
+    code = IMPOSTOR.format(kind=kind, number=number, is_child=is_child)
+    (_packages(venv) / "sitecustomize.py").write_text(code)
+
+
+async def _close(pool: Pool, taking: "asyncio.Task[Any]") -> None:
+    taking.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await taking
+    await pool.close()
+
+
+def _processes_of(venv: Path) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and str(venv).encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.xfail(reason="whoever says hello is taken for the zygote, and killed in its place")
+async def test_a_zygote_that_lets_another_speak_for_it_dies_all_the_same(venv: Path) -> None:
+    _impostor(venv, messages.HELLO)
+    pool = Pool(own_walls(), PoolRules())
+    taking = asyncio.create_task(pool.take(_environment(venv)))
+    try:
+        zygote = await aeventually(lambda: pool.zygotes and pool.zygotes[0])
+        await aeventually(zygote.started.done)
+        assert _processes_of(venv)
+        await _close(pool, taking)
+        await aeventually(lambda: not _processes_of(venv), seconds=5)
+    finally:
+        for pid in _processes_of(venv):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.xfail(reason="whom a zygote without namespaces names as itself is believed")
+async def test_a_zygote_cannot_have_another_process_killed(venv: Path) -> None:
+    """Without namespaces nobody but the zygote itself says which process it is."""
+    with subprocess.Popen(["/bin/sleep", "60"]) as victim:  # noqa: ASYNC220 - it starts at once
+        _impostor(venv, messages.LAUNCHED, victim.pid, is_child=True)
+        pool = Pool(Walls("landlock", landlock.version(), False, None), PoolRules())
+        taking = asyncio.create_task(pool.take(_environment(venv)))
+        try:
+            zygote = await aeventually(lambda: pool.zygotes and pool.zygotes[0])
+            await aeventually(lambda: "said" in zygote._words.text())
+            await asyncio.sleep(0)  # the word was heard in the same round as what it tells of
+            await _close(pool, taking)
+            assert victim.poll() is None, "the worker killed whom the zygote named"
+        finally:
+            victim.kill()
+            for pid in _processes_of(venv):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.xfail(reason="take() tries again after close() and launches what nobody closes")
+async def test_a_closed_pool_launches_nothing() -> None:
+    pool = Pool(own_walls(), PoolRules())
+    taking = asyncio.create_task(pool.take(own_environment()))
+    await aeventually(lambda: pool.zygotes)
+    await pool.close()
+    try:
+        with pytest.raises(ZygoteGone):
+            await taking
+        assert pool.zygotes == []
+    finally:
+        await pool.close()
