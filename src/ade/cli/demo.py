@@ -1,4 +1,4 @@
-"""``ade demo``: submit a job to a server of its own, and watch it finish."""
+"""``ade demo``: normalise a spreadsheet with a server of its own, and see why."""
 
 import json
 import os
@@ -8,22 +8,19 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ade.cli.exit_codes import ExitCode
+from ade.cli.explaining import explain
 from ade.cli.running import run
 
 if TYPE_CHECKING:
     import httpx
 
 FOLDER = Path("data/demo")
-STEPS = 20
-JOB = {
-    "job_type": "echo",
-    "document_revision_id": "demo",
-    "inputs": {"value": {"hello": "world"}, "sleep_ms": 2000, "steps": STEPS, "print": "hello"},
-}
+EXAMPLE = "member_roster"
+SAMPLE = "samples/roster.csv"
 
 
 def demo() -> None:
-    """Show one job from its submission to its result, on the embedded database."""
+    """Show one run from its upload to its result, on the embedded database."""
     from ade.serving import serve
     from ade.settings import SettingsError, load_settings
 
@@ -69,44 +66,56 @@ def _key() -> Any:
 async def _watch(settings: Any, url: str) -> None:
     import httpx
 
+    from ade_engine.examples import FOLDER as EXAMPLES
+
     key = settings.bootstrap_api_key.get_secret_value()
-    headers = {"Authorization": f"Bearer {key}", "Idempotency-Key": os.urandom(8).hex()}
+    headers = {"Authorization": f"Bearer {key}"}
     transport = httpx.AsyncHTTPTransport(retries=5)
     async with httpx.AsyncClient(base_url=url, headers=headers, transport=transport) as client:
-        job = {**JOB, "document_revision_id": os.urandom(8).hex()}
-        answer = await client.post("api/v1/workspaces/default/jobs", json=job)
-        answer.raise_for_status()
-        accepted = answer.json()
-        typer.echo(f"submitted  {accepted['job_id']}  ({accepted['status']})")
-        await _show_progress(client, accepted["links"]["events"])
-        done = (await client.get(accepted["links"]["self"])).json()
-        result = (await client.get(accepted["links"]["result"])).json()
-    folder = settings.jobs_dir / done["job_id"]
-    typer.echo(f"{done['status']:<10} in {done['duration_ms']} ms, attempt {done['attempt']}")
-    typer.echo(f"result     {json.dumps(result['outputs']['result_json'])}")
-    typer.echo(f"files      {folder}/")
-    for file in sorted(folder.iterdir()):
-        typer.echo(f"           {file.name}  ({file.stat().st_size} bytes)")
+        sample = EXAMPLES / EXAMPLE / SAMPLE
+        document = await _ask(client, "documents", files={"file": (sample.name, sample.open("rb"))})
+        typer.echo(f"document       {document['name']}  ({document['size_bytes']} bytes)")
+        made = {"name": "Members", "template": EXAMPLE}
+        configuration = await _ask(client, "configurations", json=made)
+        typer.echo(f"configuration  {configuration['name']}, from the example {EXAMPLE}")
+        place = f"configurations/{configuration['configuration_id']}/runs"
+        run = await _ask(client, place, json={"input_document_id": document["document_id"]})
+        typer.echo(f"run            {run['run_id']}  ({run['status']})")
+        await _show_progress(client, run["links"]["events"])
+        done = (await client.get(run["links"]["self"])).json()
+        artifact = await client.get(run["links"]["artifact"])
     if done["status"] != "succeeded":
+        typer.echo(f"{done['status']}: {(done['error'] or {}).get('message', '')}")
         raise typer.Exit(ExitCode.JOB_FAILED)
+    explain(artifact.json())
+    folder = settings.jobs_dir / done["run_id"]
+    for name in ("normalized.xlsx", "artifact.json"):
+        typer.echo(f"{name:<15} {folder / name}")
+
+
+async def _ask(client: "httpx.AsyncClient", path: str, **body: Any) -> Any:
+    answer = await client.post(f"api/v1/workspaces/default/{path}", timeout=60, **body)
+    answer.raise_for_status()
+    return answer.json()
 
 
 async def _show_progress(client: "httpx.AsyncClient", path: str) -> None:
-    """Follow the job's events to their end, with a bar on a terminal and lines elsewhere."""
+    """Follow the run's events to their end, with a bar on a terminal and lines elsewhere."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console()
     asked = {"Accept": "text/event-stream"}
     with Progress(console=console, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("running", total=STEPS)
+        bar = progress.add_task("rows", total=None)
         async with client.stream("GET", path, headers=asked, timeout=60) as stream:
             async for line in stream.aiter_lines():
                 if not line.startswith("data:"):
                     continue
                 event = json.loads(line.removeprefix("data:"))
                 if event["event"] == "worker.progress":
-                    progress.update(bar, completed=event["data"]["done"])
+                    told = event["data"]
+                    progress.update(bar, completed=told["done"], total=told["total"] or None)
                 else:
                     console.print(f"{event['at']}  {event['event']}")
-        progress.update(bar, completed=STEPS)
+        progress.update(bar, completed=1, total=1)

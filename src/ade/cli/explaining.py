@@ -1,0 +1,82 @@
+"""Say in tables what a run decided, and why: the artifact as people read it."""
+
+from typing import Any
+
+import typer
+
+RANGES_SHOWN_MAX = 3
+
+
+def explain(artifact: dict[str, Any]) -> None:
+    """Print how columns were mapped, what was found wrong, and the outcome."""
+    from rich.console import Console
+
+    console = Console()
+    for event in artifact["events"]:
+        if event["stage"] == "structure" and not event["tables"]:
+            console.print(f"sheet {event['sheet']!r}: no table was found", markup=False)
+        elif event["stage"] == "mapping":
+            _explain_mapping(console, event)
+    _explain_issues(console, artifact)
+    counts = artifact["summary"]
+    typer.echo(
+        f"{artifact['evaluation']}: {_counted(counts['rows_written'], 'row')} of"
+        f" {_counted(counts['tables_written'], 'table')};"
+        f" {_counted(counts['errors'], 'error')}, {_counted(counts['warnings'], 'warning')}"
+    )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _explain_mapping(console: Any, event: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    where = f"{event['sheet']}!{event['range']}" if event["sheet"] else event["range"]
+    title = f"table {event['table']}  {where}  {event['evaluation']}"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for name in ("column", "header", "field", "score", "why"):
+        table.add_column(name, overflow="fold", header_style="bold")
+    for column in event["columns"]:
+        raw = column["raw"]
+        score = "" if column["score"] is None else f"{column['score']:.2f}"
+        cells = (raw["column"], raw.get("header", ""), column["target"] or "-", score)
+        style = None if column["target"] else "dim"
+        table.add_row(*map(Text, cells), Text(_why(column)), style=style)
+    console.print(table)
+    console.print()
+
+
+def _why(column: dict[str, Any]) -> str:
+    if column["target"]:
+        return ", ".join(f"{one['rule']} {one['delta']:+.2f}" for one in column["contributors"])
+    near = ", ".join(f"{one['field']} {one['score']:.2f}" for one in column["candidates"])
+    return f"{column['reason']} ({near})" if near else str(column["reason"])
+
+
+def _explain_issues(console: Any, artifact: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    found = [
+        (event, issue)
+        for event in artifact["events"]
+        if event["stage"] == "validate"
+        for issue in event["issues"]
+    ]
+    if not found:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("severity", "field", "issue", "cells", "where", "message"):
+        table.add_column(name, overflow="fold")
+    for event, issue in found:
+        places = issue["ranges"][:RANGES_SHOWN_MAX]
+        more = len(issue["ranges"]) - len(places) + issue["ranges_omitted"]
+        shown = ", ".join(places) + (f" and {more} more" if more else "")
+        where = f"{event['sheet']}!{shown}" if event["sheet"] and shown else shown
+        cells = (issue["severity"], issue["field"], issue["code"], str(issue["count"]), where)
+        table.add_row(*map(Text, cells), Text(issue["message"]))
+    console.print(table)
+    console.print()
