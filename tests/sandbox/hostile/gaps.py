@@ -14,7 +14,6 @@ AS_THE_WORKERS_USER = ("user-landlock",)
 UNCOUNTED = "only a memory cgroup counts it, and here there is none"
 NOT_SHOWN = "without CAP_SYS_PTRACE smaps_rollup cannot be read, and that counts as no memory"
 ON_A_DISK = "the watch over a folder on a disk goes by paths, from outside"
-OWN_WORDS = "whatever the runtime raises after the job has begun is told as a setup error"
 BELIEVED = "a setup error is believed after the walls were said to stand"
 SHAPES = "the judge trusts the shape of what a child says of its exception"
 
@@ -38,15 +37,6 @@ GAPS: dict[str, tuple[tuple[str, ...], str]] = {
     "malformed_failure_4": (EVERYWHERE, SHAPES),
     "malformed_failure_5": (EVERYWHERE, SHAPES),
     "malformed_failure_6": (EVERYWHERE, SHAPES),
-    "hostile_errno_kind": (EVERYWHERE, SHAPES),
-    "hostile_class": (EVERYWHERE, OWN_WORDS),
-    "hostile_errno": (EVERYWHERE, OWN_WORDS),
-    "hostile_module": (EVERYWHERE, OWN_WORDS),
-    "hostile_syntax_error": (EVERYWHERE, OWN_WORDS),
-    "hostile_attribute": (EVERYWHERE, OWN_WORDS),
-    "hostile_traceback": (EVERYWHERE, OWN_WORDS),
-    "audit_hook": (EVERYWHERE, OWN_WORDS),
-    "huge_name_of_file": (EVERYWHERE, "the name of a file is not bounded"),
 }
 
 # The watch fails only if it looks at the wrong moment.
