@@ -17,11 +17,15 @@ MIB = 1024 * 1024
 BOUNDARY = "b0undary"
 
 
-def part(content: bytes = b"a,b\n1,2\n", disposition: str | None = None, **more: str) -> bytes:
+def part(
+    content: bytes = b"a,b\n1,2\n",
+    disposition: str | None = None,
+    headers: dict[str, str] | None = None,
+) -> bytes:
     """Write one part of a form."""
     line = disposition or 'form-data; name="file"; filename="t.csv"'
-    headers = {"Content-Disposition": line, **more}
-    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    lines = {"Content-Disposition": line, **(headers or {})}
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
     return f"--{BOUNDARY}\r\n{head}\r\n".encode() + content + b"\r\n"
 
 
@@ -115,9 +119,9 @@ async def test_pages_of_documents(server: Server) -> None:
         ("bytes=" + "9" * 30 + "-", 200, b"0123456789"),
     ],
 )
-async def test_ranges(server: Server, asked: str, status: int, expected: bytes) -> None:
-    path = (await upload(server, b"0123456789"))["links"]["content"]
-    got = await server.http.get(path, headers={"Range": asked})
+async def test_ranges(standing: Server, asked: str, status: int, expected: bytes) -> None:
+    path = (await upload(standing, b"0123456789"))["links"]["content"]
+    got = await standing.http.get(path, headers={"Range": asked})
     assert (got.status_code, got.content) == (status, expected)
 
 
@@ -155,11 +159,11 @@ async def test_bytes_that_a_client_has_are_not_sent_again(server: Server) -> Non
         ("<script>.csv", "<script>.csv"),
     ],
 )
-async def test_names_are_cut_down_to_names(server: Server, given: str, kept: str) -> None:
-    sent = await send(server, part(disposition=f'form-data; name="file"; filename="{given}"'))
+async def test_names_are_cut_down_to_names(standing: Server, given: str, kept: str) -> None:
+    sent = await send(standing, part(disposition=f'form-data; name="file"; filename="{given}"'))
     assert sent.status_code == 201, sent.text
     assert sent.json()["name"] == kept
-    got = await server.http.get(sent.json()["links"]["content"])
+    got = await standing.http.get(sent.json()["links"]["content"])
     assert "\n" not in got.headers["content-disposition"]
 
 
@@ -175,11 +179,11 @@ async def test_names_are_cut_down_to_names(server: Server, given: str, kept: str
     ],
 )
 async def test_a_content_type_is_kept_if_it_could_be_one(
-    server: Server, given: str, kept: str | None
+    standing: Server, given: str, kept: str | None
 ) -> None:
-    sent = await send(server, part(**{"Content-Type": given}))
+    sent = await send(standing, part(headers={"Content-Type": given}))
     assert sent.json()["content_type"] == kept
-    got = await server.http.get(sent.json()["links"]["content"])
+    got = await standing.http.get(sent.json()["links"]["content"])
     assert got.headers["content-type"].startswith(kept or "application/octet-stream")
     assert "sandbox" in got.headers["content-security-policy"]
 
@@ -194,8 +198,8 @@ async def test_a_content_type_is_kept_if_it_could_be_one(
         [part(), part(disposition='form-data; name="note"')],
         [part(disposition="nonsense")],
         [b"garbage"],
-        [part(**{"X-Long": "x" * 5000})],
-        [part(**{f"X-{n}": "x" for n in range(20)})],
+        [part(headers={"X-Long": "x" * 5000})],
+        [part(headers={f"X-{n}": "x" for n in range(20)})],
     ],
     ids=["none", "name", "no-file", "two", "more", "odd", "garbage", "long", "headers"],
 )

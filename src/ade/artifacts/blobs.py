@@ -133,7 +133,7 @@ class Writing:
 
     def __init__(self, blobs: Blobs, bytes_max: int) -> None:
         self._blobs = blobs
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         self._digest = hashlib.sha256()
         self.size_bytes = 0
         with _room():
@@ -152,11 +152,17 @@ class Writing:
     def add(self, piece: bytes) -> None:
         """Write a piece."""
         self.size_bytes += len(piece)
-        if self.size_bytes > self._bytes_max:
-            raise PayloadTooLarge(f"A file may have {self._bytes_max // KIB} KiB here.")
+        if self.size_bytes > self.bytes_max:
+            raise PayloadTooLarge(f"A file may have {self.bytes_max // KIB} KiB here.")
         self._digest.update(piece)
         with _room():
             self._file.write(piece)
+
+    def so_far(self) -> BinaryIO:
+        """Open what was written, to look at it before it is kept, or instead."""
+        with _room():
+            self._file.flush()
+        return self._path.open("rb")
 
     def keep(self) -> Blob:
         """Bring the bytes to disk under their name."""

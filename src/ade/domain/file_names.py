@@ -14,6 +14,7 @@ from ade.domain.errors import InvalidRequest
 NAME_CHARS_MAX = 200
 SUFFIX_CHARS_MAX = 20
 UNNAMED = "document"
+UNREADABLE = frozenset("\\\N{REPLACEMENT CHARACTER}")
 PATH_CHARS_MAX = 200
 PATH_DEPTH_MAX = 8
 _SEPARATORS = re.compile(r"[/\\]")
@@ -43,8 +44,8 @@ def config_path(given: str) -> str:
     parts = path.split("/")
     if not path or len(path) > PATH_CHARS_MAX:
         raise _refused(given, f"a path has 1 to {PATH_CHARS_MAX} characters")
-    if not path.isprintable() or "\\" in path:
-        raise _refused(given, "a path has no backslash and no control character")
+    if not path.isprintable() or not UNREADABLE.isdisjoint(path):
+        raise _refused(given, "a path has no backslash and no character that cannot be shown")
     if len(parts) > PATH_DEPTH_MAX:
         raise _refused(given, f"a path has at most {PATH_DEPTH_MAX} parts")
     if any(part in ("", ".", "..") or part != part.strip() for part in parts):

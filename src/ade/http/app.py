@@ -17,9 +17,12 @@ from ade.http.edge import Edge, trace_id_in
 from ade.http.health import Health, Probe
 from ade.http.hot import HotApp
 from ade.http.intake import Intake
+from ade.http.packages import Packages
 from ade.http.problems import reply_to
 from ade.http.routes.builds import activation_routes, build_routes
+from ade.http.routes.configurations import configuration_routes
 from ade.http.routes.documents import document_routes
+from ade.http.routes.drafts import draft_routes
 from ade.http.routes.entrance import entrance_routes
 from ade.http.routes.health import health_routes
 from ade.http.routes.jobs import job_routes
@@ -75,6 +78,7 @@ def create_app(
         redirect_slashes=False,
     )
     submitting = Submitting(door)
+    packages = Packages(blobs)
     for router in (
         submission_routes(submitting),
         job_routes(door),
@@ -83,6 +87,8 @@ def create_app(
         run_routes(door, Runs(door)),
         target_routes(door, submitting),
         document_routes(door),
+        configuration_routes(door, packages),
+        draft_routes(door, packages),
         build_routes(door),
         activation_routes(door),
         workspace_routes(door),

@@ -6,14 +6,14 @@ they arrive; what is too large is refused as soon as that is known, and leaves n
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from ade.artifacts import Blob, Blobs, Writing
+from ade.artifacts import Writing
 from ade.domain.errors import InvalidRequest, PayloadTooLarge
 from ade.domain.file_names import document_name
 
@@ -27,38 +27,26 @@ ENVELOPE_BYTES_MAX = 64 * 1024
 TYPE_CHARS_MAX = 127
 
 
-class Uploaded(NamedTuple):
-    """Hold a file that was received; `content_type` is what the client said of it."""
-
-    name: str
-    content_type: str | None
-    blob: Blob
-
-
-async def receive_upload(request: Request, blobs: Blobs, bytes_max: int) -> Uploaded:
-    """Keep the file of a multipart body, or raise what is wrong with the request."""
+async def receive_form(request: Request, writing: Writing) -> tuple[str, str | None]:
+    """Write the file of a multipart body; return its name, and what the client says it is."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get(b"boundary")
     if kind.decode("latin-1").lower() != MULTIPART or not boundary:
         raise HTTPException(415, f"Send {MULTIPART} with the file as {FIELD!r}.")
-    refuse_length(request, bytes_max, ENVELOPE_BYTES_MAX)
-    with await asyncio.to_thread(blobs.begin, bytes_max) as writing:
-        form = _Form(boundary)
-        async for piece in _gathered(request.stream()):
-            await asyncio.to_thread(form.take, piece, writing)
-            if form.read_bytes - writing.size_bytes > ENVELOPE_BYTES_MAX:
-                raise PayloadTooLarge("There is too much around the file.")
-        name, content_type = form.finish()
-        return Uploaded(name, content_type, await asyncio.to_thread(writing.keep))
+    refuse_length(request, writing.bytes_max, ENVELOPE_BYTES_MAX)
+    form = _Form(boundary)
+    async for piece in _gathered(request.stream()):
+        await asyncio.to_thread(form.take, piece, writing)
+        if form.read_bytes - writing.size_bytes > ENVELOPE_BYTES_MAX:
+            raise PayloadTooLarge("There is too much around the file.")
+    return form.finish()
 
 
-async def receive_raw(request: Request, blobs: Blobs, bytes_max: int) -> Blob:
-    """Keep a body as it is."""
-    refuse_length(request, bytes_max)
-    with await asyncio.to_thread(blobs.begin, bytes_max) as writing:
-        async for piece in _gathered(request.stream()):
-            await asyncio.to_thread(writing.add, piece)
-        return await asyncio.to_thread(writing.keep)
+async def receive_raw(request: Request, writing: Writing) -> None:
+    """Write a body as it is."""
+    refuse_length(request, writing.bytes_max)
+    async for piece in _gathered(request.stream()):
+        await asyncio.to_thread(writing.add, piece)
 
 
 def refuse_length(request: Request, bytes_max: int, around: int = 0) -> None:

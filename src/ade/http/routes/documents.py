@@ -1,5 +1,6 @@
 """`/{ws}/documents`: files to work on."""
 
+import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -11,7 +12,7 @@ from ade.http.auth import Grant
 from ade.http.door import Door
 from ade.http.download import OCTETS, download
 from ade.http.library_models import DocumentBody, DocumentPage, PreviewBody, PreviewError
-from ade.http.multipart import FIELD, MULTIPART, receive_upload
+from ade.http.multipart import FIELD, MULTIPART, receive_form
 from ade.http.openapi import answers
 from ade.http.paging import cursor_after, read_cursor
 from ade.http.times import rfc3339
@@ -90,15 +91,17 @@ def document_routes(door: Door) -> APIRouter:
             raise StorageFull(f"The workspace holds its {quota_bytes // MIB} MiB already.")
         uploads += 1
         try:
-            sent = await receive_upload(request, blobs, settings.upload_max_mb * MIB)
+            with await asyncio.to_thread(blobs.begin, settings.upload_max_mb * MIB) as writing:
+                name, content_type = await receive_form(request, writing)
+                blob = await asyncio.to_thread(writing.keep)
         finally:
             uploads -= 1
         made = await library.add_document(
             workspace.id,
-            sent.name,
-            sent.blob.digest,
-            sent.blob.size_bytes,
-            sent.content_type,
+            name,
+            blob.digest,
+            blob.size_bytes,
+            content_type,
             quota_bytes=quota_bytes,
         )
         response.headers["Location"] = document_path(workspace.slug, made.id)

@@ -1,0 +1,141 @@
+"""Check a draft: what can be read is read here, what must be loaded is loaded behind the walls."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ade.domain.errors import NotFound, SafeMode, Unavailable
+from ade.domain.outcome import Category, JobError
+from ade.environments import EnvironmentGone
+from ade.environments.failure import BuildFailed
+from ade.environments.requirements import FILE as REQUIREMENTS
+from ade.environments.requirements import read_requirements
+from ade.http.door import Door
+from ade.http.library_models import ProblemFound
+from ade.http.packages import Packages
+from ade.stages.submit import SAFE_MODE_DETAIL
+from ade.store.library import File, manifest_digest
+
+ENTRY = "ade_engine.check"
+FOLDER = "config"
+BUILDS_LOOKED_AT = 20
+MISSING = "dependency_missing"
+NOT_YET = "Its packages are installed when a version is activated; check it again after that."
+
+
+class _Checked(BaseModel):
+    """What the check says; it speaks for code that a stranger wrote."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    valid: bool
+    problems: list[ProblemFound]
+    fields: list[dict[str, str]]
+
+
+async def check_draft(
+    door: Door, packages: Packages, workspace_id: str, configuration_id: str
+) -> dict[str, Any]:
+    """List everything that is wrong with a draft."""
+    if door.safe_mode:
+        raise SafeMode(SAFE_MODE_DETAIL)
+    files = await door.library.draft(workspace_id, configuration_id)
+    places = await asyncio.to_thread(packages.places, files, FOLDER)
+    requirements, refused = await _requirements(packages, files)
+    environment = None
+    if requirements:
+        environment = await _environment(door, workspace_id, configuration_id, files)
+    checked = await _check(door, places, environment)
+    problems = [*refused, *checked["problems"]]
+    if requirements and environment is None:
+        problems = [_not_yet(problem) for problem in problems]
+    return {
+        "valid": not any(problem["severity"] == "error" for problem in problems),
+        "digest": manifest_digest(files),
+        "problems": problems,
+        "fields": checked["fields"],
+    }
+
+
+async def _requirements(
+    packages: Packages, files: list[File]
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """Read what is to be installed, and what of it is refused."""
+    for file in files:
+        if file.path == REQUIREMENTS:
+            try:
+                return read_requirements(await packages.read(file)), []
+            except BuildFailed as failed:
+                return [], [_problem("requirements_refused", failed.error.message, REQUIREMENTS)]
+    return [], []
+
+
+async def _environment(
+    door: Door, workspace_id: str, configuration_id: str, files: list[File]
+) -> str | None:
+    """Find the packages that were installed for the same requirements before."""
+    wanted = {file.digest for file in files if file.path == REQUIREMENTS}
+    library = door.library
+    for build in await library.list_builds(
+        workspace_id,
+        configuration_id=configuration_id.lower(),
+        status="ready",
+        before=None,
+        limit=BUILDS_LOOKED_AT,
+    ):
+        with contextlib.suppress(NotFound):
+            version = await library.find_version(workspace_id, build.version_id or "")
+            if {file.digest for file in version.files if file.path == REQUIREMENTS} == wanted:
+                return build.environment
+    return None
+
+
+async def _check(door: Door, places: dict[str, Any], environment: str | None) -> dict[str, Any]:
+    asked = {"config": FOLDER}
+    errands = door.runs_errands
+    try:
+        outcome = await errands.run(ENTRY, asked, places, environment)
+    except EnvironmentGone:
+        outcome = await errands.run(ENTRY, asked, places)
+    if outcome.error is not None:
+        return {"problems": [_failed(outcome.error)], "fields": []}
+    try:
+        said = _Checked.model_validate((outcome.result or {})["outputs"]["result_json"])
+    except ValidationError:
+        meddled = _problem("load_failed", "its code changes the check itself.")
+        return {"problems": [meddled], "fields": []}
+    return said.model_dump()
+
+
+def _failed(error: JobError) -> dict[str, Any]:
+    """Say that loading the package went wrong as a whole: too slow, too large, out of bounds."""
+    if error.category is Category.INTERNAL_ERROR:
+        raise Unavailable("The draft could not be checked; try again shortly.")
+    details = error.details
+    file, line = details.get("file"), details.get("line")
+    return _problem(
+        "load_failed",
+        f"loading the package failed: {error.message}",
+        str(file).removeprefix(f"{FOLDER}/") if file else "",
+        line if isinstance(line, int) else None,
+    )
+
+
+def _problem(code: str, message: str, file: str = "", line: int | None = None) -> dict[str, Any]:
+    return {
+        "code": code,
+        "severity": "error",
+        "message": message,
+        "file": file,
+        "line": line,
+        "hint": "",
+    }
+
+
+def _not_yet(problem: dict[str, Any]) -> dict[str, Any]:
+    """Turn a module that is not installed into a warning, while nothing is installed."""
+    if problem["code"] != MISSING:
+        return problem
+    return {**problem, "severity": "warning", "hint": NOT_YET}

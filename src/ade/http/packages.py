@@ -1,0 +1,112 @@
+"""The bytes of configurations on their way in and out: archives, templates, single files."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from ade.artifacts import Blobs, Writing
+from ade.artifacts.packages import (
+    ARCHIVE_BYTES_MAX,
+    FILE_BYTES_MAX,
+    folder_package,
+    read_package,
+    write_package,
+)
+from ade.http.download import SAFE, has_already
+from ade.http.multipart import MULTIPART, PIECE_BYTES, receive_form, receive_raw
+from ade.store.library import DRAFT_BYTES_MAX, FILES_MAX, File, manifest_digest
+from ade_engine.examples import FOLDER, example_names
+
+ZIP_TYPE = "application/zip"
+ZIP = {ZIP_TYPE: {"schema": {"type": "string", "format": "binary"}}}
+ARCHIVE_TYPES = (ZIP_TYPE, "application/x-zip-compressed", "application/octet-stream")
+
+
+class Packages:
+    """Keep and send the files of configurations."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+        self.templates = example_names()
+
+    async def template(self, name: str) -> dict[str, bytes]:
+        """Read a template that there is."""
+        return await asyncio.to_thread(folder_package, FOLDER / name)
+
+    async def keep(self, files: Mapping[str, bytes]) -> list[File]:
+        """Keep files, each as a blob."""
+        return await asyncio.to_thread(
+            lambda: [self._keep(path, content) for path, content in files.items()]
+        )
+
+    def _keep(self, path: str, content: bytes) -> File:
+        blob = self._blobs.write([content], FILE_BYTES_MAX)
+        return File(path, blob.digest, blob.size_bytes)
+
+    async def read(self, file: File) -> bytes:
+        """Read one file."""
+        return await asyncio.to_thread(self._blobs.read, file.digest)
+
+    async def receive_file(self, request: Request, path: str) -> File:
+        """Keep a request's body as one file."""
+        with await asyncio.to_thread(self._blobs.begin, FILE_BYTES_MAX) as writing:
+            await receive_raw(request, writing)
+            blob = await asyncio.to_thread(writing.keep)
+        return File(path, blob.digest, blob.size_bytes)
+
+    async def receive(self, request: Request) -> list[File]:
+        """Keep the files of an archive, sent as it is or as the part `file` of a form."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in (MULTIPART, *ARCHIVE_TYPES):
+            raise HTTPException(415, f"Send a zip archive: Content-Type: {ZIP_TYPE}.")
+        with await asyncio.to_thread(self._blobs.begin, ARCHIVE_BYTES_MAX) as writing:
+            if kind == MULTIPART:
+                await receive_form(request, writing)
+            else:
+                await receive_raw(request, writing)
+            return await asyncio.to_thread(self._unpack, writing)
+
+    def _unpack(self, writing: Writing) -> list[File]:
+        with writing.so_far() as file:
+            found = read_package(file, files_max=FILES_MAX, bytes_max=DRAFT_BYTES_MAX)
+            return [self._keep(path, content) for path, content in found]
+
+    async def send(self, request: Request, files: list[File], name: str) -> Response:
+        """Answer with an archive of some files."""
+        digest = manifest_digest(files)
+        headers = {**SAFE, "ETag": f'"{digest}"'}
+        if has_already(request, f'"{digest}"'):
+            return Response(status_code=304, headers=headers)
+        file = await asyncio.to_thread(self._pack, files)
+        headers["Content-Length"] = str(file.seek(0, 2))
+        headers["Content-Disposition"] = f'attachment; filename="{name}"'
+        file.seek(0)
+        return StreamingResponse(_pieces(file), headers=headers, media_type=ZIP_TYPE)
+
+    def _pack(self, files: list[File]) -> BinaryIO:
+        """Write an archive to a file without a name, which is gone when it is closed."""
+        digests = {file.path: file.digest for file in files}
+        packed: Any = tempfile.TemporaryFile(dir=self._blobs.unfinished_folder())  # noqa: SIM115
+        try:
+            write_package(packed, digests, lambda name: self._blobs.read(digests[name]))
+        except BaseException:
+            packed.close()
+            raise
+        found: BinaryIO = packed
+        return found
+
+    def places(self, files: list[File], below: str) -> dict[str, Path]:
+        """Say where the bytes of files are, by the names that a sandbox shows them under."""
+        return {f"{below}/{file.path}": self._blobs.existing(file.digest) for file in files}
+
+
+async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    with file:
+        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+            yield piece

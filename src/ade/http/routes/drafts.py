@@ -1,0 +1,181 @@
+"""`/{ws}/configurations/{id}/files|package|validate`: edit a draft and check it."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+
+from ade.domain.errors import PreconditionFailed
+from ade.domain.file_names import config_path
+from ade.http.auth import Grant
+from ade.http.checking import check_draft
+from ade.http.door import Door
+from ade.http.download import OCTETS, SAFE, has_already
+from ade.http.library_models import CheckBody, FileBody, FileList
+from ade.http.openapi import answers
+from ade.http.packages import ZIP, Packages
+from ade.http.routes.configurations import file_json
+from ade.store.library import ABSENT, File, manifest_digest
+
+MIB = 1024 * 1024
+TEXT = "text/plain; charset=utf-8"
+BYTES = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
+BODY = {"requestBody": {"required": True, "content": BYTES}}
+ARCHIVE = {"requestBody": {"required": True, "content": ZIP}}
+Tag = Annotated[str | None, Header(max_length=200)]
+
+
+def draft_routes(door: Door, packages: Packages) -> APIRouter:
+    """Make the routes of drafts."""
+    router = APIRouter(
+        prefix="/api/v1/workspaces/{ws}/configurations/{configuration_id}", tags=["configurations"]
+    )
+    library = door.library
+    Viewer = Annotated[Grant, Depends(door.gatekeeper.viewer)]
+    Editor = Annotated[Grant, Depends(door.gatekeeper.editor)]
+    quota_bytes = door.settings.workspace_storage_mb * MIB
+
+    @router.get("/files", responses=answers(200, FileList, "The files of the draft", 404))
+    async def list_files(response: Response, grant: Viewer, configuration_id: str) -> Any:
+        """List the files of the draft; the ETag names them all together."""
+        files = await library.draft(grant.workspace.id, configuration_id)
+        return _listed(response, files)
+
+    @router.get(
+        "/files/{path:path}",
+        responses={
+            **answers(200, None, "The file", 404, 422, content=BYTES),
+            304: {"description": "Not changed"},
+        },
+    )
+    async def read_file(
+        request: Request, grant: Viewer, configuration_id: str, path: str
+    ) -> Response:
+        """Read one file of the draft; its ETag is its digest."""
+        wanted = config_path(path)
+        found = await library.find_file(grant.workspace.id, configuration_id, wanted)
+        headers = {**SAFE, "ETag": f'"{found.digest}"'}
+        if has_already(request, headers["ETag"]):
+            return Response(status_code=304, headers=headers)
+        content = await packages.read(found)
+        return Response(content, media_type=_type(content), headers=headers)
+
+    @router.put(
+        "/files/{path:path}",
+        responses={
+            **answers(200, FileBody, "Written", 403, 404, 409, 412, 413, 422, 507),
+            201: {"model": FileBody, "description": "Written; there was none of this path"},
+        },
+        openapi_extra=BODY,
+    )
+    async def write_file(
+        request: Request,
+        response: Response,
+        grant: Editor,
+        configuration_id: str,
+        path: str,
+        if_match: Tag = None,
+        if_none_match: Tag = None,
+    ) -> Any:
+        """Write one file of the draft: the body, as it is.
+
+        `If-Match` with the ETag that was read, or `If-None-Match: *` for a new file, keeps two
+        people from undoing each other's work: 412 says that the file has changed.
+        """
+        wanted = config_path(path)
+        only_if = _only_if(if_match, if_none_match)
+        await library.find_configuration(grant.workspace.id, configuration_id)
+        file = await packages.receive_file(request, wanted)
+        is_new = await library.put_file(
+            grant.workspace.id, configuration_id, file, only_if=only_if, quota_bytes=quota_bytes
+        )
+        response.status_code = 201 if is_new else 200
+        response.headers["ETag"] = f'"{file.digest}"'
+        return file_json(file)
+
+    @router.delete(
+        "/files/{path:path}",
+        status_code=204,
+        responses=answers(204, None, "Deleted", 403, 404, 412, 422),
+    )
+    async def delete_file(
+        grant: Editor, configuration_id: str, path: str, if_match: Tag = None
+    ) -> Response:
+        """Take one file out of the draft."""
+        wanted, only_if = config_path(path), _only_if(if_match, None)
+        await library.delete_file(grant.workspace.id, configuration_id, wanted, only_if=only_if)
+        return Response(status_code=204)
+
+    @router.get(
+        "/package",
+        responses={
+            **answers(200, None, "The archive", 404, content=ZIP),
+            304: {"description": "Not changed"},
+        },
+    )
+    async def read_package(request: Request, grant: Viewer, configuration_id: str) -> Response:
+        """Download the draft as a zip archive; the same files are always the same bytes."""
+        files = await library.draft(grant.workspace.id, configuration_id)
+        return await packages.send(request, files, f"{configuration_id}.zip")
+
+    @router.put(
+        "/package",
+        responses=answers(
+            200, FileList, "The files of the draft now", 403, 404, 409, 412, 413, 415, 422, 507
+        ),
+        openapi_extra=ARCHIVE,
+    )
+    async def replace_package(
+        request: Request,
+        response: Response,
+        grant: Editor,
+        configuration_id: str,
+        if_match: Tag = None,
+    ) -> Any:
+        """Put the files of a zip archive in the place of the whole draft.
+
+        A single folder around everything is left out. Links, paths that lead elsewhere, encrypted
+        and oversized entries are refused, and then nothing is changed.
+        """
+        only_if = _only_if(if_match, None)
+        here = grant.workspace.id
+        await library.find_configuration(here, configuration_id)
+        files = await packages.receive(request)
+        await library.replace_draft(
+            here, configuration_id, files, only_if=only_if, quota_bytes=quota_bytes
+        )
+        return _listed(response, sorted(files))
+
+    @router.post("/validate", responses=answers(200, CheckBody, "What was found", 400, 403, 404))
+    async def validate_draft(grant: Editor, configuration_id: str) -> Any:
+        """Load the draft behind the walls that jobs run behind, and list what is wrong with it."""
+        return await check_draft(door, packages, grant.workspace.id, configuration_id)
+
+    return router
+
+
+def _listed(response: Response, files: list[File]) -> dict[str, Any]:
+    digest = manifest_digest(files)
+    response.headers["ETag"] = f'"{digest}"'
+    return {"digest": digest, "items": [file_json(file) for file in files], "next_cursor": None}
+
+
+def _only_if(if_match: str | None, if_none_match: str | None) -> str | None:
+    """Read what the caller believes to be there; None is nothing in particular."""
+    if if_none_match is not None:
+        if if_none_match.strip() != "*" or if_match is not None:
+            raise PreconditionFailed("Give If-Match with one ETag, or If-None-Match: *.")
+        return ABSENT
+    if if_match is None or if_match.strip() == "*":
+        return None
+    return if_match.strip().removeprefix("W/").strip('"')
+
+
+def _type(content: bytes) -> str:
+    """Call text what can be read as such."""
+    if b"\0" in content:
+        return OCTETS
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return OCTETS
+    return TEXT
