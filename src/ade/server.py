@@ -19,6 +19,7 @@ from pathlib import Path
 import structlog
 
 from ade.artifacts import Blobs
+from ade.artifacts.collecting import collect_for_ever
 from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
 from ade.events.mirror import Mirror
@@ -148,6 +149,7 @@ async def _at_work(
     parts = _parts(settings, store, kernel, library, isolation)
     hints = hear(store, kernel.wake.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
+    collecting = asyncio.create_task(collect_for_ever(parts.blobs, library), name="collector")
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
     building = asyncio.create_task(parts.builder.run(), name="builder") if parts.builder else None
     for task in (working, building):
@@ -160,9 +162,10 @@ async def _at_work(
         if parts.worker is not None and working is not None:
             parts.worker.begin_to_drain()
             await working
-        sweeping.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await sweeping
+        for task in (sweeping, collecting):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
         if hints is not None:
             hints.close()
 

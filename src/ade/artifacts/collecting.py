@@ -8,6 +8,8 @@ import structlog
 from ade.artifacts.blobs import Blobs
 from ade.store.library import Library
 
+FIRST_SECONDS = 60.0
+EVERY_SECONDS = 600.0
 log = structlog.get_logger()
 
 
@@ -23,3 +25,14 @@ async def collect_blobs(blobs: Blobs, library: Library, now: float | None = None
     if gone:
         log.info("collected", blobs=gone)
     return gone
+
+
+async def collect_for_ever(blobs: Blobs, library: Library) -> None:
+    """Collect now and then until cancelled; trouble is logged and tried again."""
+    await asyncio.sleep(FIRST_SECONDS)
+    while True:
+        try:
+            await collect_blobs(blobs, library)
+        except Exception as error:
+            log.warning("cannot collect blobs", reason=type(error).__name__)
+        await asyncio.sleep(EVERY_SECONDS)
