@@ -23,7 +23,7 @@ NOTICED: list[tuple[str, str, tuple[str, ...]]] = [
     (FULL_MODE, "limits", ("descriptors",)),
     (FULL_MODE, "notify", ("tcp", "ptrace")),
     ("user-landlock", "seccomp", ("fork_bomb", "daemon", "chmod_of_what_is_readable")),
-    ("user-landlock", "landlock", ("environ_of_others", "environ_of_the_worker")),
+    ("user-landlock", "landlock", ("environ_of_others", "command_lines_of_others")),
     ("user-landlock", "limits", ("descriptors",)),
     ("user-landlock", "notify", ("tcp", "ptrace")),
 ]

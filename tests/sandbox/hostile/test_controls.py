@@ -4,13 +4,14 @@ import os
 import platform
 
 import pytest
-from tests.sandbox.conftest import Drivers
+from tests.sandbox.conftest import IS_FAST, Drivers
 from tests.sandbox.hostile.catalogue import ALL, BY_NAME
 from tests.sandbox.hostile.snippet import HARM
 
 TRIED = [s.name for s in ALL if not s.control and s.machine in {"", platform.machine()}]
 
 
+@pytest.mark.skipif(IS_FAST, reason="each control starts an interpreter")
 @pytest.mark.skipif(os.geteuid() != 0, reason="what needs privileges harms only as root")
 @pytest.mark.parametrize("name", TRIED)
 def test_does_harm_without_walls(name: str, drivers: Drivers) -> None:
