@@ -8,9 +8,11 @@ from pathlib import Path
 
 import structlog
 
-from ade.environments.environment import environment_of
-from ade.sandbox.environment import own_environment
-from ade.sandbox.pool import Pool, PoolRules
+from ade.domain.errors import Unavailable
+from ade.environments.environment import environment_of, folder_of
+from ade.sandbox.environment import Environment, own_environment
+from ade.sandbox.inside.plan import LANDLOCK
+from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.probe import NONE, Report, probe
 from ade.sandbox.supervisor import Bounds
 from ade.settings import Settings
@@ -80,7 +82,7 @@ async def isolated(settings: Settings) -> AsyncIterator[Isolation]:
         runner = SandboxRunner(
             pool=pool,
             bounds=bounds,
-            environment_of=lambda digest: environment_of(digest, settings),
+            environment_of=lambda digest: _environment(digest, settings, report.found),
         )
         yield Isolation(report, runner, settings.sandbox)
     finally:
@@ -90,10 +92,24 @@ async def isolated(settings: Settings) -> AsyncIterator[Isolation]:
 def scratch_folder(settings: Settings) -> Path:
     """Choose where jobs work when there are no namespaces: a place that their users can reach."""
     folder = Path(settings.storage_data_dir).resolve() / "scratch"
-    reachable = all(
-        parent.stat().st_mode & NOBODY_ELSE for parent in folder.parents if parent.exists()
-    )
-    return folder if reachable else Path(tempfile.gettempdir())
+    return folder if _is_reachable(folder) else Path(tempfile.gettempdir())
+
+
+def _is_reachable(folder: Path) -> bool:
+    """Tell whether any user may pass through the folders above one."""
+    return all(parent.stat().st_mode & NOBODY_ELSE for parent in folder.parents if parent.exists())
+
+
+def _environment(digest: str, settings: Settings, walls: Walls | None) -> Environment:
+    """Return the environment of a build, if jobs can get at it."""
+    found = environment_of(digest, settings)
+    by_path = walls is not None and walls.level == LANDLOCK and walls.user_base is not None
+    if by_path and not _is_reachable(folder_of(digest, settings)):
+        raise Unavailable(
+            "The users that jobs run as cannot reach the installed packages: let others pass"
+            " through the folders above ADE_ACTIVATION_ENVS_DIR (chmod o+x), or choose another."
+        )
+    return found
 
 
 def _rules(settings: Settings) -> PoolRules:

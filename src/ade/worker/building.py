@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from ade.artifacts import Blobs
-from ade.domain.errors import AdeError
+from ade.domain.errors import AdeError, Unavailable
 from ade.domain.job import Status
 from ade.domain.lease import MICROSECONDS
 from ade.domain.limits import Limits
@@ -166,6 +166,8 @@ class Building:
                 await self._activate(version, made, folder)
         except BuildFailed as error:
             made.fail(error.error)
+        except Unavailable as error:
+            made.fail(broken(error.detail))
         except AdeError as error:
             made.fail(JobError(Category.VALIDATION_ERROR, error.code.upper(), error.detail))
         except OSError as error:
