@@ -66,6 +66,7 @@ async def isolated(settings: Settings) -> AsyncIterator[Isolation]:
             file_mb_max=settings.worker_fsize_mb,
             result_bytes_max=settings.result_max_kb * 1024,
             refusal=refusal,
+            environment_of=lambda digest: environment_of(digest, settings),
         )
         log.warning("weak isolation", walls=report.level, least=settings.sandbox)
         yield Isolation(report, runner, settings.sandbox)

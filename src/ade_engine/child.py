@@ -25,6 +25,8 @@ def main() -> int:
     if _nobody_listens(descriptor):
         return 1
     request: dict[str, Any] = json.load(sys.stdin)
+    paths = request.get("paths", [])
+    sys.path[:] = [*paths, *(path for path in sys.path if path not in paths)]
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         _limit(request["limits"])
         return run_entry(entry, request["inputs"], stream)

@@ -12,11 +12,13 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ade.domain.job import Status
 from ade.domain.outcome import JobError, Outcome
+from ade.sandbox.environment import Environment
 from ade.sandbox.judge import Seen, judge, limit_error, stopped_error
 from ade.sandbox.output import Bounded, Intake, Lines
 from ade.worker.runner import Assignment, Tell
@@ -40,6 +42,7 @@ class SubprocessRunner:
     command: tuple[str, ...] = CHILD
     isolation: tuple[str, ...] = ()
     refusal: str | None = None
+    environment_of: Callable[[str], Environment] | None = None
 
     def start(self, assignment: Assignment, tell: Tell) -> "RunningChild":
         """Start the child and hand it its request."""
@@ -164,7 +167,8 @@ def _spawn(runner: SubprocessRunner, assignment: Assignment) -> tuple[subprocess
     """Start the child in a session of its own, with a clean environment; return its channel."""
     request = assignment.folder / ".request.json"
     limits = {**assignment.limits.as_dict(), "file_mb": runner.file_mb_max}
-    request.write_text(json.dumps({"inputs": assignment.inputs, "limits": limits}))
+    told = {"inputs": assignment.inputs, "limits": limits, "paths": _paths(runner, assignment)}
+    request.write_text(json.dumps(told))
     channel, childs_end = os.pipe()
     try:
         with request.open("rb") as stdin:
@@ -185,6 +189,13 @@ def _spawn(runner: SubprocessRunner, assignment: Assignment) -> tuple[subprocess
         os.close(childs_end)
         request.unlink(missing_ok=True)
     return child, channel
+
+
+def _paths(runner: SubprocessRunner, assignment: Assignment) -> list[str]:
+    """List where modules are found, if not only where this process finds its own."""
+    if assignment.environment is None or runner.environment_of is None:
+        return []
+    return [str(path) for path in runner.environment_of(assignment.environment).paths]
 
 
 def _owned(stream: Any) -> int:

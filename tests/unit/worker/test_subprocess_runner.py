@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.unit.worker.conftest import Assign
 from ade.domain.job import Status
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, Outcome
+from ade.sandbox.environment import Environment
 from ade.worker.subprocess_runner import RunningChild, SubprocessRunner
 
 RUNNER = SubprocessRunner(command=ROGUES, stop_grace_seconds=0.2)
@@ -245,6 +247,7 @@ async def test_the_environment_is_clean(assign: Assign, monkeypatch: pytest.Monk
 
 PARENT = """
 import asyncio, sys
+from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from tests.unit.worker.bench import LIMITS, ROGUES
@@ -281,3 +284,15 @@ def test_a_child_whose_parent_is_already_gone_does_nothing() -> None:
     )
     os.close(channel)
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, b"", b"")
+
+
+async def test_the_child_finds_the_packages_of_its_environment(
+    assign: Assign, tmp_path: Path
+) -> None:
+    (tmp_path / "brought.py").write_text("def main(inputs, channel):\n    return 'found'\n")
+    environment = Environment("key", Path(sys.executable), paths=(tmp_path,))
+    runner = SubprocessRunner(environment_of=lambda digest: environment)
+    given = replace(assign(), entry="brought", environment="sha256:x")
+    outcome = await runner.start(given, lambda progress: None).outcome()
+    assert outcome.result is not None
+    assert outcome.result["outputs"]["result_json"] == "found"
