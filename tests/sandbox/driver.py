@@ -384,8 +384,9 @@ async def main() -> None:
                 except Exception as error:  # the test shows it
                     say({"verdict": f"driver: {type(error).__name__}: {error}"})
         finally:
-            say({"left": await driver.close()})
-    remove(scratch)
+            with contextlib.suppress(BrokenPipeError):  # whoever asked may be gone
+                say({"left": await driver.close()})
+            remove(scratch)
 
 
 if __name__ == "__main__":
