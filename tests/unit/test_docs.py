@@ -32,7 +32,7 @@ from ade.domain.events import EventType
 from ade.domain.job import TRANSITIONS, mermaid
 from ade.domain.outcome import Category
 from ade.domain.retry import RETRIED_BY_ITSELF
-from ade.http import models
+from ade.http import library_models, models
 from ade.http.intake import Intake
 from ade.http.problems import CODES
 from ade.kinds import load_kinds
@@ -241,6 +241,10 @@ PLACEHOLDERS = {
     "auth": "Authorization: Bearer key",
     "job": "0198c0de-0000-7000-8000-000000000001",
     "key_id": "0198c0de-0000-7000-8000-000000000002",
+    "document": "0198c0de-0000-7000-8000-000000000003",
+    "configuration": "0198c0de-0000-7000-8000-000000000004",
+    "configuration": "0198c0de-0000-7000-8000-000000000003",
+    "build": "0198c0de-0000-7000-8000-000000000004",
     "ADE_BOOTSTRAP_API_KEY": "key",
 }
 BODIES: dict[str, Any] = {
@@ -251,6 +255,7 @@ BODIES: dict[str, Any] = {
     "/members": models.MemberRequest,
     "/keys": models.KeyRequest,
     "/workspaces": models.WorkspaceRequest,
+    "/configurations": library_models.ConfigurationRequest,
 }
 
 
@@ -298,6 +303,7 @@ EXAMPLES = [
 def test_the_pages_that_should_have_examples_have_them() -> None:
     found = {str(example.id).rpartition("-")[0] for example in EXAMPLES}
     expected = {"README", "quickstart", "lanes", "retry-safely", "keys-and-roles", "run-a-cell"}
+    expected |= {"documents-and-configurations"}
     assert expected <= found
 
 
@@ -309,7 +315,7 @@ def test_an_example_is_a_request_that_the_api_takes(
     fitting = [
         operations
         for template, operations in described.items()
-        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path)
+        if re.fullmatch(_pattern(template), path.partition("?")[0])
     ]
     assert any(method.lower() in operations for operations in fitting), f"{method} {path}"
     if body is None:
@@ -318,6 +324,11 @@ def test_an_example_is_a_request_that_the_api_takes(
         _check_job(body.encode())
     else:
         TypeAdapter(BODIES["/" + path.rpartition("/")[2]]).validate_json(body)
+
+
+def _pattern(template: str) -> str:
+    """Match the paths of a route; a path of a file may have several parts."""
+    return re.sub(r"\{\w+\}", "[^/]+", template.replace("{path}", ".+"))
 
 
 def _check_job(body: bytes) -> None:
