@@ -80,7 +80,7 @@ class Runs:
             raise Forbidden("Jobs get no network here: ADE_RUNTIME_NETWORK_ACCESS is off.")
         limits = door.intake.settled(asked.get("limits") or {})
         document = await door.library.find_document(grant.workspace.id, document_id)
-        build = await ensure_build(door.library, door.kernel, version)
+        build = await ensure_build(door.library, door.kernel, version, settings)
         payload = {
             "job_type": KIND,
             "document_revision_id": version.digest,

@@ -17,6 +17,7 @@ from ade.store.library.versions import Version
 from ade.store.schema import BUILD_SETTLED, builds, is_held, jobs, requests
 
 CLAIM_LOOKS = 5
+AGAIN = ("failed", "cancelled")
 
 
 class Build(NamedTuple):
@@ -51,6 +52,9 @@ class Builds(Desk):
 
     async def ensure_build(self, version: Version, fingerprint: str) -> Build:
         """Find or make the one build of a fingerprint; one that failed is tried again."""
+        known = await self.find_build_of(version, fingerprint)
+        if known is not None and known.status not in AGAIN:
+            return known  # a thousand runs of one version read, and one of them writes
         return await self._run(lambda: self._ensure_build(version, fingerprint))
 
     def _ensure_build(self, version: Version, fingerprint: str) -> Build:
@@ -79,7 +83,7 @@ class Builds(Desk):
             self._do(insert(builds).values(new._asdict()))
             return new
         build = Build(*found)
-        if build.status in ("failed", "cancelled"):
+        if build.status in AGAIN:
             again = {"status": "queued", "finished_at": None, "started_at": None, "error": None}
             self._do(update(builds).where(same, _is_now(build)).values(**again))
             build = build._replace(status="queued", finished_at=None, started_at=None, error=None)
