@@ -16,7 +16,7 @@ import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -335,7 +335,8 @@ def _check_job(body: bytes) -> None:
     if b'"greet"' in body:
         return  # the test below runs it
     intake = Intake(Settings(), load_kinds())
-    intake.submission(intake.read_job(body), "workspace", "user")
+    asked = cast(JobRequest, intake.read_job(body))
+    intake.submission(asked, "workspace", "user")
 
 
 def test_the_page_on_kinds_is_a_package_whose_job_runs(tmp_path: Path) -> None:
