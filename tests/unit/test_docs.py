@@ -33,6 +33,7 @@ from ade.domain.job import TRANSITIONS, mermaid
 from ade.domain.outcome import Category
 from ade.domain.retry import RETRIED_BY_ITSELF
 from ade.http import library_models, models
+from ade.http.contract import JobRequest
 from ade.http.intake import Intake
 from ade.http.problems import CODES
 from ade.kinds import load_kinds
