@@ -1,10 +1,12 @@
 """Installing: from a wheelhouse, once, whole or not at all."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 import signal
+import stat
 import zipfile
 from pathlib import Path
 
@@ -225,3 +227,34 @@ async def test_jobs_find_packages_behind_the_standard_library_and_before_ades(
     assert names.index("lib-dynload") < at < names.index("site-packages")
     assert packages in found.readable
     assert packages.stat().st_mode & 0o005 == 0o005
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../evil.py", "../../../evil.py", "/tmp/ade-evil.py", "evil-1.0.data/data/../../evil.py"],
+)
+async def test_a_wheel_writes_nowhere_but_into_its_environment(
+    workbench: Workbench, wheelhouse: Path, path: str
+) -> None:
+    make_wheel(wheelhouse, "evil", files={path: "gotcha = 1\n", "evil_itself.py": ""})
+    with contextlib.suppress(BuildFailed):
+        await workbench.install("evil")
+    data = workbench.settings.activation_envs_dir.resolve()
+    cache = workbench.tool.cache_folder
+    found = [p for p in data.parent.parent.rglob("*evil.py") if cache not in p.parents]
+    assert all("packages" in p.parts for p in found), found
+    assert not os.path.exists("/tmp/ade-evil.py")
+
+
+async def test_links_in_a_wheel_lead_nowhere(workbench: Workbench, wheelhouse: Path) -> None:
+    wheel = make_wheel(wheelhouse, "linked")
+    entry = zipfile.ZipInfo("secret.py")
+    entry.create_system, entry.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(wheel, "a") as archive:
+        archive.writestr(entry, "/etc/passwd")
+    digest = None
+    with contextlib.suppress(BuildFailed):
+        digest = await workbench.install("linked")
+    if digest is not None:
+        packages = folder_of(digest, workbench.settings) / "packages"
+        assert [path for path in packages.rglob("*") if path.is_symlink()] == []
