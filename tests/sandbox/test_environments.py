@@ -162,7 +162,6 @@ def _processes_of(venv: Path) -> list[int]:
     return found
 
 
-@pytest.mark.xfail(reason="whoever says hello is taken for the zygote, and killed in its place")
 async def test_a_zygote_that_lets_another_speak_for_it_dies_all_the_same(venv: Path) -> None:
     _impostor(venv, messages.HELLO)
     pool = Pool(own_walls(), PoolRules())
@@ -178,7 +177,6 @@ async def test_a_zygote_that_lets_another_speak_for_it_dies_all_the_same(venv: P
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.xfail(reason="whom a zygote without namespaces names as itself is believed")
 async def test_a_zygote_cannot_have_another_process_killed(venv: Path) -> None:
     """Without namespaces nobody but the zygote itself says which process it is."""
     with subprocess.Popen(["/bin/sleep", "60"]) as victim:  # noqa: ASYNC220 - it starts at once
@@ -197,7 +195,6 @@ async def test_a_zygote_cannot_have_another_process_killed(venv: Path) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.xfail(reason="take() tries again after close() and launches what nobody closes")
 async def test_a_closed_pool_launches_nothing() -> None:
     pool = Pool(own_walls(), PoolRules())
     taking = asyncio.create_task(pool.take(own_environment()))

@@ -3,9 +3,11 @@
 import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 PREFIX = "ade-"
+DEPTH_MAX = 100
 
 
 def own_name() -> str:
@@ -81,3 +83,46 @@ def _empty(top: int, folder: int, used: int) -> list[str]:
             else:
                 os.unlink(name, dir_fd=folder)
     return moved
+
+
+def fits(path: Path, bytes_max: int, entries_max: int) -> bool:
+    """Tell whether a folder that a job writes to is within its bounds; links are not followed.
+
+    It goes down by descriptors, so that no path is too long for it, and not deeper than allowed.
+    """
+    try:
+        top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return True
+    size = entries = 0
+    open_folders = [top]
+    listed = [_listing(top)]
+    try:
+        while open_folders:
+            entry = next(listed[-1], None)
+            if entry is None:
+                listed.pop()
+                os.close(open_folders.pop())
+                continue
+            entries += 1
+            name, is_folder = entry
+            with contextlib.suppress(OSError):
+                size += (
+                    os.stat(name, dir_fd=open_folders[-1], follow_symlinks=False).st_blocks * 512
+                )
+            if entries > entries_max or size > bytes_max or len(open_folders) > DEPTH_MAX:
+                return False
+            if is_folder:
+                with contextlib.suppress(OSError):
+                    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+                    open_folders.append(os.open(name, flags, dir_fd=open_folders[-1]))
+                    listed.append(_listing(open_folders[-1]))
+    finally:
+        for folder in open_folders:
+            os.close(folder)
+    return True
+
+
+def _listing(folder: int) -> Iterator[tuple[str, bool]]:
+    with os.scandir(folder) as listed:
+        return iter([(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listed])

@@ -143,10 +143,11 @@ def _declared(seen: Seen, declared: dict[str, Any]) -> JobError | None:
 
 
 def _exception(seen: Seen, told: dict[str, Any]) -> JobError:
-    bases = told.get("bases") or []
+    given = told.get("bases")
+    bases = given if isinstance(given, list) else []
     message = f"{told['type']}: {told.get('message', '')}"[:2000].rstrip(": ")
     details = {name: told[name] for name in DETAILS if told.get(name) is not None}
-    number = told.get("errno")
+    number = told.get("errno") if isinstance(told.get("errno"), int) else None
     if "MemoryError" in bases:
         return memory_error(seen.limits)
     if "can't start new thread" in message or (number == errno.EAGAIN and "OSError" in bases):

@@ -117,6 +117,8 @@ class Pool:
     async def take(self, environment: Environment, *, network: bool = False) -> Child:
         """Return a child that is ready for one order."""
         for attempt in range(SPAWN_TRIES):
+            if self._closed:
+                raise ZygoteGone("nothing is started any more")
             zygote = self._zygote(environment, network=network)
             self._orders[zygote] = self._orders.get(zygote, 0) + 1
             try:

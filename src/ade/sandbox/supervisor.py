@@ -24,6 +24,7 @@ from ade.domain.outcome import Category, JobError, Outcome
 from ade.sandbox import watch
 from ade.sandbox.collect import Harvest, collect, collect_named
 from ade.sandbox.environment import Environment
+from ade.sandbox.folders import fits
 from ade.sandbox.inside.child import FILES_AT_ONCE, LENGTH
 from ade.sandbox.judge import Seen, cpu_error, judge, limit_error, memory_error, stopped_error
 from ade.sandbox.output import Bounded, Intake, Lines
@@ -92,6 +93,7 @@ class Running:
         self._violations: list[str] = []
         self._refusals = 0
         self._heard_bytes = 0
+        self._has_begun = False
         self._taking: asyncio.Task[Child] | None = None
         self._said: list[dict[str, Any]] = []
         self._usage = watch.Usage()
@@ -160,7 +162,7 @@ class Running:
 
     async def _see_through(self, child: Child) -> Outcome:
         loop = asyncio.get_running_loop()
-        baseline_kb = watch.resident_kb(child.pid)
+        eye = watch.Watch(child.pid, self._order.limits.memory_mb * 1024)
         intakes = [
             Intake(child.release("stdout"), self._take(self._stdout)),
             Intake(child.release("stderr"), self._take(self._stderr)),
@@ -170,7 +172,7 @@ class Running:
         if self._is_killed or self._is_stopped:
             child.signal(signal.SIGKILL)
         line = Intake(os.dup(child.line.fileno()), self._hear_all)
-        watching = asyncio.create_task(self._watch(child, baseline_kb))
+        watching = asyncio.create_task(self._watch(child, eye))
         try:
             await self._hand_over(child)
             ended = await child.ended
@@ -186,7 +188,7 @@ class Running:
                         await intake.ended.wait()
             for intake in (*intakes, line):
                 intake.close()
-        return await self._conclude(child, ended, baseline_kb)
+        return await self._conclude(child, ended, eye.baseline_kb)
 
     async def _hand_over(self, child: Child) -> None:
         """Send the order and its files; a child that dies meanwhile is judged by its end."""
@@ -255,6 +257,10 @@ class Running:
             return
         if not isinstance(said, dict):
             return
+        if "begun" in said:
+            self._has_begun = True
+        if self._has_begun:
+            said.pop("setup_error", None)
         progress = said.get("progress")
         if progress is None:
             if len(self._said) < WORDS_MAX:
@@ -278,47 +284,51 @@ class Running:
 
     # --- limits ---------------------------------------------------------------------------------
 
-    async def _watch(self, child: Child, baseline_kb: int) -> None:
-        """Look at memory, CPU time and folder until cancelled."""
-        limits = self._order.limits
-        limit_kb = limits.memory_mb * 1024
-        looks = 0
-        wait = LOOK_SECONDS
+    async def _watch(self, child: Child, eye: watch.Watch) -> None:
+        """Look at memory, CPU time and folder until cancelled; who cannot look kills."""
+        try:
+            await self._watch_on(child, eye)
+        except Exception:
+            log.exception("a job cannot be watched any more")
+            message = "The job could not be watched any more, and was stopped."
+            self._kill_for(JobError(Category.INTERNAL_ERROR, "WATCH_LOST", message))
+
+    async def _watch_on(self, child: Child, eye: watch.Watch) -> None:
+        looks, wait = 0, LOOK_SECONDS
         while not self._is_killed:
             await asyncio.sleep(wait)
             looks += 1
             began = time.perf_counter()
-            now = watch.measure(child.pid, baseline_kb, limit_kb)
-            # A tree of many processes takes long to look at: the loop has others to serve.
-            wait = max(LOOK_SECONDS, LOOK_SHARE * (time.perf_counter() - began))
+            now = eye.look()
             self._usage = watch.Usage(
                 max(now.memory_kb, self._usage.memory_kb),
                 max(now.cpu_ms, self._usage.cpu_ms),
                 max(now.threads, self._usage.threads),
             )
-            if now.memory_kb > limit_kb:
-                self._kill_for(memory_error(limits))
-            elif now.cpu_ms > limits.cpu_ms:
-                self._kill_for(cpu_error(limits))
-            elif now.threads > self._pool.threads_max:
-                message = "The job started too many processes or threads."
-                self._kill_for(limit_error("PROCESS_LIMIT", message))
-            elif child.scratch is not None and looks % FOLDER_LOOK_EVERY == 0:
+            self._stop_at_limits(now)
+            if child.scratch is not None and looks % FOLDER_LOOK_EVERY == 0:
                 self._watch_folder(child.scratch)
+            # A tree of many processes takes long to look at: the loop has others to serve.
+            wait = max(LOOK_SECONDS, LOOK_SHARE * (time.perf_counter() - began))
+
+    def _stop_at_limits(self, now: watch.Usage) -> None:
+        limits = self._order.limits
+        if now.memory_kb > limits.memory_mb * 1024:
+            self._kill_for(memory_error(limits))
+        elif now.cpu_ms > limits.cpu_ms:
+            self._kill_for(cpu_error(limits))
+        elif now.threads > self._pool.threads_max:
+            message = "The job started too many processes or threads."
+            self._kill_for(limit_error("PROCESS_LIMIT", message))
 
     def _watch_folder(self, scratch: Path) -> None:
         """Bound the bytes and files of a folder on a real disk, which has no quota of its own."""
-        plan_mb, entries_max = self._pool.folder_bounds
-        used, entries = 0, 0
-        for folder, folders, files in os.walk(scratch):
-            entries += len(folders) + len(files)
-            for name in files:
-                with contextlib.suppress(OSError):
-                    used += os.lstat(os.path.join(folder, name)).st_blocks * 512
-            if used > plan_mb * MIB or entries > entries_max:
-                message = f"The job's folder grew over {plan_mb} MiB or {entries_max} entries."
-                self._kill_for(limit_error("DISK_LIMIT", message))
-                return
+        megabytes, entries_max = self._pool.folder_bounds
+        if not fits(scratch, megabytes * MIB, entries_max):
+            message = (
+                f"The job's folder grew over {megabytes} MiB, {entries_max} entries or its depth."
+            )
+            self._kill_for(limit_error("DISK_LIMIT", message))
 
     # --- the end --------------------------------------------------------------------------------
 

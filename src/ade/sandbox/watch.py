@@ -52,8 +52,11 @@ def resident_kb(pid: int) -> int:
         return 0
 
 
-def own_kb(pid: int) -> int:
-    """Return a process's fair share of the memory that is not a file's; costs milliseconds."""
+def own_kb(pid: int) -> int | None:
+    """Return a process's fair share of the memory that is not a file's; costs milliseconds.
+
+    None is for a process that we may not look into, or that has just ended.
+    """
     total = 0
     try:
         with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
@@ -61,29 +64,65 @@ def own_kb(pid: int) -> int:
                 if line.startswith(("Pss_Anon:", "Pss_Shmem:", "Swap:")):
                     total += int(line.split()[1])
     except OSError:
-        return 0
+        return None
     return total
 
 
-def cpu_ms_and_threads(pid: int) -> tuple[int, int]:
-    """Return the CPU time of a process and of its children that have ended, and its threads."""
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Hold a process's CPU time, that of its children that were waited for, and its threads.
+
+    `code` is where its program lies in memory: a fork has it from its parent, a new program by
+    chance.
+    """
+
+    own_ms: int = 0
+    waited_for_ms: int = 0
+    threads: int = 0
+    code: int = 0
+
+
+def times_of(pid: int) -> Times:
+    """Read how long a process has worked."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
-        return 0, 0
-    return sum(map(int, fields[11:15])) * TICK_MS, int(fields[17])
+        return Times()
+    user, system, childrens_user, childrens_system = map(int, fields[11:15])
+    return Times(
+        (user + system) * TICK_MS,
+        (childrens_user + childrens_system) * TICK_MS,
+        int(fields[17]),
+        int(fields[23]),
+    )
 
 
-def measure(pid: int, baseline_kb: int, limit_kb: int) -> Usage:
-    """Measure a tree; look closer, at a price, only when the cheap figure comes near the limit."""
-    processes = tree(pid)
-    memory_kb = sum(max(0, resident_kb(each) - baseline_kb) for each in processes)
-    if memory_kb > LOOK_CLOSER * limit_kb:
-        memory_kb = sum(own_kb(each) for each in processes)
-    cpu_ms = threads = 0
-    for each in processes:
-        its_cpu_ms, its_threads = cpu_ms_and_threads(each)
-        cpu_ms += its_cpu_ms
-        threads += its_threads
-    return Usage(memory_kb, cpu_ms, threads)
+class Watch:
+    """Measure one tree again and again."""
+
+    def __init__(self, pid: int, limit_kb: int) -> None:
+        self.baseline_kb = resident_kb(pid)
+        self._code = times_of(pid).code
+        self._pid = pid
+        self._limit_kb = limit_kb
+        # The kernel forgets the time of a child that nobody waits for; here it is remembered.
+        self._own_ms: dict[int, int] = {}
+
+    def look(self) -> Usage:
+        """Measure; look closer, at a price, only when the cheap figure comes near the limit."""
+        processes = tree(self._pid)
+        times = {each: times_of(each) for each in processes}
+        seen = {each: resident_kb(each) for each in processes}
+        for each, time in times.items():
+            # What was forked shares the zygote's memory; what was started afresh does not.
+            if each == self._pid or time.code == self._code != 0:
+                seen[each] = max(0, seen[each] - self.baseline_kb)
+        memory_kb = sum(seen.values())
+        if memory_kb > LOOK_CLOSER * self._limit_kb:
+            closer = {each: own_kb(each) for each in processes}
+            memory_kb = sum(seen[e] if own is None else own for e, own in closer.items())
+        self._own_ms.update({each: time.own_ms for each, time in times.items() if time.threads})
+        alive = sum(time.own_ms + time.waited_for_ms for time in times.values())
+        threads = sum(time.threads for time in times.values())
+        return Usage(memory_kb, max(alive, sum(self._own_ms.values())), threads)

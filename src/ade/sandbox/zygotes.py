@@ -96,7 +96,10 @@ class Child:
             if (descriptor := getattr(self, name)) >= 0:
                 os.close(descriptor)
                 setattr(self, name, -1)
-        self.line.close()
+        if self.line.fileno() >= 0:
+            # A number that is closed while it is read would be read no more for its next owner.
+            asyncio.get_running_loop().remove_reader(self.line)
+            self.line.close()
         if self.scratch is not None:
             # In a thread: a job may have dug deep.
             asyncio.get_running_loop().run_in_executor(None, remove_tree, self.scratch)
@@ -263,10 +266,13 @@ class Zygote:
 
     def _take(self, message: Message, descriptors: list[int], sender: int) -> None:
         child = self._children.get(message.number)
-        if message.kind == messages.LAUNCHED and not self.pid:
-            self.pid = message.number
+        # Who speaks is the kernel's word; behind the walls anybody could say anything.
+        if message.kind == messages.LAUNCHED:
+            if sender == self._launched and not self.pid:
+                self.pid = message.number
         elif message.kind in {messages.HELLO, messages.COLD}:
-            self._begin(sender, is_cold=message.kind == messages.COLD)
+            if sender == (self.pid or self._launched):
+                self._begin(is_cold=message.kind == messages.COLD)
         elif child is None:
             pass
         elif message.kind == messages.SPAWNED and descriptors and child.pidfd < 0:
@@ -286,14 +292,13 @@ class Zygote:
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def _begin(self, sender: int, *, is_cold: bool) -> None:
+    def _begin(self, *, is_cold: bool) -> None:
         self._deadline.cancel()
-        self.pid = sender
-        if self._launched != sender:  # it made way for the zygote, and has ended
-            os.waitpid(self._launched, 0)
-            self._launched = 0
+        self.pid = self.pid or self._launched
+        if self._launched != self.pid and os.waitpid(self._launched, os.WNOHANG)[0]:
+            self._launched = 0  # it made way for the zygote, and has ended
         self.is_cold = self.is_cold or is_cold
-        self.memory_kb = _memory_kb(sender)
+        self.memory_kb = _memory_kb(self.pid)
         if not self.started.done():
             self.started.set_result(None)
 

@@ -121,7 +121,6 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("told", MALFORMED, ids=repr)
-@pytest.mark.xfail(reason="the judge trusts the shape of an exception's facts", strict=False)
 def test_a_malformed_exception_is_the_jobs_own_error(told: dict[str, Any]) -> None:
     error = judge(Seen(_exit(1), LIMITS, said=[{"failure": told}]))
     assert error is not None

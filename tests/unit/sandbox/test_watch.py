@@ -51,29 +51,50 @@ def test_a_tree_is_found_whole(family: "subprocess.Popen[bytes]") -> None:
     assert len(set(found)) == 4
 
 
+def _watch(pid: int, limit_kb: int = 1 << 30, baseline_kb: int = 0) -> watch.Watch:
+    eye = watch.Watch(pid, limit_kb)
+    eye.baseline_kb = baseline_kb
+    return eye
+
+
 def test_memory_and_time_are_those_of_the_whole_tree(family: "subprocess.Popen[bytes]") -> None:
-    usage = watch.measure(family.pid, 0, 1 << 30)
+    usage = _watch(family.pid).look()
     assert usage.memory_kb >= sum(watch.resident_kb(pid) for pid in watch.tree(family.pid)) * 0.9
     assert usage.cpu_ms >= 100
 
 
 def test_what_is_shared_is_counted_once_when_it_matters(family: "subprocess.Popen[bytes]") -> None:
-    roughly = watch.measure(family.pid, 0, 1 << 30).memory_kb
-    closely = watch.measure(family.pid, 0, 1024).memory_kb
+    roughly = _watch(family.pid).look().memory_kb
+    closely = _watch(family.pid, limit_kb=1024).look().memory_kb
     assert 30 << 10 < closely < roughly
 
 
-def test_a_baseline_is_taken_off(family: "subprocess.Popen[bytes]") -> None:
-    resident_kb = watch.resident_kb(family.pid)
-    assert watch.measure(family.pid, resident_kb, 1 << 30).memory_kb < 1024
+def test_what_was_there_at_the_beginning_is_taken_off(family: "subprocess.Popen[bytes]") -> None:
+    assert watch.Watch(family.pid, 1 << 30).look().memory_kb < 1024
 
 
-def test_the_dead_use_nothing(family: "subprocess.Popen[bytes]") -> None:
-    below = watch.tree(family.pid)[1:]
+def test_a_program_that_was_started_afresh_is_counted_whole() -> None:
+    source = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    other = [sys.executable, "-I", "-c", "import sys; print(1, flush=True); sys.stdin.read()"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-I", "-c", source, *other], stdin=pipe, stdout=pipe
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        below = watch.tree(process.pid)[1:]
+        eye = _watch(process.pid, baseline_kb=1 << 30)
+        assert eye.look().memory_kb >= 0.9 * sum(map(watch.resident_kb, below)) > 0
+        process.kill()
+    eventually(lambda: not any(map(is_alive, below)))
+
+
+def test_the_time_of_who_died_unnoticed_is_remembered(family: "subprocess.Popen[bytes]") -> None:
+    eye = _watch(family.pid)
+    before = eye.look().cpu_ms
     assert family.stdin is not None
     family.stdin.close()
     family.kill()
     family.wait()
-    eventually(lambda: not any(map(is_alive, below)))
-    usage = watch.measure(family.pid, 0, 1 << 30)
-    assert (usage.memory_kb, usage.cpu_ms) == (0, 0)
+    eventually(lambda: watch.tree(family.pid) == [family.pid])
+    assert eye.look().cpu_ms >= before >= 100

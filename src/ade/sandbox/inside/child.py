@@ -33,6 +33,8 @@ NAMESPACES = {
     "ipc": linux.CLONE_NEWIPC,
     "uts": linux.CLONE_NEWUTS,
 }
+OWN_FACTS = ("status", "stat", "statm", "maps", "smaps", "mem", "fd", "fdinfo", "cmdline", "comm",
+             "environ", "auxv", "exe", "limits", "cgroup", "io", "sched")  # fmt: skip
 OWN_PLACES = (f"{JOB_FOLDER}/", "/tmp/", "/dev/shm/")
 _prepared: dict = {}
 
@@ -159,7 +161,9 @@ def _restrict_files(plan, folder):
         readable = ["/"]
         writable += ["/tmp", "/dev/shm"]
     else:
-        readable = [*_prepared["readable"], f"/proc/{os.getpid()}"]
+        # Not the whole folder: what the machine's network does stands there, too.
+        own = f"/proc/{os.getpid()}"
+        readable = [*_prepared["readable"], *(f"{own}/{name}" for name in OWN_FACTS)]
     landlock.put_up(readable, writable, network=plan.network, of_version=plan.landlock)
 
 
@@ -274,6 +278,7 @@ def run(order):
         stream = _stream(descriptor, mode)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+    _say({"begun": True})  # from here on it is the job that speaks
     with os.fdopen(LINE, "w", encoding="utf-8", closefd=False) as stream:
         return run_entry(order["entry"], order["inputs"], stream)
 

@@ -85,6 +85,8 @@ def _become(plan):
         os.setgroups([])
         os.setresgid(plan.user, plan.user, plan.user)
         os.setresuid(plan.user, plan.user, plan.user)
+        # Who changes its number loses its own files in /proc until it says that it may be seen.
+        linux.prctl(linux.PR_SET_DUMPABLE, 1)
 
 
 def _restrict_files(plan):

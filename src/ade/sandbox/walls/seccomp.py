@@ -49,7 +49,7 @@ ALLOWED = """
     getpeername setsockopt getsockopt execve execveat exit wait4 waitid uname fcntl flock fsync
     fdatasync truncate ftruncate getdents getdents64 getcwd chdir fchdir rename renameat renameat2
     mkdir mkdirat rmdir creat link linkat unlink unlinkat symlink symlinkat readlink readlinkat
-    fchmod fchown umask gettimeofday getrlimit setrlimit prlimit64 getrusage sysinfo times getuid
+    umask gettimeofday getrlimit setrlimit prlimit64 getrusage sysinfo times getuid
     getgid geteuid getegid getresuid getresgid getgroups getppid getpgrp getpgid getsid setpgid
     setsid capget rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack statfs fstatfs
     getpriority setpriority sched_getparam sched_getscheduler sched_get_priority_max
@@ -63,9 +63,9 @@ ALLOWED = """
     listxattr llistxattr flistxattr
 """.split()
 
-# What changes a file's owner, mode, times or attributes by its path: Landlock does not see these.
+# What changes a file's owner, mode, times or attributes: Landlock does not see these.
 BY_PATH = """
-    chmod fchmodat fchmodat2 chown lchown fchownat utime utimes futimesat utimensat
+    chmod fchmod fchown fchmodat fchmodat2 chown lchown fchownat utime utimes futimesat utimensat
     setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
 """.split()
 
