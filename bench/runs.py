@@ -1,0 +1,240 @@
+"""Runs beside the bare engine: how fast they are accepted, and how fast they are done.
+
+`scripts/bench runs` takes one small CSV and one configuration. The bare engine normalises it in a
+loop in one process, without walls, queue or record of the job; and once in a fresh fork for each,
+because no two runs share a process. ADE takes the same work over HTTP, on SQLite, behind all walls
+that can be put up here. All take turns in one run, because the machine is never quiet: read the
+ratios. `--quick` is a minute, and noisier.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvloop
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import ade_engine.cell
+import ade_engine.running  # noqa: F401  what a job's process has imported when it begins
+from ade_engine import examples
+from ade_engine.normalize import Request, normalize
+
+TEMPLATE = "member_roster"
+PACKAGE = examples.FOLDER / TEMPLATE
+DOCUMENT = PACKAGE / "samples" / "roster.csv"
+BASE = "/api/v1/workspaces/default"
+KEY = "bench"
+CONNECTIONS = 32
+LOOK_SECONDS = 0.02
+BARE, FORKED = "bare engine, a loop in one process", "bare engine, a fork for each"
+
+
+@dataclass
+class Entrant:
+    """Hold one way to do the runs, and what each round took."""
+
+    name: str
+    seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+
+    def runs_per_second(self, runs: int) -> float:
+        return runs / statistics.median(self.seconds)
+
+    def cpu_ms(self, runs: int) -> float:
+        return statistics.median(self.cpu_seconds) / runs * 1000
+
+
+def main() -> None:
+    options = parse()
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    uvloop.run(measure(options, console))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/bench runs", description=__doc__)
+    parser.add_argument("--runs", type=int, default=100, help="runs per entrant and round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--at-once", type=int, default=os.cpu_count() or 1, help="runs at a time")
+    parser.add_argument("--quick", action="store_true", help="30 runs, one round")
+    parser.add_argument("--json", type=Path, help="write the measurements here")
+    options = parser.parse_args()
+    if options.quick:
+        options.runs, options.rounds = 30, 1
+    return options
+
+
+async def measure(options: argparse.Namespace, console: Console) -> None:
+    runs = options.runs
+    bare, forked = Entrant(BARE), Entrant(FORKED)
+    ade = Entrant(f"ADE, {options.at_once} at a time")
+    accepted: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="ade-bench-") as name:
+        folder = Path(name)
+        async with serving(folder / "data", options.at_once) as client:
+            where = await prepare(client)
+            one_by_one(1, folder)  # what is first used now is not measured later
+            await all_of(client, where, 1)
+            for _ in track(range(options.rounds), "rounds", disable=not sys.stdout.isatty()):
+                timed(bare, lambda: one_by_one(runs, folder))
+                timed(forked, lambda: one_by_one(runs, folder, fork=True))
+                submit_seconds, seconds, cpu_seconds = await all_of(client, where, runs)
+                accepted.append(submit_seconds)
+                ade.seconds.append(seconds)
+                ade.cpu_seconds.append(cpu_seconds)
+            isolation = await walls(client)
+    console.print(
+        {"python": platform.python_version(), "cores": os.cpu_count(), "walls": isolation}
+    )
+    console.print(table([bare, forked, ade], runs))
+    rate = runs / statistics.median(accepted)
+    console.print(f"{rate:.0f} submissions a second ({CONNECTIONS} connections), while runs go on")
+    if options.json:
+        figures = {
+            entrant.name: {
+                "runs_per_second": entrant.runs_per_second(runs),
+                "cpu_ms_per_run": entrant.cpu_ms(runs),
+            }
+            for entrant in (bare, forked, ade)
+        }
+        told = {"submissions_per_second": rate, "runs": figures}
+        options.json.write_text(json.dumps(told, indent=2) + "\n")
+
+
+def table(entrants: list[Entrant], runs: int) -> Table:
+    first = entrants[0]
+    shown = Table("entrant", "runs/s", "of bare", "CPU ms a run", "of bare")
+    for entrant in entrants:
+        rate, cpu = entrant.runs_per_second(runs), entrant.cpu_ms(runs)
+        of_rate, of_cpu = rate / first.runs_per_second(runs), cpu / first.cpu_ms(runs)
+        shown.add_row(entrant.name, f"{rate:.1f}", f"{of_rate:.2f}", f"{cpu:.0f}", f"{of_cpu:.2f}")
+    return shown
+
+
+# --- the bare engine ------------------------------------------------------------------------------
+
+
+def timed(entrant: Entrant, work: Callable[[], None]) -> None:
+    began, cpu = time.perf_counter(), cpu_seconds()
+    work()
+    entrant.seconds.append(time.perf_counter() - began)
+    entrant.cpu_seconds.append(cpu_seconds() - cpu)
+
+
+def cpu_seconds() -> float:
+    """Return what this process and those that it waited for have used."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def one_by_one(runs: int, folder: Path, *, fork: bool = False) -> None:
+    """Normalise in a process that has imported all; it forks for each run, or does them itself."""
+    worker = os.fork()
+    if worker:
+        assert os.waitpid(worker, 0)[1] == 0
+        return
+    code = 1
+    with contextlib.suppress(BaseException):
+        for number in range(runs):
+            child = os.fork() if fork else 0
+            if child:
+                assert os.waitpid(child, 0)[1] == 0
+                continue
+            with contextlib.redirect_stdout(None):
+                normalize(Request(DOCUMENT, PACKAGE, folder / "bare" / str(number)))
+            if fork:
+                os._exit(0)
+        code = 0
+    os._exit(code)
+
+
+# --- ADE ------------------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def serving(data: Path, at_once: int) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve on SQLite until the block ends."""
+    environ = {
+        "PATH": os.environ["PATH"],
+        "ADE_STORAGE_DATA_DIR": str(data),
+        "ADE_BOOTSTRAP_API_KEY": KEY,
+        "ADE_PORT": "0",
+        "ADE_LOG_LEVEL": "error",
+        "ADE_QUEUE_SIZE": "0",
+        "ADE_MAX_CONCURRENCY": str(at_once),
+    }
+    server = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "ade", "serve"), env=environ, stdout=asyncio.subprocess.PIPE
+    )
+    assert server.stdout is not None
+    try:
+        address = (await server.stdout.readline()).decode().split()[-1]
+        limits = httpx.Limits(max_connections=CONNECTIONS)
+        headers = {"Authorization": f"Bearer {KEY}"}
+        async with httpx.AsyncClient(
+            base_url=address, headers=headers, limits=limits, timeout=600
+        ) as client:
+            yield client
+    finally:
+        server.kill()
+        await server.wait()
+
+
+async def prepare(client: httpx.AsyncClient) -> tuple[str, dict[str, str]]:
+    """Upload the document and make the configuration; return where runs start, and with what."""
+    sent = {"file": (DOCUMENT.name, DOCUMENT.read_bytes())}
+    document = (await client.post(f"{BASE}/documents", files=sent)).raise_for_status().json()
+    made = {"name": "bench", "template": TEMPLATE}
+    answer = (await client.post(f"{BASE}/configurations", json=made)).raise_for_status()
+    path = f"{BASE}/configurations/{answer.json()['configuration_id']}/runs"
+    return path, {"input_document_id": document["document_id"]}
+
+
+async def all_of(
+    client: httpx.AsyncClient, where: tuple[str, dict[str, str]], runs: int
+) -> tuple[float, float, float]:
+    """Start runs and wait for them; return the seconds for both, and the CPU time of the jobs."""
+    path, body = where
+    began = time.perf_counter()
+    answers = await asyncio.gather(*[client.post(path, json=body) for _ in range(runs)])
+    submitted = time.perf_counter() - began
+    started = [answer.raise_for_status().json()["links"]["job"] for answer in answers]
+    await until_idle(client)
+    ended = time.perf_counter() - began
+    jobs = [(await client.get(job)).json() for job in started]
+    assert all(job["status"] == "succeeded" for job in jobs), jobs
+    return submitted, ended, sum(job["resource_usage"]["cpu_ms"] for job in jobs) / 1000
+
+
+async def until_idle(client: httpx.AsyncClient) -> None:
+    for status in ("queued", "running"):
+        asked = {"status": status, "limit": 1}
+        while True:
+            if not (await client.get(f"{BASE}/jobs", params=asked)).json()["items"]:
+                break
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+async def walls(client: httpx.AsyncClient) -> list[Any]:
+    (job,) = (await client.get(f"{BASE}/jobs", params={"limit": 1})).json()["items"]
+    return list(job["isolation"])
+
+
+if __name__ == "__main__":
+    main()
