@@ -10,7 +10,7 @@ from tests.processes import aeventually
 from ade.domain.outcome import Category, JobError
 from ade.stages.builds import BuildEnded
 from ade.stages.claim import ClaimAsk
-from ade.store.library import Build, BuildHeld, File
+from ade.store.library import Build, BuildHeld
 from ade.store.rows import Claim
 
 BASE = "/api/v1/workspaces/default"
@@ -23,25 +23,21 @@ PACKAGE = {
 LEASE_US = 60_000_000
 
 
-async def kept(server: Server, name: str, text: str) -> File:
-    """Keep the bytes of one file of a configuration."""
-    sent = {"file": (name, text.encode())}
-    answer = await server.http.post(f"{BASE}/documents", files=sent)
-    return File(name, answer.json()["digest"], answer.json()["size_bytes"])
-
-
-async def configured(
-    server: Server, package: dict[str, str] = PACKAGE, *, workspace_id: str = WORKSPACE
-) -> str:
+async def configured(server: Server, package: dict[str, str] = PACKAGE) -> str:
     """Make a configuration; return its id."""
-    files = [await kept(server, name, text) for name, text in package.items()]
-    made = await server.library.add_configuration(workspace_id, "roster", files)
-    return made.id
+    answer = await server.http.post(f"{BASE}/configurations", json={"name": "roster"})
+    assert answer.status_code == 201, answer.text
+    configuration_id = str(answer.json()["configuration_id"])
+    for path, text in package.items():
+        await edited(server, configuration_id, path, text)
+    return configuration_id
 
 
-async def edited(server: Server, configuration_id: str, name: str, text: str) -> None:
-    """Change one file of a draft."""
-    await server.library.put_file(WORKSPACE, configuration_id, await kept(server, name, text))
+async def edited(server: Server, configuration_id: str, path: str, text: str) -> None:
+    """Write one file of a draft."""
+    where = f"{BASE}/configurations/{configuration_id}/files/{path}"
+    answer = await server.http.put(where, content=text.encode())
+    assert answer.status_code in (200, 201, 204), answer.text
 
 
 async def uploaded(server: Server, content: bytes = CSV, name: str = "t.csv") -> str:
