@@ -168,8 +168,9 @@ async def test_a_zygote_that_lets_another_speak_for_it_dies_all_the_same(venv: P
     taking = asyncio.create_task(pool.take(_environment(venv)))
     try:
         zygote = await aeventually(lambda: pool.zygotes and pool.zygotes[0])
-        await aeventually(zygote.started.done)
+        await aeventually(lambda: "said" in zygote._words.text())
         assert _processes_of(venv)
+        assert not zygote.started.done(), "another was taken for the zygote"
         await _close(pool, taking)
         await aeventually(lambda: not _processes_of(venv), seconds=5)
     finally:

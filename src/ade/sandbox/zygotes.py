@@ -21,7 +21,7 @@ from ade.sandbox.folders import remove_tree
 from ade.sandbox.inside import messages
 from ade.sandbox.inside.child import READY
 from ade.sandbox.inside.messages import Message
-from ade.sandbox.inside.plan import LANDLOCK, Plan
+from ade.sandbox.inside.plan import FULL, LANDLOCK, Plan
 from ade.sandbox.output import Bounded, Intake
 
 LAUNCH = Path(__file__).parent / "inside" / "launch.py"
@@ -268,7 +268,7 @@ class Zygote:
         child = self._children.get(message.number)
         # Who speaks is the kernel's word; behind the walls anybody could say anything.
         if message.kind == messages.LAUNCHED:
-            if sender == self._launched and not self.pid:
+            if sender == self._launched and self.plan.level == FULL and not self.pid:
                 self.pid = message.number
         elif message.kind in {messages.HELLO, messages.COLD}:
             if sender == (self.pid or self._launched):

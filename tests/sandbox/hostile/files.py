@@ -508,6 +508,7 @@ while time.process_time() < until:
 "harm"
 """,
         "RESOURCE_LIMIT/CPU_LIMIT",
+        at_landlock="RESOURCE_LIMIT/DISK_LIMIT",  # nobody looks deeper than a hundred folders
         limits={"cpu_ms": 500},
         slow=True,
     ),

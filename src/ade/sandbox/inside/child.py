@@ -156,7 +156,7 @@ def _put_up_walls(plan, folder):
 
 
 def _restrict_files(plan, folder):
-    writable = [folder, "/dev/null"]
+    writable, listable = [folder, "/dev/null"], []
     if plan.level == FULL:
         readable = ["/"]
         writable += ["/tmp", "/dev/shm"]
@@ -164,7 +164,14 @@ def _restrict_files(plan, folder):
         # Not the whole folder: what the machine's network does stands there, too.
         own = f"/proc/{os.getpid()}"
         readable = [*_prepared["readable"], *(f"{own}/{name}" for name in OWN_FACTS)]
-    landlock.put_up(readable, writable, network=plan.network, of_version=plan.landlock)
+        listable = [f"{own}/task"]
+    landlock.put_up(
+        readable,
+        writable,
+        network=plan.network,
+        of_version=plan.landlock,
+        listable=listable,
+    )
 
 
 def _check(plan):

@@ -37,8 +37,10 @@ def file_rights(of_version):
     return (1 << _FILE_RIGHTS_BY_VERSION[min(max(of_version, 1), 5)]) - 1
 
 
-def put_up(readable, writable, *, network, of_version):
+def put_up(readable, writable, *, network, of_version, listable=()):
     """Let this process read below some paths, do anything below others, and nothing elsewhere.
+
+    Below `listable` it may see names and read nothing.
 
     A path that does not exist grants nothing.
     """
@@ -53,6 +55,8 @@ def put_up(readable, writable, *, network, of_version):
     try:
         for path in readable:
             _grant(ruleset, path, LOOK)
+        for path in listable:
+            _grant(ruleset, path, READ_DIR)
         for path in writable:
             _grant(ruleset, path, every)
         linux.call("landlock_restrict_self", ruleset, 0)
