@@ -19,6 +19,15 @@ from ade.domain.file_names import document_name
 
 FIELD = "file"
 MULTIPART = "multipart/form-data"
+FORM = {
+    MULTIPART: {
+        "schema": {
+            "type": "object",
+            "required": [FIELD],
+            "properties": {FIELD: {"type": "string", "format": "binary"}},
+        }
+    }
+}
 PIECE_BYTES = 1024 * 1024
 HEADER_BYTES_MAX = 4096
 HEADERS_MAX = 8

@@ -207,6 +207,7 @@ def configuration_routes(door: Door, packages: Packages) -> APIRouter:
 
     @router.get(
         "/configurations/{configuration_id}/versions/{sequence}/package",
+        response_class=Response,
         responses={
             **answers(200, None, "The archive", 404, 422, content=ZIP),
             304: {"description": "Not changed"},

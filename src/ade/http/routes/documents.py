@@ -10,9 +10,9 @@ from ade.domain.errors import InvalidRequest, StorageFull, Unavailable, Unreadab
 from ade.domain.outcome import Category, Outcome
 from ade.http.auth import Grant
 from ade.http.door import Door
-from ade.http.download import OCTETS, download
+from ade.http.download import download
 from ade.http.library_models import DocumentBody, DocumentPage, PreviewBody, PreviewError
-from ade.http.multipart import FIELD, MULTIPART, receive_form
+from ade.http.multipart import FORM, receive_form
 from ade.http.openapi import answers
 from ade.http.paging import cursor_after, read_cursor
 from ade.http.times import rfc3339
@@ -28,21 +28,7 @@ PREVIEW_INPUT = "input"
 # A copy of the document must fit into the folder that it is opened in, with some room to work.
 PREVIEW_SHARE = 0.8
 BREAKS = "Whatever reads this kind of document breaks on this one."
-BYTES = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
-FORM = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            MULTIPART: {
-                "schema": {
-                    "type": "object",
-                    "required": [FIELD],
-                    "properties": {FIELD: {"type": "string", "format": "binary"}},
-                }
-            }
-        },
-    }
-}
+BYTES = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
 
 
 def document_path(slug: str, document_id: str) -> str:
@@ -79,7 +65,7 @@ def document_routes(door: Door) -> APIRouter:
         "",
         status_code=201,
         responses=answers(201, DocumentBody, "Kept", 403, 404, 413, 415, 422, 507),
-        openapi_extra=FORM,
+        openapi_extra={"requestBody": {"required": True, "content": FORM}},
     )
     async def upload_document(request: Request, response: Response, grant: Editor) -> Any:
         """Upload a file as the part `file` of a form; the same bytes twice are stored once."""
@@ -129,6 +115,7 @@ def document_routes(door: Door) -> APIRouter:
 
     @router.get(
         "/{document_id}/content",
+        response_class=Response,
         responses={
             **answers(200, None, "The bytes", 404, 416, content=BYTES),
             206: {"description": "A range of the bytes", "content": BYTES},

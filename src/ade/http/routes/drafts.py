@@ -11,6 +11,7 @@ from ade.http.checking import check_draft
 from ade.http.door import Door
 from ade.http.download import OCTETS, SAFE, has_already
 from ade.http.library_models import CheckBody, FileBody, FileList
+from ade.http.multipart import FORM
 from ade.http.openapi import answers
 from ade.http.packages import ZIP, Packages
 from ade.http.routes.configurations import file_json
@@ -19,8 +20,9 @@ from ade.store.library import ABSENT, File, manifest_digest
 MIB = 1024 * 1024
 TEXT = "text/plain; charset=utf-8"
 BYTES = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
+PLAIN = {"text/plain": {"schema": {"type": "string"}}}
 BODY = {"requestBody": {"required": True, "content": BYTES}}
-ARCHIVE = {"requestBody": {"required": True, "content": ZIP}}
+ARCHIVE = {"requestBody": {"required": True, "content": {**ZIP, **BYTES, **FORM}}}
 Tag = Annotated[str | None, Header(max_length=200)]
 
 
@@ -42,8 +44,9 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
 
     @router.get(
         "/files/{path:path}",
+        response_class=Response,
         responses={
-            **answers(200, None, "The file", 404, 422, content=BYTES),
+            **answers(200, None, "The file", 404, 422, content={**BYTES, **PLAIN}),
             304: {"description": "Not changed"},
         },
     )
@@ -107,6 +110,7 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
 
     @router.get(
         "/package",
+        response_class=Response,
         responses={
             **answers(200, None, "The archive", 404, content=ZIP),
             304: {"description": "Not changed"},
