@@ -257,6 +257,7 @@ def main() -> None:
             tempfile.TemporaryDirectory(prefix="ade-load-") as name,
             PLACES[place](Path(name)) as servers,
         ):
+            table = Table(*COLUMNS)
             load = asyncio.run(storm(servers, options.runs, Path(name)))
             table.add_row(
                 place,
@@ -268,10 +269,11 @@ def main() -> None:
                 f"{load.at_once_max} a server",
                 str(load.looks),
             )
-            problems += [f"{place}: {fault}" for fault in faults(load, options.runs, AT_ONCE)]
-    console.print(table)
-    for problem in problems:
-        console.print(problem)
+            console.print(table)
+            found = faults(load, options.runs, AT_ONCE)
+            for fault in found:
+                console.print(f"{place}: {fault}")
+            problems += found
     sys.exit(bool(problems))
 
 
