@@ -149,7 +149,7 @@ async def _at_work(
     parts = _parts(settings, store, kernel, library, isolation)
     hints = hear(store, kernel.wake.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
-    collecting = asyncio.create_task(collect_for_ever(parts.blobs, library), name="collector")
+    collecting = asyncio.create_task(collect_for_ever(parts.blobs, settings.database_url))
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
     building = asyncio.create_task(parts.builder.run(), name="builder") if parts.builder else None
     for task in (working, building):

@@ -289,3 +289,18 @@ async def test_many_uploads_at_once(server: Server, tmp_path: Path) -> None:
     assert len(stored(tmp_path)) == 8
     for one, content in zip(made, contents, strict=True):
         assert (await server.http.get(one["links"]["content"])).content == content
+
+
+async def test_an_upload_that_comes_to_a_halt_is_ended(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ade.http.multipart.SILENCE_SECONDS_MAX", 0.05)
+
+    async def halting() -> AsyncIterator[bytes]:
+        yield part()[:-2]
+        await asyncio.Event().wait()
+
+    kind = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
+    answer = await server.http.post(DOCUMENTS, content=halting(), headers=kind)
+    problem(answer, 408, "request_timeout")
+    assert stored(tmp_path) == []

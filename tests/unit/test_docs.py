@@ -70,6 +70,7 @@ def problems() -> str:
     titles = {
         "bad_request": "The request cannot be read",
         "method_not_allowed": "The path does not know this method; `Allow` lists those it knows",
+        "request_timeout": "The body did not arrive in time",
         "unsupported_media_type": "The body must be of another type; the detail says of which",
         "range_not_satisfiable": "The range begins behind the end of the file",
     }

@@ -173,15 +173,18 @@ class Writing:
                 os.utime(place)  # it is there already, and is young again
             except FileNotFoundError:
                 self._move_to(place)
+            # Also for what was there: whoever wrote it may not have come to this yet.
+            _sync_folder(place.parent)
         return Blob(digest, self.size_bytes)
 
     def _move_to(self, place: Path) -> None:
         self._file.flush()
         os.fchmod(self._file.fileno(), READ_ONLY)
         os.fsync(self._file.fileno())
-        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.parent.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _sync_folder(place.parent.parent)
         self._path.replace(place)
-        _sync_folder(place.parent)
 
 
 @contextlib.contextmanager

@@ -27,12 +27,18 @@ async def collect_blobs(blobs: Blobs, library: Library, now: float | None = None
     return gone
 
 
-async def collect_for_ever(blobs: Blobs, library: Library) -> None:
-    """Collect now and then until cancelled; trouble is logged and tried again."""
+async def collect_for_ever(blobs: Blobs, database_url: str) -> None:
+    """Collect now and then until cancelled; trouble is logged and tried again.
+
+    What is in use takes a while to find out, so that is asked on a connection of its own.
+    """
     await asyncio.sleep(FIRST_SECONDS)
     while True:
+        library = Library(database_url)
         try:
             await collect_blobs(blobs, library)
         except Exception as error:
             log.warning("cannot collect blobs", reason=type(error).__name__)
+        finally:
+            await asyncio.to_thread(library.close)
         await asyncio.sleep(EVERY_SECONDS)

@@ -31,6 +31,8 @@ FORM = {
 PIECE_BYTES = 1024 * 1024
 HEADER_BYTES_MAX = 4096
 HEADERS_MAX = 8
+# A client that sends nothing for so long gives its place to others.
+SILENCE_SECONDS_MAX = 60.0
 # Boundaries and headers around the file.
 ENVELOPE_BYTES_MAX = 64 * 1024
 TYPE_CHARS_MAX = 127
@@ -68,13 +70,25 @@ def refuse_length(request: Request, bytes_max: int, around: int = 0) -> None:
 async def _gathered(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Join small pieces: a thread is asked once for each megabyte and not for each packet."""
     held = bytearray()
-    async for piece in stream:
+    async for piece in _heard(stream):
         held += piece
         if len(held) >= PIECE_BYTES:
             yield bytes(held)
             held.clear()
     if held:
         yield bytes(held)
+
+
+async def _heard(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    while True:
+        try:
+            async with asyncio.timeout(SILENCE_SECONDS_MAX):
+                piece = await anext(stream)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise HTTPException(408, "The upload came to a halt.") from None
+        yield piece
 
 
 class _Form:

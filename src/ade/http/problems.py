@@ -26,6 +26,7 @@ CODES = {
     400: "bad_request",
     404: NotFound.code,
     405: "method_not_allowed",
+    408: "request_timeout",
     415: "unsupported_media_type",
     416: "range_not_satisfiable",
 }

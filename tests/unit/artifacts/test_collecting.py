@@ -1,12 +1,17 @@
 """The blobs that the library refers to stay; the others go."""
 
+import asyncio
+import os
 import time
 from pathlib import Path
 
+import pytest
 from tests.databases import WORKSPACE
+from tests.processes import aeventually
 
-from ade.artifacts import Blobs
+from ade.artifacts import Blobs, collecting
 from ade.artifacts.collecting import collect_blobs
+from ade.domain.errors import Unavailable
 from ade.store.library import File, Library
 
 LATER_SECONDS = 7200
@@ -29,3 +34,28 @@ async def test_what_is_referred_to_stays(sqlite_url: str, tmp_path: Path) -> Non
         assert await collect_blobs(blobs, library, time.time() + LATER_SECONDS) == 3
     finally:
         library.close()
+
+
+async def test_collecting_goes_on_after_trouble(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs = Blobs(tmp_path)
+    digest = blobs.write([b"x"], 1).digest
+    os.utime(blobs.path(digest), (1, 1))
+    asked = 0
+
+    async def troubled(self: Library) -> set[str]:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise Unavailable("The database cannot be reached.")
+        return set()
+
+    monkeypatch.setattr(Library, "digests_in_use", troubled)
+    for name in ("FIRST_SECONDS", "EVERY_SECONDS"):
+        monkeypatch.setattr(collecting, name, 0)
+    loop = asyncio.create_task(collecting.collect_for_ever(blobs, sqlite_url))
+    await aeventually(lambda: not blobs.has(digest))
+    loop.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await loop

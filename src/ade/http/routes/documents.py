@@ -64,7 +64,7 @@ def document_routes(door: Door) -> APIRouter:
     @router.post(
         "",
         status_code=201,
-        responses=answers(201, DocumentBody, "Kept", 403, 404, 413, 415, 422, 507),
+        responses=answers(201, DocumentBody, "Kept", 403, 404, 408, 413, 415, 422, 507),
         openapi_extra={"requestBody": {"required": True, "content": FORM}},
     )
     async def upload_document(request: Request, response: Response, grant: Editor) -> Any:

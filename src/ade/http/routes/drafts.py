@@ -65,7 +65,7 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
     @router.put(
         "/files/{path:path}",
         responses={
-            **answers(200, FileBody, "Written", 403, 404, 409, 412, 413, 422, 507),
+            **answers(200, FileBody, "Written", 403, 404, 408, 409, 412, 413, 422, 507),
             201: {"model": FileBody, "description": "Written; there was none of this path"},
         },
         openapi_extra=BODY,
@@ -124,7 +124,7 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
     @router.put(
         "/package",
         responses=answers(
-            200, FileList, "The files of the draft now", 403, 404, 409, 412, 413, 415, 422, 507
+            200, FileList, "The files of the draft now", 403, 404, 408, 409, 412, 413, 415, 422, 507
         ),
         openapi_extra=ARCHIVE,
     )
