@@ -163,7 +163,8 @@ class Attempt:
         self._folder.mkdir(parents=True, exist_ok=True)
         write_text(self._folder / "run-request.json", json.dumps(payload, indent=1))
         return {
-            name: place_file(source, self._folder / name) for name, source in prepared.files.items()
+            name: place_file(source, self._folder / name, copied=not self._runner.isolation)
+            for name, source in prepared.files.items()
         }
 
     async def _run(self, assignment: Assignment) -> Outcome:

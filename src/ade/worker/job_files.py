@@ -12,12 +12,19 @@ def write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
-def place_file(source: Path, place: Path) -> Path:
-    """Show a file in a job's folder: the same bytes where that is possible, else a copy."""
+def place_file(source: Path, place: Path, *, copied: bool) -> Path:
+    """Show a file in a job's folder: the same bytes where that is possible, else a copy.
+
+    Code without walls works in that folder, and must get a copy: what it writes there would change
+    the stored bytes.
+    """
     place.parent.mkdir(parents=True, exist_ok=True)
     place.unlink(missing_ok=True)
     try:
-        os.link(source, place)
+        if copied:
+            shutil.copyfile(source, place)
+        else:
+            os.link(source, place)
     except OSError:  # another disk, or a file system without links
         shutil.copyfile(source, place)
     return place
