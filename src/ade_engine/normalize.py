@@ -93,7 +93,7 @@ def normalize(request: Request, progress: Progress | None = None) -> dict[str, A
         except EngineError as error:
             failed = error
         except KeyboardInterrupt:
-            raise
+            raise KeyboardInterrupt from None  # a package may have put a value into its own
         except BaseException as error:  # panics of libraries are no Exceptions
             failed = _fault(error)
         if failed is not None:

@@ -321,7 +321,6 @@ async def test_the_short_form_has_idempotency(server: Server) -> None:
     problem(other, 422, "idempotency_key_reused")
 
 
-@pytest.mark.xfail(strict=True, reason="the short form does not heed Prefer: wait yet")
 async def test_the_short_form_waits_if_asked(server: Server) -> None:
     configuration_id, document_id = await prepared(server)
     version = await server.library.snapshot(WORKSPACE, configuration_id, "someone")
@@ -385,10 +384,7 @@ async def test_a_cancelled_build_fails_its_runs(server: Server) -> None:
     assert found["error"]["message"] == "build failed: the build was cancelled."
 
 
-NOT_YET = pytest.mark.xfail(strict=True, reason="retry takes the failed build as it is")
-
-
-@pytest.mark.parametrize("way", ["rerun", pytest.param("retry", marks=NOT_YET)])
+@pytest.mark.parametrize("way", ["rerun", "retry"])
 async def test_a_run_whose_build_failed_builds_again_when_it_is_run_again(
     server: Server, way: str
 ) -> None:

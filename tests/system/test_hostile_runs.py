@@ -21,9 +21,6 @@ FIRST_LINE = 7  # of the body of `transform`
 needs_root = pytest.mark.skipif(
     not can_run(DOCKER), reason="only root can take rights away as Docker does"
 )
-violation_is_blurred = pytest.mark.xfail(
-    strict=True, reason="what the sandbox refuses in a function of a package is told as its error"
-)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +103,6 @@ def test_a_value_of_no_use_is_told_by_its_function(server: Server) -> None:
     assert f"{FILE}:{FIRST_LINE - 1}" in found["message"]
 
 
-@pytest.mark.xfail(strict=True, reason="the message of a KeyboardInterrupt is repeated")
 def test_an_interrupt_of_its_own_shows_no_value(server: Server) -> None:
     found = failed(server, package("raise KeyboardInterrupt(value)"))
     assert found["category"] == "USER_CODE_ERROR"
@@ -137,7 +133,6 @@ REFUSED = {
 }
 
 
-@violation_is_blurred
 @pytest.mark.parametrize("way", REFUSED)
 def test_what_is_refused_is_a_violation_in_a_place(server: Server, way: str) -> None:
     body, refused = REFUSED[way]
@@ -243,7 +238,6 @@ def test_a_replaced_runtime_harms_only_its_own_run(server: Server, what: str) ->
     assert succeeded(server, good, document_id)["progress"]["done"] == 2
 
 
-@pytest.mark.xfail(strict=True, reason="a run without its record counts as succeeded")
 def test_a_run_without_its_record_has_not_succeeded(server: Server) -> None:
     body = "import ade_engine.normalize as n\nn.write_artifact = lambda *a: None\nreturn value"
     configuration_id = configured(server, package(body), template=None)

@@ -64,7 +64,8 @@ class Submitting:
             asked = door.intake.read_job(body)
             if is_run(asked):
                 submission, _ = await self._runs.of_version(grant, asked)
-                return await self.submit(grant, self._named(grant, submission, key, body))
+                named = self._named(grant, submission, key, body, waits=wait_seconds > 0)
+                return await self.submit(grant, named, wait_seconds)
             idempotency = None
             if key is not None:
                 endpoint = "POST jobs" if target_id is None else f"POST targets/{target_id}/jobs"
@@ -80,11 +81,11 @@ class Submitting:
         return await self.submit(grant, submission, wait_seconds)
 
     def _named(
-        self, grant: Grant, submission: Submission, key: str | None, body: bytes
+        self, grant: Grant, submission: Submission, key: str | None, body: bytes, *, waits: bool
     ) -> Submission:
         if key is None:
             return submission
-        named = self._idempotency(grant, "POST jobs", key, body_digest(body))
+        named = self._idempotency(grant, "POST jobs", key, body_digest(body), answered_later=waits)
         return submission._replace(idempotency=named)
 
     async def submit(self, grant: Grant, submission: Submission, wait_seconds: int = 0) -> Reply:

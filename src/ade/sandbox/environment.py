@@ -11,7 +11,7 @@ import ade
 SOURCE = Path(ade.__file__).parent.parent
 # What ADE's own runtime is made of; imported once, shared by every child.
 RUNTIME = ("ade_engine.running", "ade_engine.cell")
-LIBRARIES = ("numpy", "polars", "python_calamine", "ade_engine.normalize")
+LIBRARIES = ("numpy", "polars", "python_calamine", "ade_engine.warm")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from ade.domain.outcome import Category, JobError
 
 NEARLY = 0.97
 DENIED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENOSYS}
+DENIED_NUMBERS = tuple(DENIED)  # a child may say anything here, also what cannot be looked up
 FULL = {errno.ENOSPC, errno.EDQUOT}
 ALLOCATION_WORDS = ("memory allocation of", "bad_alloc", "cannot allocate memory")
 DETAILS = ("file", "line", "column", "function", "traceback", "type")
@@ -139,6 +140,9 @@ def _declared(seen: Seen, declared: dict[str, Any]) -> JobError | None:
         return memory_error(seen.limits)
     if category in (Category.INTERNAL_ERROR, Category.SANDBOX_VIOLATION):
         category = Category.USER_CODE_ERROR
+    is_refusal = bool(seen.violations) or details.get("errno") in DENIED_NUMBERS
+    if category is Category.USER_CODE_ERROR and is_refusal:
+        return _refused(seen, message, **details)
     return JobError(category, code, message, details)
 
 

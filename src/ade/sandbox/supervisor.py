@@ -354,7 +354,11 @@ class Running:
         if error is None:
             results = [word["result"] for word in self._said if "result" in word]
             outputs["result_json"] = results[0]
-        await self._keep_outputs(child)
+        missing = await self._keep_outputs(child)
+        if error is None and missing:
+            del outputs["result_json"]
+            text = f"The job ended without what it was to leave: {', '.join(missing)}."
+            error = JobError(Category.USER_CODE_ERROR, "BAD_RESULT", text)
         harvest = await self._harvest(child)
         return Outcome(
             status=Status.SUCCEEDED if error is None else Status.FAILED,
@@ -364,18 +368,20 @@ class Running:
             isolation=self._pool.isolation(network=self._order.network),
         )
 
-    async def _keep_outputs(self, child: Child) -> None:
+    async def _keep_outputs(self, child: Child) -> list[str]:
+        """Take out the files that the job was to leave; return the names of those it did not."""
         order = self._order
-        if order.outputs_to is not None and order.outputs and child.folder >= 0:
-            kept = await asyncio.to_thread(
-                collect_named,
-                child.folder,
-                order.outputs,
-                order.outputs_to,
-                bytes_max=self._bounds.artifact_mb * MIB,
-            )
-            if kept.left:
-                log.warning("outputs not kept", files=[name for name, _ in kept.left])
+        if order.outputs_to is None or not order.outputs or child.folder < 0:
+            return []
+        kept = await asyncio.to_thread(
+            collect_named,
+            child.folder,
+            order.outputs,
+            order.outputs_to,
+            bytes_max=self._bounds.artifact_mb * MIB,
+        )
+        names = {file.name for file in kept.taken}
+        return [name for name in order.outputs.values() if name not in names]
 
     async def _harvest(self, child: Child) -> Harvest:
         if self._order.collect_to is None or child.folder < 0:

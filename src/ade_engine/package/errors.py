@@ -141,8 +141,9 @@ class AuthorError(EngineError):
 
     def details(self) -> dict[str, Any]:
         """Give what a program may want to know."""
-        failure = self.failure
+        failure, number = self.failure, _errno(self.raised)
         return {
+            **({} if number is None else {"errno": number}),
             "exception": failure.exception,
             "file": failure.place.file,
             "line": failure.place.line,
@@ -175,3 +176,9 @@ class DependencyMissing(AuthorError, ModuleNotFoundError):
 
 def _where(failure: Failure) -> str:
     return f"{failure.place}, cell {failure.cell}" if failure.cell else str(failure.place)
+
+
+def _errno(raised: BaseException | None) -> int | None:
+    """Give the system's number of an error: it tells a refusal from a mistake."""
+    number = raised.errno if isinstance(raised, OSError) else None
+    return number if type(number) is int else None

@@ -16,6 +16,8 @@ from ade.http.job_json import ENDED, job_path, job_text
 from ade.http.models import Job, ReasonRequest, Retried
 from ade.http.openapi import answers, headers_taken, takes
 from ade.http.routes.submissions import IDEMPOTENCY, LOCATION
+from ade.http.runs import KIND as RUN
+from ade.http.runs import Runs
 from ade.http.submitting import idempotency_key, idempotency_of
 from ade.stages.resume import Resume
 from ade.stages.stop import Stop
@@ -90,7 +92,10 @@ def verb_routes(door: Door) -> APIRouter:
         """Run an ended job again, as a new job that remembers the old one."""
         ref = job_ref(grant, job_id)
         earlier, payload, runs = await door.kernel.read(lambda r: _read_for_retry(r, ref))
-        submission = door.intake.again(earlier, payload, grant.user_id)
+        if earlier.kind == RUN:
+            submission, _ = await Runs(door).again(grant, earlier, payload)
+        else:
+            submission = door.intake.again(earlier, payload, grant.user_id)
 
         def answer(accepted: Accepted) -> tuple[int, str]:
             new = accepted.job
