@@ -42,7 +42,7 @@ def own_environment() -> Environment:
 
 @cache
 def engine_environment() -> Environment:
-    """Return ADE's own environment with the spreadsheet engine warm: slower to start and to fork."""
+    """Return ADE's own environment with the engine warm: slower to start and to fork."""
     return replace(own_environment(), key="engine", preload=(*RUNTIME, *LIBRARIES))
 
 
