@@ -142,12 +142,12 @@ class RunningChild:
         cpu_ms = round((usage.ru_utime + usage.ru_stime) * 1000)
         stderr = self._stderr.text()
         too_large = limit_error("RESULT_TOO_LARGE", "The result is larger than allowed.")
+        # Its peak is no evidence: a child begins with the size of whoever started it.
         seen = Seen(
             status,
             self._assignment.limits,
             killed_for=too_large if self._lines.overflowed else self._killed_for,
             cpu_ms=cpu_ms,
-            memory_mb_peak=round(usage.ru_maxrss / 1024),
             said=self._said,
             stderr=stderr,
         )
@@ -159,7 +159,7 @@ class RunningChild:
             status=Status.SUCCEEDED if error is None else Status.FAILED,
             result={"outputs": outputs, "artifacts": [], "logs": []},
             error=error,
-            usage={"cpu_ms": cpu_ms, "memory_mb_peak": seen.memory_mb_peak},
+            usage={"cpu_ms": cpu_ms, "memory_mb_peak": round(usage.ru_maxrss / 1024)},
         )
 
 
