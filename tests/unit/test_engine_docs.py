@@ -4,7 +4,9 @@ Parts between `<!-- generated: NAME -->` and `<!-- end -->` are written from the
 `.venv/bin/python tests/unit/test_engine_docs.py`.
 """
 
+import importlib
 import inspect
+import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import ade_engine
 import ade_engine.normalize  # its errors belong to the tree
 from ade_engine.errors import EngineError
 from ade_engine.mapping.mapping import Reason
@@ -83,8 +86,11 @@ def engine_events() -> str:
 
 
 def engine_errors() -> str:
+    for module in pkgutil.walk_packages(ade_engine.__path__, "ade_engine."):
+        if ".examples." not in module.name:
+            importlib.import_module(module.name)  # an error is known once its module is
     found = {kind.code: kind for kind in _tree(EngineError) if kind is not EngineError}
-    rows = ((f"`{code}`", _title(kind), kind.advice) for code, kind in found.items())
+    rows = ((f"`{code}`", _title(kind), kind.advice) for code, kind in sorted(found.items()))
     return _table("| code | means | what to do |", rows)
 
 
