@@ -30,18 +30,16 @@ from ade.sandbox.judge import Seen, cpu_error, judge, limit_error, memory_error,
 from ade.sandbox.output import Bounded, Intake, Lines
 from ade.sandbox.pool import Pool
 from ade.sandbox.walls import seccomp
+from ade.sandbox.words import Tell, Words
 from ade.sandbox.zygotes import Child, Ended, WallsDown, ZygoteGone
 
 log = structlog.get_logger()
-Tell = Callable[[dict[str, Any]], None]
 LOOK_SECONDS = 0.025
 LOOK_SHARE = 20
 FOLDER_LOOK_EVERY = 8
 STOP_GRACE_SECONDS = 2.0
 DRAIN_SECONDS = 0.5
-PROGRESS_BYTES_MAX = 4096
 PROGRESS_BYTES_TOTAL = 8 * 1024 * 1024
-WORDS_MAX = 10
 REFUSALS_MAX = 64
 OUTPUT_FLOOD_BYTES = 8 * 1024 * 1024
 MIB = 1024 * 1024
@@ -84,23 +82,20 @@ class Running:
     def __init__(self, pool: Pool, order: Order, tell: Tell, bounds: Bounds) -> None:
         self._pool = pool
         self._order = order
-        self._tell = tell
         self._bounds = bounds
         self._child: Child | None = None
         self._killed_for: JobError | None = None
-        self._is_killed = False
         self._is_stopped = False
         self._violations: list[str] = []
         self._refusals = 0
         self._heard_bytes = 0
-        self._has_begun = False
         self._taking: asyncio.Task[Child] | None = None
-        self._said: list[dict[str, Any]] = []
+        self._words = Words(tell)
         self._usage = watch.Usage()
         output_bytes = order.limits.max_output_kb * 1024
         self._flood_bytes = max(OUTPUT_FLOOD_BYTES, 8 * output_bytes)
         self._stdout, self._stderr = Bounded(output_bytes), Bounded(output_bytes)
-        self._lines = Lines(bounds.result_bytes, self._hear)
+        self._lines = Lines(bounds.result_bytes, self._words.hear)
 
     # --- what the worker does to it -------------------------------------------------------------
 
@@ -115,7 +110,6 @@ class Running:
     def kill(self) -> None:
         """Kill the code and everything that it started."""
         self._killed_for = self._killed_for or stopped_error()
-        self._is_killed = True
         if self._child is not None:
             self._child.signal(signal.SIGKILL)
         elif self._taking is not None:
@@ -151,12 +145,12 @@ class Running:
         order = self._order
         taking = asyncio.create_task(self._pool.take(order.environment, network=order.network))
         self._taking = taking
-        if self._is_killed:
+        if self._killed_for is not None:
             taking.cancel()
         try:
             return await taking
         except asyncio.CancelledError:
-            if self._is_killed:
+            if self._killed_for is not None:
                 raise Stopped from None
             raise
 
@@ -169,7 +163,7 @@ class Running:
         ]
         if child.listener >= 0:
             loop.add_reader(child.listener, self._refuse, child)
-        if self._is_killed or self._is_stopped:
+        if self._killed_for is not None or self._is_stopped:
             child.signal(signal.SIGKILL)
         line = Intake(os.dup(child.line.fileno()), self._hear_all)
         watching = asyncio.create_task(self._watch(child, eye))
@@ -249,25 +243,6 @@ class Running:
             message = f"The result is larger than {self._bounds.result_bytes // 1024} KiB."
             self._kill_for(limit_error("RESULT_TOO_LARGE", message))
 
-    def _hear(self, line: bytes) -> None:
-        """Take one line of the child's; nothing that it may say there can harm the worker."""
-        try:
-            said = json.loads(line, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(said, dict):
-            return
-        if "begun" in said:
-            self._has_begun = True
-        if self._has_begun:
-            said.pop("setup_error", None)
-        progress = said.get("progress")
-        if progress is None:
-            if len(self._said) < WORDS_MAX:
-                self._said.append(said)
-        elif isinstance(progress, dict) and len(line) <= PROGRESS_BYTES_MAX:
-            self._tell(progress)
-
     def _refuse(self, child: Child) -> None:
         """Say no to a system call, and note what it was; a storm of them is no longer answered."""
         refused = seccomp.refuse_next(child.listener)
@@ -295,7 +270,7 @@ class Running:
 
     async def _watch_on(self, child: Child, eye: watch.Watch) -> None:
         looks, wait = 0, LOOK_SECONDS
-        while not self._is_killed:
+        while self._killed_for is None:
             await asyncio.sleep(wait)
             looks += 1
             began = time.perf_counter()
@@ -307,7 +282,7 @@ class Running:
             )
             self._stop_at_limits(now)
             if child.scratch is not None and looks % FOLDER_LOOK_EVERY == 0:
-                self._watch_folder(child.scratch)
+                await self._watch_folder(child.scratch)
             # A tree of many processes takes long to look at: the loop has others to serve.
             wait = max(LOOK_SECONDS, LOOK_SHARE * (time.perf_counter() - began))
 
@@ -321,10 +296,10 @@ class Running:
             message = "The job started too many processes or threads."
             self._kill_for(limit_error("PROCESS_LIMIT", message))
 
-    def _watch_folder(self, scratch: Path) -> None:
+    async def _watch_folder(self, scratch: Path) -> None:
         """Bound the bytes and files of a folder on a real disk, which has no quota of its own."""
         megabytes, entries_max = self._pool.folder_bounds
-        if not fits(scratch, megabytes * MIB, entries_max):
+        if not await asyncio.to_thread(fits, scratch, megabytes * MIB, entries_max):
             message = (
                 f"The job's folder grew over {megabytes} MiB, {entries_max} entries or its depth."
             )
@@ -343,17 +318,16 @@ class Running:
             cpu_ms=cpu_ms,
             memory_mb_peak=round(peak_kb / 1024),
             violations=self._violations,
-            said=self._said,
+            said=self._words.kept,
             stderr=self._stderr.text(),
         )
-        setup = next((word["setup_error"] for word in self._said if "setup_error" in word), None)
+        setup = self._words.first("setup_error")
         if setup is not None:
             return self._internal("SANDBOX_SETUP", f"The walls could not be put up: {setup}")
         error = judge(seen)
         outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": self._stderr.text()}
         if error is None:
-            results = [word["result"] for word in self._said if "result" in word]
-            outputs["result_json"] = results[0]
+            outputs["result_json"] = self._words.first("result")
         missing = await self._keep_outputs(child)
         if error is None and missing:
             del outputs["result_json"]
@@ -404,10 +378,6 @@ class Running:
             error=error,
             isolation=self._pool.isolation(network=self._order.network),
         )
-
-
-def _refuse_constant(word: str) -> None:
-    raise ValueError(f"{word} is not JSON")
 
 
 def _data_bytes(limits: Limits) -> int:

@@ -1,14 +1,14 @@
 """What the worker asks of whatever runs the code: start it, hear from it, kill it."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome
-
-Tell = Callable[[dict[str, Any]], None]
+from ade.sandbox.words import Tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +59,23 @@ class Runner(Protocol):
     def start(self, assignment: Assignment, tell: Tell) -> Running:
         """Start an attempt; `tell` hears its progress."""
         ...
+
+
+async def see_to_the_end(
+    running: Running, timeout_seconds: float | None = None
+) -> tuple[Outcome, bool]:
+    """Wait for what came of the code, and tell whether it was killed for taking too long.
+
+    Code that nobody waits for any more is killed too, and is gone before the waiting ends.
+    """
+    ending = asyncio.ensure_future(running.outcome())
+    try:
+        async with asyncio.timeout(timeout_seconds) as deadline:
+            return await asyncio.shield(ending), False
+    except TimeoutError:
+        running.kill()
+        return await ending, deadline.expired()
+    except asyncio.CancelledError:
+        running.kill()
+        await ending
+        raise

@@ -21,13 +21,12 @@ from ade.domain.outcome import JobError, Outcome
 from ade.sandbox.environment import Environment
 from ade.sandbox.judge import Seen, judge, limit_error, stopped_error
 from ade.sandbox.output import Bounded, Intake, Lines
+from ade.sandbox.words import Words
 from ade.worker.runner import Assignment, Tell
 
 CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.child")
 STOP_GRACE_SECONDS = 2.0
 RESULT_BYTES_MAX = 1024 * 1024
-PROGRESS_BYTES_MAX = 4096
-WORDS_MAX = 10
 # A grandchild may keep a pipe open for ever; nobody waits for what it writes after the child's end.
 PIPE_GRACE_SECONDS = 0.5
 
@@ -53,15 +52,14 @@ class RunningChild:
     """Stand for one child process."""
 
     def __init__(self, runner: SubprocessRunner, assignment: Assignment, tell: Tell) -> None:
-        self._tell = tell
         self._assignment = assignment
         self._stop_grace_seconds = runner.stop_grace_seconds
-        self._said: list[dict[str, Any]] = []
+        self._words = Words(tell)
         self._killed_for: JobError | None = None
         self._stopping: asyncio.TimerHandle | None = None
         output_bytes_max = assignment.limits.max_output_kb * 1024
         self._stdout, self._stderr = Bounded(output_bytes_max), Bounded(output_bytes_max)
-        self._lines = Lines(runner.result_bytes_max, self._hear)
+        self._lines = Lines(runner.result_bytes_max, self._words.hear)
         self._child, channel = _spawn(runner, assignment)
         self._pidfd = os.pidfd_open(self._child.pid)
         self._intakes = [
@@ -69,20 +67,6 @@ class RunningChild:
             Intake(_owned(self._child.stderr), self._stderr.take),
             Intake(channel, self._lines.take),
         ]
-
-    def _hear(self, line: bytes) -> None:
-        """Take one line of the child's; nothing that it may say there can harm the worker."""
-        try:
-            said = json.loads(line)
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(said, dict):
-            return
-        progress = said.get("progress")
-        if progress is None:
-            self._said = [*self._said[-WORDS_MAX:], said]
-        elif isinstance(progress, dict) and len(line) <= PROGRESS_BYTES_MAX:
-            self._tell(progress)
 
     async def outcome(self) -> Outcome:
         """Wait for the child's end and say what came of it."""
@@ -148,13 +132,13 @@ class RunningChild:
             self._assignment.limits,
             killed_for=too_large if self._lines.overflowed else self._killed_for,
             cpu_ms=cpu_ms,
-            said=self._said,
+            said=self._words.kept,
             stderr=stderr,
         )
         outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": stderr}
         error = judge(seen)
         if error is None:
-            outputs["result_json"] = next(word["result"] for word in self._said if "result" in word)
+            outputs["result_json"] = self._words.first("result")
         return Outcome(
             status=Status.SUCCEEDED if error is None else Status.FAILED,
             result={"outputs": outputs, "artifacts": [], "logs": []},

@@ -1,0 +1,48 @@
+"""What a child says on its line: progress on the way, and a few words at the end.
+
+A child may say anything there. Nothing of it can harm the worker, and no more than a few words are
+kept.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+Tell = Callable[[dict[str, Any]], None]
+WORDS_MAX = 10
+PROGRESS_BYTES_MAX = 4096
+
+
+class Words:
+    """Keep the words of one child; pass its progress on."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._has_begun = False
+        self.kept: list[dict[str, Any]] = []
+
+    def hear(self, line: bytes) -> None:
+        """Take one line."""
+        try:
+            said = json.loads(line, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(said, dict):
+            return
+        self._has_begun = self._has_begun or "begun" in said
+        if self._has_begun:  # it is the job that speaks now, and its walls stood
+            said.pop("setup_error", None)
+        progress = said.get("progress")
+        if progress is None:
+            if len(self.kept) < WORDS_MAX:
+                self.kept.append(said)
+        elif isinstance(progress, dict) and len(line) <= PROGRESS_BYTES_MAX:
+            self._tell(progress)
+
+    def first(self, name: str) -> Any:
+        """Return what was said first under a name; None if nothing was."""
+        return next((word[name] for word in self.kept if name in word), None)
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
