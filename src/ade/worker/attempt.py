@@ -24,7 +24,7 @@ from ade.stages.report import Report
 from ade.store.rows import Claim, Held, JobRef
 from ade.telemetry import metrics
 from ade.worker.job_files import place_file, write_text
-from ade.worker.runner import Assignment, Runner, Running
+from ade.worker.runner import Assignment, Runner, Running, see_to_the_end
 
 PROGRESS_SECONDS_MIN = 0.5
 FINISH_AGAIN_SECONDS = 0.5
@@ -171,18 +171,8 @@ class Attempt:
         running = self._runner.start(assignment, self._tell)
         self._running = running
         copying = asyncio.create_task(self._copy_events())
-        timed_out = False
-        try:
-            async with asyncio.timeout(assignment.limits.timeout_ms / 1000) as deadline:
-                outcome = await asyncio.shield(ending := asyncio.ensure_future(running.outcome()))
-        except TimeoutError:
-            timed_out = deadline.expired()
-            running.kill()
-            outcome = await ending
-        except asyncio.CancelledError:
-            running.kill()
-            await ending
-            raise
+        seconds = assignment.limits.timeout_ms / 1000
+        outcome, timed_out = await see_to_the_end(running, seconds)
         await copying
         if self._is_trusted():  # the folder may be another attempt's by now
             await asyncio.to_thread(self._keep_logs, outcome)

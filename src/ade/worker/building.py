@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import shutil
 import sys
 import time
 from dataclasses import dataclass, field, replace
@@ -34,7 +33,8 @@ from ade.kernel import Kernel
 from ade.settings import Settings
 from ade.store.library import Build, BuildHeld, Library, Version
 from ade.telemetry import metrics
-from ade.worker.runner import Assignment, Runner
+from ade.worker.job_files import place_file
+from ade.worker.runner import Assignment, Runner, see_to_the_end
 
 ENTRY = "ade_engine.activate"
 FINISH_AGAIN_SECONDS = 0.5
@@ -222,7 +222,8 @@ class Building:
             environment=made.environment,
         )
         for tries in range(1, ACTIVATE_TRIES + 1):
-            outcome = await self._run(assignment)
+            running = self._runner.start(assignment, lambda progress: None)
+            outcome, _ = await see_to_the_end(running)
             if not _is_ours(outcome) or tries == ACTIVATE_TRIES:
                 break
             log.warning("activation is tried again", code=outcome.error and outcome.error.code)
@@ -232,15 +233,12 @@ class Building:
         folder.mkdir()
         files = {}
         for file in version.files:
-            place = folder / "config" / file.path
-            place.parent.mkdir(parents=True, exist_ok=True)
+            name = f"config/{file.path}"
             try:
-                # A copy: without walls a hook could write to what it sees.
-                shutil.copyfile(self._blobs.path(file.digest), place)
+                files[name] = place_file(self._blobs.path(file.digest), folder / name, copied=True)
             except FileNotFoundError:
                 message = f"The bytes of {file.path} are not in the storage any more."
                 raise files_gone(message) from None
-            files[f"config/{file.path}"] = place
         return files
 
     def _limits(self) -> Limits:
@@ -252,16 +250,6 @@ class Building:
             max_output_kb=settings.max_output_kb,
             max_artifacts=0,
         )
-
-    async def _run(self, assignment: Assignment) -> Outcome:
-        running = self._runner.start(assignment, lambda progress: None)
-        ending = asyncio.ensure_future(running.outcome())
-        try:
-            return await asyncio.shield(ending)
-        except asyncio.CancelledError:
-            running.kill()
-            await ending
-            raise
 
     def _judge(self, outcome: Outcome, made: Made) -> None:
         outputs = (outcome.result or {}).get("outputs", {})

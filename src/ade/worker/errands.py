@@ -6,10 +6,8 @@ A few run at once beside the jobs, a few more wait; further ones are turned away
 """
 
 import asyncio
-import contextlib
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,8 @@ from ade.domain.errors import Unavailable
 from ade.domain.job import Status
 from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome, timed_out_error
-from ade.worker.runner import Assignment, Runner, Running
+from ade.worker.job_files import place_file
+from ade.worker.runner import Assignment, Runner, Running, see_to_the_end
 
 AT_ONCE = 2
 WAITING_MAX = 32
@@ -68,26 +67,12 @@ class Errands:
 
     async def _outcome(self, running: Running) -> Outcome:
         """Wait for the end, and kill what takes too long or is not waited for any more."""
-        ending = asyncio.ensure_future(running.outcome())
-        with _killed_unless_ended(running, ending):
-            await asyncio.wait({ending}, timeout=self._limits.timeout_ms / 1000)
-            if ending.done():
-                return ending.result()
-        await ending
-        return Outcome(Status.FAILED, error=timed_out_error(self._limits.timeout_ms))
-
-
-@contextlib.contextmanager
-def _killed_unless_ended(running: Running, ending: asyncio.Future[Outcome]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        if not ending.done():
-            running.kill()
+        outcome, timed_out = await see_to_the_end(running, self._limits.timeout_ms / 1000)
+        if timed_out:
+            return Outcome(Status.FAILED, error=timed_out_error(self._limits.timeout_ms))
+        return outcome
 
 
 def _copy(files: Mapping[str, Path], folder: Path) -> None:
     for name, source in files.items():
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, place)
+        place_file(source, folder / name, copied=True)

@@ -1,5 +1,6 @@
 """Write into a job's folder, where the job's own code may have been before."""
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -20,11 +21,9 @@ def place_file(source: Path, place: Path, *, copied: bool) -> Path:
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     place.unlink(missing_ok=True)
-    try:
-        if copied:
-            shutil.copyfile(source, place)
-        else:
+    if not copied:
+        with contextlib.suppress(OSError):  # another disk, or a file system without links
             os.link(source, place)
-    except OSError:  # another disk, or a file system without links
-        shutil.copyfile(source, place)
+            return place
+    shutil.copyfile(source, place)
     return place
