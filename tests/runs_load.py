@@ -260,17 +260,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000)
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 120)
-    table = Table(
-        "database",
-        "servers",
-        "runs",
-        "submitted/s",
-        "ended/s",
-        "builds",
-        "processes",
-        "at once",
-        "looks",
-    )
+    table = Table(*COLUMNS)
     problems: list[str] = []
     for place in [options.on] if options.on else list(PLACES):
         with (

@@ -11,6 +11,7 @@ import structlog
 from ade.domain.errors import Unavailable
 from ade.environments.environment import environment_of, folder_of
 from ade.sandbox.environment import Environment, own_environment
+from ade.sandbox.folders import closed_to_others
 from ade.sandbox.inside.plan import LANDLOCK
 from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.probe import NONE, Report, probe
@@ -21,7 +22,6 @@ from ade.worker.sandbox_runner import SandboxRunner
 from ade.worker.subprocess_runner import SubprocessRunner
 
 log = structlog.get_logger()
-NOBODY_ELSE = 0o001
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def scratch_folder(settings: Settings) -> Path:
 
 def _is_reachable(folder: Path) -> bool:
     """Tell whether any user may pass through the folders above one."""
-    return all(parent.stat().st_mode & NOBODY_ELSE for parent in folder.parents if parent.exists())
+    return closed_to_others(folder.parents) is None
 
 
 def _environment(digest: str, settings: Settings, walls: Walls | None) -> Environment:

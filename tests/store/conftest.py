@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.databases import Database
+from tests.databases import Database, SqlDatabase
 from tests.store.acts import Acts
 
 from ade.clock import ManualClock
 from ade.kernel import Kernel
+from ade.store.library import Library
 from ade.store.store import Store
 
 
@@ -30,3 +31,23 @@ def workspaces(database: Database, store: Store) -> Callable[[int], list[str]]:
         return made
 
     return make
+
+
+@pytest.fixture
+def open_library(sql_database: SqlDatabase, clock: ManualClock) -> Iterator[Callable[[], Library]]:
+    """Open libraries on one database, as several processes would."""
+    opened: list[Library] = []
+
+    def open_one() -> Library:
+        opened.append(Library(sql_database.url, clock=clock))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def library(open_library: Callable[[], Library]) -> Library:
+    """Open one library."""
+    return open_library()

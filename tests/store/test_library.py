@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from tests.databases import WORKSPACE, SqlDatabase
@@ -31,26 +31,6 @@ def digest(name: str) -> str:
 def file(path: str, content: str = "x", size: int = 10) -> File:
     """Make a file."""
     return File(path, digest(content), size)
-
-
-@pytest.fixture
-def open_library(sql_database: SqlDatabase, clock: ManualClock) -> Iterator[Open]:
-    """Open libraries on one database, as several processes would."""
-    opened: list[Library] = []
-
-    def open_one() -> Library:
-        opened.append(Library(sql_database.url, clock=clock))
-        return opened[-1]
-
-    yield open_one
-    for one in opened:
-        one.close()
-
-
-@pytest.fixture
-def library(open_library: Open) -> Library:
-    """Open one library."""
-    return open_library()
 
 
 async def add(library: Library, content: str = "x", size: int = 10, quota: int = 0) -> str:

@@ -1,7 +1,7 @@
 """Builds: one for each fingerprint, one holder at a time, on every database."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,26 +19,6 @@ LEASE_US = 15_000_000
 PRINT = "sha256:" + "f" * 64
 ENVIRONMENT = "sha256:" + "e" * 64
 Open = Callable[[], Library]
-
-
-@pytest.fixture
-def open_library(sql_database: SqlDatabase, clock: ManualClock) -> Iterator[Open]:
-    """Open libraries on one database, as several processes would."""
-    opened: list[Library] = []
-
-    def open_one() -> Library:
-        opened.append(Library(sql_database.url, clock=clock))
-        return opened[-1]
-
-    yield open_one
-    for one in opened:
-        one.close()
-
-
-@pytest.fixture
-def library(open_library: Open) -> Library:
-    """Open one library."""
-    return open_library()
 
 
 async def a_version(library: Library, name: str = "c") -> Version:

@@ -1,7 +1,7 @@
 """The docs say what the code does: generated parts, links, variables, and every example.
 
 Parts between `<!-- generated: NAME -->` and `<!-- end -->` are written from the code by
-`.venv/bin/python tests/unit/test_docs.py`.
+`.venv/bin/python -m tests.unit.test_docs`.
 """
 
 import ast
@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +22,7 @@ import httpx
 import pytest
 from prometheus_client.metrics import MetricWrapperBase
 from pydantic import TypeAdapter
+from tests.generated import check, table, write
 from typer.main import get_command
 
 from ade.cli import app as command_line
@@ -44,7 +45,7 @@ from ade.telemetry import metrics
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
-REGENERATE = "run: .venv/bin/python tests/unit/test_docs.py"
+REGENERATE = "run: .venv/bin/python -m tests.unit.test_docs"
 KIND_PAGE = DOCS / "how-to" / "write-a-kind.md"
 
 # --- parts that are written from the code ---------------------------------------------------------
@@ -55,7 +56,7 @@ def diagram() -> str:
 
 
 def transitions() -> str:
-    return _table(
+    return table(
         "| from | to | because |",
         (
             (f"`{step.source.value}`" if step.source else "–", f"`{step.target.value}`", step.cause)
@@ -76,14 +77,14 @@ def problems() -> str:
     }
     known |= {code: (status, titles[code]) for code, (status, _) in plain.items()}
     ordered = sorted(known.items(), key=lambda item: (item[1][0], item[0]))
-    return _table(
+    return table(
         "| code | status | meaning |",
         ((f"`{code}`", str(status), f"{title}.") for code, (status, title) in ordered),
     )
 
 
 def categories() -> str:
-    return _table(
+    return table(
         "| category | tried again by ADE |",
         ((f"`{c.value}`", "yes" if c in RETRIED_BY_ITSELF else "no") for c in Category),
     )
@@ -91,7 +92,7 @@ def categories() -> str:
 
 def metric_table() -> str:
     found = [one for one in vars(metrics).values() if isinstance(one, MetricWrapperBase)]
-    return _table(
+    return table(
         "| name | type | labels | meaning |",
         (
             (
@@ -114,11 +115,6 @@ GENERATED: dict[str, tuple[Path, Callable[[], str]]] = {
 }
 
 
-def _table(head: str, rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, re.sub(r"[^|]+", " --- ", head)]
-    return "\n".join([*lines, *("| " + " | ".join(cells) + " |" for cells in rows)])
-
-
 def _tree(kind: type[AdeError]) -> Iterator[type[AdeError]]:
     if kind.__module__ == errors.__name__:
         yield kind
@@ -126,24 +122,9 @@ def _tree(kind: type[AdeError]) -> Iterator[type[AdeError]]:
         yield from _tree(below)
 
 
-def _found(name: str, text: str) -> re.Match[str]:
-    found = re.search(rf"<!-- generated: {name} -->\n(.*?)<!-- end -->", text, re.DOTALL)
-    assert found is not None, f"there is no part {name!r}"
-    return found
-
-
-def write_generated() -> None:
-    """Write every generated part into its page."""
-    for name, (page, make) in GENERATED.items():
-        text = page.read_text()
-        found = _found(name, text)
-        page.write_text(text[: found.start(1)] + make() + "\n" + text[found.end(1) :])
-
-
 @pytest.mark.parametrize("name", GENERATED)
 def test_a_generated_part_is_what_the_code_says(name: str) -> None:
-    page, make = GENERATED[name]
-    assert _found(name, page.read_text())[1] == make() + "\n", REGENERATE
+    check(GENERATED, name, REGENERATE)
 
 
 # --- lists that people wrote, and that must be complete -------------------------------------------
@@ -399,4 +380,4 @@ def _install(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    write_generated()
+    write(GENERATED)

@@ -1,7 +1,7 @@
 """The engine's pages say what its code does.
 
 Parts between `<!-- generated: NAME -->` and `<!-- end -->` are written from the code by
-`.venv/bin/python tests/unit/test_engine_docs.py`.
+`.venv/bin/python -m tests.unit.test_engine_docs`.
 """
 
 import importlib
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.generated import check, table, write
 
 import ade_engine
 import ade_engine.normalize  # its errors belong to the tree
@@ -44,11 +45,11 @@ def functions() -> str:
         **{f"`{name}`": names for name, names in HOOKS.items()},
     }
     rows = ((name, ", ".join(f"`{one}`" for one in names)) for name, names in known.items())
-    return _table("| function | may declare |", rows)
+    return table("| function | may declare |", rows)
 
 
 def column() -> str:
-    return _table("| | |", chain(_methods(Column), _methods(ColumnCore)))
+    return table("| | |", chain(_methods(Column), _methods(ColumnCore)))
 
 
 def _methods(kind: type) -> Iterator[tuple[str, str]]:
@@ -65,7 +66,7 @@ def _methods(kind: type) -> Iterator[tuple[str, str]]:
 
 
 def config_toml() -> str:
-    return _table("| setting | default | what it does |", _settings())
+    return table("| setting | default | what it does |", _settings())
 
 
 def _settings() -> Iterator[tuple[str, str, str]]:
@@ -77,12 +78,12 @@ def _settings() -> Iterator[tuple[str, str, str]]:
 
 
 def problems_of_packages() -> str:
-    return _table("| code | means |", ((f"`{code}`", said) for code, said in PROBLEMS.items()))
+    return table("| code | means |", ((f"`{code}`", said) for code, said in PROBLEMS.items()))
 
 
 def engine_events() -> str:
     rows = ((f"`{name.value}`", said) for name, said in MEANINGS.items())
-    return _table("| event | data |", rows)
+    return table("| event | data |", rows)
 
 
 def engine_errors() -> str:
@@ -91,7 +92,7 @@ def engine_errors() -> str:
             importlib.import_module(module.name)  # an error is known once its module is
     found = {kind.code: kind for kind in _tree(EngineError) if kind is not EngineError}
     rows = ((f"`{code}`", _title(kind), kind.advice) for code, kind in sorted(found.items()))
-    return _table("| code | means | what to do |", rows)
+    return table("| code | means | what to do |", rows)
 
 
 def _tree(kind: type[EngineError]) -> Iterator[type[EngineError]]:
@@ -109,12 +110,6 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _table(head: str, rows: Iterator[Any]) -> str:
-    count = head.count("|") - 1
-    lines = [head, "|" + " --- |" * count]
-    return "\n".join([*lines, *("| " + " | ".join(cells) + " |" for cells in rows)])
-
-
 GENERATED: dict[str, tuple[Path, Callable[[], str]]] = {
     "functions": (PACKAGES, functions),
     "column": (PACKAGES, column),
@@ -125,25 +120,9 @@ GENERATED: dict[str, tuple[Path, Callable[[], str]]] = {
 }
 
 
-def _found(name: str, text: str) -> re.Match[str]:
-    found = re.search(rf"<!-- generated: {name} -->\n(.*?)<!-- end -->", text, re.DOTALL)
-    assert found is not None, f"there is no part {name!r}"
-    return found
-
-
-def write_generated() -> None:
-    """Write every generated part into its page."""
-    for name, (page, make) in GENERATED.items():
-        text = page.read_text()
-        found = _found(name, text)
-        page.write_text(text[: found.start(1)] + make() + "\n" + text[found.end(1) :])
-
-
 @pytest.mark.parametrize("name", GENERATED)
 def test_a_generated_part_is_what_the_code_says(name: str) -> None:
-    page, make = GENERATED[name]
-    regenerate = "run: .venv/bin/python tests/unit/test_engine_docs.py"
-    assert _found(name, page.read_text())[1] == make() + "\n", regenerate
+    check(GENERATED, name, "run: .venv/bin/python -m tests.unit.test_engine_docs")
 
 
 def test_every_argument_of_a_field_is_described() -> None:
@@ -172,4 +151,4 @@ def test_the_reasons_are_explained() -> None:
 
 
 if __name__ == "__main__":
-    write_generated()
+    write(GENERATED)

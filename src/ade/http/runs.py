@@ -32,8 +32,7 @@ class Runs:
     ) -> tuple[Submission, Build]:
         """Run a configuration's draft as it is now, or the version that is named."""
         library, workspace_id = self._door.library, grant.workspace.id
-        if self._door.safe_mode:
-            raise SafeMode(SAFE_MODE_DETAIL)
+        self._refuse_in_safe_mode()
         if (version_id := asked.get("config_version_id")) is not None:
             version = await library.find_version(workspace_id, version_id)
             if version.configuration_id != configuration_id.lower():
@@ -48,8 +47,7 @@ class Runs:
         if ("document_id" in asked) == ("document_ids" in asked):
             raise InvalidRequest("Give one document: document_id, or document_ids with one id.")
         document_id = asked["document_id"] if "document_id" in asked else asked["document_ids"][0]
-        if self._door.safe_mode:
-            raise SafeMode(SAFE_MODE_DETAIL)
+        self._refuse_in_safe_mode()
         version = await self._door.library.find_version(
             grant.workspace.id, asked["config_version_id"]
         )
@@ -57,6 +55,7 @@ class Runs:
 
     async def again(self, grant: Grant, job: JobRow, payload: str) -> tuple[Submission, Build]:
         """Run again what a run ran; its build is made again if it is not there any more."""
+        self._refuse_in_safe_mode()
         earlier = json.loads(payload)
         version = await self._door.library.find_version(
             grant.workspace.id, earlier["inputs"]["config_version_id"]
@@ -70,6 +69,11 @@ class Runs:
             grant, version, earlier["inputs"]["document_id"], asked
         )
         return submission._replace(rerun_of=job.id), build
+
+    def _refuse_in_safe_mode(self) -> None:
+        """Refuse before anything is written: a build would be, before the kernel refuses."""
+        if self._door.safe_mode:
+            raise SafeMode(SAFE_MODE_DETAIL)
 
     async def _submission(
         self, grant: Grant, version: Version, document_id: str, asked: Mapping[str, Any]

@@ -3,7 +3,8 @@
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PREFIX = "ade-"
@@ -126,3 +127,11 @@ def fits(path: Path, bytes_max: int, entries_max: int) -> bool:
 def _listing(folder: int) -> Iterator[tuple[str, bool]]:
     with os.scandir(folder) as listed:
         return iter([(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listed])
+
+
+def closed_to_others(folders: Iterable[Path]) -> Path | None:
+    """Return the first of these folders that other users may not pass through; None if all may."""
+    for folder in folders:
+        if folder.exists() and not folder.stat().st_mode & stat.S_IXOTH:
+            return folder
+    return None

@@ -14,8 +14,6 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import structlog
-
 from ade.sandbox.cgroup import Groups
 from ade.sandbox.environment import SOURCE, Environment
 from ade.sandbox.folders import abandoned, own_name, remove_tree
@@ -23,7 +21,6 @@ from ade.sandbox.inside.child import NAMESPACES
 from ade.sandbox.inside.plan import LANDLOCK, Plan
 from ade.sandbox.zygotes import Child, WallsDown, Zygote, ZygoteGone
 
-log = structlog.get_logger()
 SPAWN_TRIES = 2
 USERS_MAX = 64
 
@@ -100,9 +97,9 @@ class Pool:
     def isolation(self, *, network: bool) -> tuple[str, ...]:
         """Name the walls around a job."""
         walls = self.walls
-        names = [] if walls.level == LANDLOCK else [n for n in NAMESPACES if n != "net"]
-        if walls.level != LANDLOCK and not network:
-            names.insert(3, "net")
+        names = []
+        if walls.level != LANDLOCK:
+            names += [name for name in NAMESPACES if name != "net" or not network]
         if walls.landlock:
             names.append("landlock")
         names.append("seccomp")
@@ -196,8 +193,8 @@ class Pool:
     def _new_scratch(self, user: int) -> str:
         """Make the folder below which a zygote's children work, where nobody else looks."""
         base = self._scratch or Path(tempfile.gettempdir())
-        for left in abandoned(base):
-            remove_tree(left)
+        for left in abandoned(base):  # in a thread: whoever left it may have dug deep
+            asyncio.get_running_loop().run_in_executor(None, remove_tree, left)
         folder = base / own_name()
         folder.mkdir(mode=0o700, parents=True)
         if user != -1:
@@ -209,21 +206,22 @@ class Pool:
         self._retired.discard(zygote)
         self._orders.pop(zygote, None)
         self._spawning.pop(zygote, None)
-        for zygotes in self._zygotes.values():
-            if zygote in zygotes:
-                zygotes.remove(zygote)
+        self._pass_over(zygote)
         for child in self._spares.pop(zygote, []):
             self._let_go(child)
 
     def _retire(self, zygote: Zygote) -> None:
         """Take no more children of a zygote; close it when the last has ended."""
-        for zygotes in self._zygotes.values():
-            if zygote in zygotes:
-                zygotes.remove(zygote)
+        self._pass_over(zygote)
         self._retired.add(zygote)
         for child in self._spares.pop(zygote, []):
             self._discard(child)
         self._sweep()
+
+    def _pass_over(self, zygote: Zygote) -> None:
+        for zygotes in self._zygotes.values():
+            if zygote in zygotes:
+                zygotes.remove(zygote)
 
     def _sweep(self) -> None:
         for zygote in list(self._retired):

@@ -9,7 +9,6 @@ fail inside, and they count only if they work outside. Nothing is taken from a v
 import asyncio
 import json
 import os
-import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from pathlib import Path
 from ade.domain.limits import Limits
 from ade.sandbox.cgroup import Groups
 from ade.sandbox.environment import SOURCE, Environment, own_environment
+from ade.sandbox.folders import closed_to_others
 from ade.sandbox.inside.child import NAMESPACES
 from ade.sandbox.inside.plan import FULL, LANDLOCK
 from ade.sandbox.pool import Pool, PoolRules, Walls
@@ -112,9 +112,8 @@ def _unreadable(walls: Walls) -> str | None:
     if walls.by_root or walls.user_base is None:
         return None
     for path in (Path(sys.executable).resolve(), Path(sys.prefix), SOURCE):
-        for folder in (path, *path.parents):
-            if not folder.stat().st_mode & stat.S_IXOTH:
-                return f"{UNREADABLE} {folder} cannot be read by other users"
+        if (folder := closed_to_others((path, *path.parents))) is not None:
+            return f"{UNREADABLE} {folder} cannot be read by other users"
     return None
 
 

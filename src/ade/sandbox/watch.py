@@ -52,20 +52,25 @@ def resident_kb(pid: int) -> int:
         return 0
 
 
-def own_kb(pid: int) -> int | None:
-    """Return a process's fair share of the memory that is not a file's; costs milliseconds.
+def share_kb(pid: int) -> int | None:
+    """Return a process's fair share of all memory that it sees; costs milliseconds.
 
     None is for a process that we may not look into, or that has just ended.
     """
-    total = 0
+    return _rolled_up(pid, "Pss:")
+
+
+def own_kb(pid: int) -> int | None:
+    """Return a process's fair share of the memory that is not a file's, as `share_kb` does."""
+    return _rolled_up(pid, "Pss_Anon:", "Pss_Shmem:", "Swap:")
+
+
+def _rolled_up(pid: int, *names: str) -> int | None:
     try:
         with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
-            for line in file:
-                if line.startswith(("Pss_Anon:", "Pss_Shmem:", "Swap:")):
-                    total += int(line.split()[1])
+            return sum(int(line.split()[1]) for line in file if line.startswith(names))
     except OSError:
         return None
-    return total
 
 
 @dataclass(frozen=True, slots=True)

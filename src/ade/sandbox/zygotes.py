@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from ade.sandbox.cgroup import Group
 from ade.sandbox.folders import remove_tree
 from ade.sandbox.inside import messages
@@ -23,16 +21,15 @@ from ade.sandbox.inside.child import READY
 from ade.sandbox.inside.messages import Message
 from ade.sandbox.inside.plan import FULL, LANDLOCK, Plan
 from ade.sandbox.output import Bounded, Intake
+from ade.sandbox.watch import share_kb
 
 LAUNCH = Path(__file__).parent / "inside" / "launch.py"
 START_SECONDS_MAX = 60.0
 READY_SECONDS_MAX = 30.0
 WORDS_BYTES_MAX = 4096
-MICROSECONDS = 1_000_000
 PIDFD_INFO = struct.Struct("=QQ11Ii")
 PIDFD_GET_INFO = 0xC000FF0B | PIDFD_INFO.size << 16
 PIDFD_INFO_EXIT = 1 << 3
-log = structlog.get_logger()
 
 # Nothing of the worker's own environment goes behind the walls. One thread per library: jobs are
 # many and processors are few, and a zygote may have no thread at all.
@@ -285,7 +282,7 @@ class Zygote:
             _fail(child, WallsDown(f"the child could not be forked: {reason}"))
         elif message.kind == messages.ENDED:
             del self._children[message.number]
-            cpu_ms = round((message.user_us + message.system_us) * 1000 / MICROSECONDS)
+            cpu_ms = round((message.user_us + message.system_us) / 1000)
             if not child.ended.done():
                 status = _exit_status(child.pidfd, message.status)
                 child.ended.set_result(Ended(status, cpu_ms, message.peak_kb))
@@ -298,7 +295,7 @@ class Zygote:
         if self._launched != self.pid and os.waitpid(self._launched, os.WNOHANG)[0]:
             self._launched = 0  # it made way for the zygote, and has ended
         self.is_cold = self.is_cold or is_cold
-        self.memory_kb = _memory_kb(self.pid)
+        self.memory_kb = share_kb(self.pid) or 0
         if not self.started.done():
             self.started.set_result(None)
 
@@ -368,14 +365,3 @@ def _exit_status(pidfd: int, said: int) -> int:
         return said
     known, *_, status = PIDFD_INFO.unpack(asked)
     return int(status) if known & PIDFD_INFO_EXIT else said
-
-
-def _memory_kb(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("Pss:"):
-                    return int(line.split()[1])
-    except OSError:
-        pass
-    return 0

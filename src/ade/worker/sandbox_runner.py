@@ -8,7 +8,12 @@ from ade.sandbox.pool import Pool
 from ade.sandbox.supervisor import Bounds, Order, Running
 from ade.worker.runner import Assignment, Tell
 
-OF_THE_ENGINE = {"ade_engine.normalize", "ade_engine.activate", "ade_engine.preview"}
+OF_THE_ENGINE = {
+    "ade_engine.normalize",
+    "ade_engine.activate",
+    "ade_engine.preview",
+    "ade_engine.check",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,7 +113,8 @@ def _take_descriptors(stdout, stderr, line):
 def _enter(plan):
     """Be somebody in the new user namespace, and mount what is this job's alone."""
     if "user" not in plan.without:
-        map_user(INSIDE_USER, INSIDE_USER) if not plan.by_root else map_user(plan.user, plan.user)
+        outside = plan.user if plan.by_root else INSIDE_USER
+        map_user(outside, outside)
     if "mount" in plan.without:
         return
     flags = linux.MS_NOSUID | linux.MS_NODEV

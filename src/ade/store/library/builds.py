@@ -15,6 +15,7 @@ from ade.store.desk import Desk
 from ade.store.library.keys import key
 from ade.store.library.versions import Version
 from ade.store.schema import BUILD_SETTLED, builds, is_held, jobs, requests
+from ade.store.statements.parts import same_row
 
 CLAIM_LOOKS = 5
 AGAIN = ("failed", "cancelled")
@@ -231,12 +232,7 @@ class Builds(Desk):
                         requests.c.workspace_id == builds.c.workspace_id,
                         requests.c.build_id == builds.c.id,
                     ),
-                ).join(
-                    jobs,
-                    and_(
-                        jobs.c.workspace_id == requests.c.workspace_id, jobs.c.id == requests.c.id
-                    ),
-                )
+                ).join(jobs, same_row())
             )
             .where(builds.c.status.in_(BUILD_SETTLED), is_held(jobs), jobs.c.not_before.is_(None))
             .distinct()

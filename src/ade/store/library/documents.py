@@ -9,6 +9,7 @@ from ade.domain.errors import NotFound
 from ade.store.library.holdings import Holdings
 from ade.store.library.keys import key
 from ade.store.schema import documents, jobs, requests
+from ade.store.statements.parts import same_row
 
 
 class Document(NamedTuple):
@@ -106,12 +107,7 @@ class Documents(Holdings):
                         requests.c.workspace_id == documents.c.workspace_id,
                         requests.c.document_id == documents.c.id,
                     ),
-                ).join(
-                    jobs,
-                    and_(
-                        jobs.c.workspace_id == requests.c.workspace_id, jobs.c.id == requests.c.id
-                    ),
-                )
+                ).join(jobs, same_row())
             )
             .where(documents.c.deleted_at.is_not(None), jobs.c.finished_at.is_(None))
         )
