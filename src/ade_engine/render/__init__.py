@@ -1,0 +1,23 @@
+"""Draw formulas and diagrams as SVG that is safe to embed, and as PNG."""
+
+from ade_engine.render.errors import (
+    BadDiagram,
+    BadFormula,
+    BadPicture,
+    GraphvizNotFound,
+    RenderError,
+)
+from ade_engine.render.formula import formula_svg
+from ade_engine.render.picture import Picture
+from ade_engine.render.raster import to_png
+
+__all__ = [
+    "BadDiagram",
+    "BadFormula",
+    "BadPicture",
+    "GraphvizNotFound",
+    "Picture",
+    "RenderError",
+    "formula_svg",
+    "to_png",
+]

@@ -1,0 +1,59 @@
+"""Turn a drawing into pixels."""
+
+import functools
+from xml.etree import ElementTree
+
+import typst
+
+from ade_engine.render.errors import BadPicture
+
+SCALE_MIN, SCALE_MAX = 0.1, 16.0
+PIXELS_MAX = 25_000_000
+POINTS_PER_INCH = 72
+# The drawing comes as an input, not as a file: nothing is read from any folder.
+PAGE = b"""\
+#set page(
+  width: float(sys.inputs.width) * 1pt,
+  height: float(sys.inputs.height) * 1pt,
+  margin: 0pt,
+  fill: none,
+)
+#image(bytes(sys.inputs.svg), format: "svg", width: 100%, height: 100%)
+"""
+
+
+@functools.cache
+def fonts() -> typst.Fonts:
+    """Return the fonts that the wheel brings: those of the machine would change the pixels."""
+    return typst.Fonts(include_system_fonts=False, include_embedded_fonts=True)
+
+
+def to_png(svg: str, *, scale: float = 2.0) -> bytes:
+    """Return the drawing as PNG on nothing, `scale` pixels for each of its own.
+
+    The SVG must be one of ours or have been cleaned: it is drawn as it is. What has the colour of
+    the text around it (`currentColor`) becomes black.
+    """
+    width, height = _size(svg)
+    if not SCALE_MIN <= scale <= SCALE_MAX:
+        raise BadPicture(f"The scale is {scale:g}; it can be {SCALE_MIN:g} to {SCALE_MAX:g}")
+    pixels = width * height * scale * scale
+    if pixels > PIXELS_MAX:
+        raise BadPicture(
+            f"The picture would have {pixels:,.0f} pixels; there can be {PIXELS_MAX:,}. "
+            "Ask for a smaller scale"
+        )
+    png = typst.compile(
+        PAGE,
+        format="png",
+        ppi=POINTS_PER_INCH * scale,
+        font_paths=fonts(),
+        sys_inputs={"svg": svg, "width": repr(width), "height": repr(height)},
+    )
+    assert isinstance(png, bytes)  # one page
+    return png
+
+
+def _size(svg: str) -> tuple[float, float]:
+    root = ElementTree.fromstring(svg)
+    return float(root.get("width", "")), float(root.get("height", ""))
