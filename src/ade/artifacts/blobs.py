@@ -62,6 +62,14 @@ class Blobs:
         name = digest.partition(":")[2]
         return self._root / ALGORITHM / name[:2] / name
 
+    def uri(self, digest: str) -> str:
+        """Return how results name the place of a blob: for ADE, not for clients."""
+        return f"blob:{digest}"
+
+    def uri(self, digest: str) -> str:
+        """Name a blob for whoever keeps a list of them; no path of this machine is in it."""
+        return f"blob:{ALGORITHM}:{self.path(digest).name}"
+
     def open(self, digest: str) -> BinaryIO:
         """Open a blob, or raise NotFound."""
         try:

@@ -72,6 +72,13 @@ def test_what_is_no_digest_is_no_path(blobs: Blobs, name: str) -> None:
         blobs.path(name)
 
 
+def test_a_blob_has_a_name_without_the_paths_of_a_machine(blobs: Blobs) -> None:
+    blob = blobs.write([b"abc"], 3)
+    assert blobs.uri(blob.digest) == f"blob:{blob.digest}"
+    with pytest.raises(ValueError, match="no digest"):
+        blobs.uri("../../etc/passwd")
+
+
 def test_missing_bytes_are_not_found(blobs: Blobs) -> None:
     with pytest.raises(NotFound):
         blobs.read("sha256:" + "0" * 64)
