@@ -203,7 +203,7 @@ def _parts(
             kinds=kinds,
             runner=isolation.runner,
             jobs_dir=jobs_dir,
-            workroom=LibraryWorkroom(library, blobs),
+            workroom=LibraryWorkroom(library, blobs, settings.workspace_storage_mb * 1024 * 1024),
             rules=WorkerRules(
                 slots=settings.max_concurrency,
                 poll_seconds=settings.poll_seconds,

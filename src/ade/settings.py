@@ -105,9 +105,13 @@ class Settings(BaseModel):
     upload_max_mb: int = knob(256, "Size of one uploaded file.", "MiB", (1, 102_400))
     workspace_storage_mb: int = knob(
         10_240,
-        "Documents and configurations of one workspace together; 0 is unbounded.",
+        "Documents, configurations and artifacts of one workspace together; 0 is unbounded.",
         "MiB",
         (0, 10**9),
+    )
+
+    signed_url_seconds: int = knob(
+        900, "How long a signed link to an artifact works.", "s", (1, 7 * 86_400)
     )
 
     # What one job may use, unless it asks for something else

@@ -18,6 +18,12 @@ class Channel:
         """Say how far the work has come."""
         self._send({"progress": {"done": done, "total": total, "message": message}})
 
+    def artifact(
+        self, name: str, *, kind: str | None = None, metadata: dict[str, Any] | None = None
+    ) -> None:
+        """Say what a file below `artifacts/` is; without a word it is kept all the same."""
+        self._send({"artifact": {"name": name, "kind": kind, "metadata": metadata or {}}})
+
     def result(self, value: Any) -> None:
         """Give the result."""
         self._send({"result": value})

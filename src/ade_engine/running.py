@@ -1,18 +1,23 @@
 """Run an entry's `main(inputs, channel)` and say on the line how it ended."""
 
 import importlib
+import os
 import sys
+from contextlib import suppress
 from typing import Any, TextIO
 
 from ade_engine.channel import Channel, ResultNotJson
 from ade_engine.failure import describe
 
 FAILED = 1
+ARTIFACTS = "artifacts"
 
 
 def run_entry(entry: str, inputs: dict[str, Any], stream: TextIO) -> int:
     """Run the entry; return the exit status of the process."""
     channel = Channel(stream)
+    with suppress(OSError):  # what works nowhere leaves nothing
+        os.mkdir(ARTIFACTS)
     try:
         try:
             value = importlib.import_module(entry).main(inputs, channel)

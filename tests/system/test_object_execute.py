@@ -76,7 +76,18 @@ def test_files_in_artifacts_are_listed_with_their_digests(server: Server) -> Non
     )
     found = run(server, source)
     digest = f"sha256:{hashlib.sha256(b'kept').hexdigest()}"
-    assert found["artifacts"] == [{"name": "deep/a.txt", "digest": digest, "size_bytes": 4}]
+    (kept,) = found["artifacts"]
+    assert kept == {
+        "artifact_id": kept["artifact_id"],
+        "name": "deep/a.txt",
+        "kind": "file",
+        "format": "txt",
+        "digest": digest,
+        "size_bytes": 4,
+        "uri": f"blob:{digest}",
+        "content_type": "text/plain",
+        "metadata": {},
+    }
     assert [line["message"] for line in found["logs"]] == ["link was not kept: it is a link."]
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from ade.domain.job import Status
@@ -38,14 +39,60 @@ class JobError:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftFile:
+    """Hold a file that a job left, and what the job said that it is."""
+
+    name: str
+    path: Path
+    size_bytes: int
+    digest: str
+    kind: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """Name a file that a job left and that is kept by its digest (seed 003, 8.2)."""
+
+    id: str
+    name: str
+    kind: str
+    format: str
+    digest: str
+    size_bytes: int
+    uri: str
+    content_type: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the artifact as the API shows it."""
+        return {
+            "artifact_id": self.id,
+            "name": self.name,
+            "kind": self.kind,
+            "format": self.format,
+            "digest": self.digest,
+            "size_bytes": self.size_bytes,
+            "uri": self.uri,
+            "content_type": self.content_type,
+            "metadata": self.metadata,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """Hold what one attempt came to; `status` is terminal, or `paused`."""
+    """Hold what one attempt came to; `status` is terminal, or `paused`.
+
+    `files` is what it left where it ran; `artifacts` what of that is kept, and named by its result.
+    """
 
     status: Status
     result: dict[str, Any] | None = None
     error: JobError | None = None
     usage: dict[str, Any] = field(default_factory=dict)
     isolation: tuple[str, ...] = ()
+    files: tuple[LeftFile, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
 
 
 def lease_lost_error(attempt: int) -> JobError:

@@ -13,7 +13,8 @@ from ade.domain.errors import Unavailable
 from ade.domain.keys import fingerprint
 from ade.environments.failure import environment_gone, spelled
 from ade.kernel import Kernel
-from ade.sandbox.environment import LIBRARIES, RUNTIME, Environment, own_environment
+from ade.kinds.normalize import ENGINE
+from ade.sandbox.environment import RUNTIME, Environment, own_environment
 from ade.settings import Settings
 from ade.store.library import Build, Library, Version
 from ade_engine.version import ENGINE_VERSION
@@ -94,7 +95,7 @@ def environment_of(digest: str | None, settings: Settings) -> Environment:
         key=f"{digest}/{stamp['made']}",
         interpreter=Path(sys.executable),
         paths=_with_packages(own.paths, packages),
-        preload=(*RUNTIME, *LIBRARIES),
+        preload=(*RUNTIME, *ENGINE),
         readable=(*own.readable, packages),
     )
 

@@ -19,6 +19,7 @@ from ade.http.hot import HotApp
 from ade.http.intake import Intake
 from ade.http.packages import Packages
 from ade.http.problems import reply_to
+from ade.http.routes.artifacts import artifact_routes
 from ade.http.routes.builds import activation_routes, build_routes
 from ade.http.routes.configurations import configuration_routes
 from ade.http.routes.documents import document_routes
@@ -86,6 +87,7 @@ def create_app(
         verb_routes(door),
         run_routes(door, Runs(door)),
         target_routes(door, submitting),
+        artifact_routes(door),
         document_routes(door),
         configuration_routes(door, packages),
         draft_routes(door, packages),

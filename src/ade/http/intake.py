@@ -130,8 +130,10 @@ class Intake:
                 job_type=kind.name,
                 document_revision_id=asked["document_revision_id"],
                 target_object_ids=_objects(asked),
-                inputs=_inputs(kind, asked["inputs"]),
-                output_spec=asked.get("output_spec"),
+                inputs=_checked_by(kind.inputs, asked["inputs"], "inputs"),
+                output_spec=_checked_by(
+                    kind.output_spec, asked.get("output_spec") or {}, "output_spec"
+                ),
                 env_version=_env_version(kind, environment, network=self._network),
             ),
             # A lane is asked for its effects and a timer for its time, not for a known result.
@@ -214,15 +216,15 @@ def _objects(asked: JobRequest) -> list[str]:
     return first + target.get("object_ids", [])
 
 
-def _inputs(kind: Kind, given: dict[str, Any]) -> Any:
-    model: type[BaseModel] = kind.inputs
+def _checked_by(model: type[BaseModel], given: dict[str, Any], name: str) -> Any:
+    """Read a part of a submission in the words of its kind, defaults filled in."""
     try:
         checked = model.__pydantic_validator__.validate_python(given)
         return model.__pydantic_serializer__.to_python(checked, mode="json")
     except ValidationError as error:
-        raise invalid_by(error, within=("inputs",)) from None
+        raise invalid_by(error, within=(name,)) from None
     except (PydanticSerializationError, RecursionError):
-        raise InvalidRequest("inputs: they cannot be written as JSON.") from None
+        raise InvalidRequest(f"{name}: not all of it can be written as JSON.") from None
 
 
 def _checked(item: Any) -> JobRequest | AdeError:

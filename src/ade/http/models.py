@@ -151,7 +151,8 @@ class AttemptPage(Answer):
 class Artifact(Answer):
     """A file that a job left."""
 
-    artifact_id: str
+    artifact_id: Uuid
+    name: str
     kind: str
     format: str
     digest: str
@@ -159,6 +160,21 @@ class Artifact(Answer):
     uri: str
     content_type: str
     metadata: dict[str, Any]
+
+
+class LogLine(Answer):
+    """Something that happened around a job, for its owner."""
+
+    level: Literal["info", "warning", "error"]
+    message: str
+    timestamp: Time | None = None
+
+
+class SignedLink(Answer):
+    """A link to an artifact's bytes that needs no key, until its time is over."""
+
+    url: str
+    expires_at: Time
 
 
 class Result(Answer):
@@ -176,8 +192,8 @@ class Result(Answer):
     resource_usage: Usage
     error: JobErrorBody | None = None
     outputs: dict[str, Any]
-    artifacts: list[Any]
-    logs: list[Any]
+    artifacts: list[Artifact]
+    logs: list[LogLine]
 
 
 class Target(Answer):

@@ -18,7 +18,10 @@ def stored_result(body: str | None) -> dict[str, Any]:
 
 
 def result_envelope(job: JobRow, body: str | None, env_version: str | None) -> dict[str, Any]:
-    """Put together how a job ended and what it left."""
+    """Put together how a job ended and what it left.
+
+    `env_version` is what would run it now, for a job that never ran.
+    """
     stored = stored_result(body)
     usage = json.loads(job.usage) if job.usage else {}
     started, finished = job.started_at, job.finished_at
@@ -32,7 +35,7 @@ def result_envelope(job: JobRow, body: str | None, env_version: str | None) -> d
         "finished_at": None if finished is None else rfc3339(finished),
         "duration_ms": ran,
         "execution_key": job.execution_key,
-        "env_version": env_version,
+        "env_version": stored.get("env_version") or env_version,
         "resource_usage": {"cpu_ms": 0, "memory_mb_peak": 0, **usage},
     }
     if job.status != Status.SUCCEEDED:

@@ -1,14 +1,40 @@
 """What a job type answers for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from ade.domain.outcome import Artifact, LeftFile
 from ade.stages.rules import LOCAL
-from ade.store.rows import Claim
+
+FORMATS_MAX = 20
+Format = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+
+
+class OutputSpec(BaseModel):
+    """Say which of a job's outputs are wanted, and in which formats."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    return_stdout: bool = Field(default=True, description="whether the result holds it")
+    return_stderr: bool = Field(default=True, description="whether the result holds it")
+    formats: list[Format] = Field(
+        default=[], max_length=FORMATS_MAX, description="what is wanted, of what the kind can make"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Hold what one attempt is to do: checked, with defaults filled in, in plain values."""
+
+    workspace_id: str
+    job_id: str
+    attempt: int
+    inputs: dict[str, Any]
+    output_spec: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +52,7 @@ class Prepared:
 
 
 class Workroom(Protocol):
-    """Find what a job works on."""
+    """Find what a job works on, and keep what it leaves."""
 
     async def document(self, workspace_id: str, document_id: str) -> tuple[Path, str]:
         """Return where a document's bytes are, and its name."""
@@ -34,6 +60,14 @@ class Workroom(Protocol):
 
     async def package(self, workspace_id: str, version_id: str) -> dict[str, Path]:
         """Return where the bytes of each file of a configuration's version are."""
+        ...
+
+    async def blob(self, workspace_id: str, digest: str) -> Path:
+        """Return where the bytes with a digest are: of a document or an artifact."""
+        ...
+
+    async def keep(self, workspace_id: str, files: Sequence[LeftFile]) -> tuple[Artifact, ...]:
+        """Keep files by their digests, for a result that will name them."""
         ...
 
     async def environment(self, workspace_id: str, build_id: str) -> str | None:
@@ -44,23 +78,24 @@ class Workroom(Protocol):
 class Kind:
     """Describe one job type; a subclass with other values is a new one.
 
-    `inputs` is the model that a submission's `inputs` must fit; `entry` the module of the runtime
-    whose `main(inputs)` runs in the child; `env_version` what a result depends on besides its
-    inputs. `trusted` is for ADE's own code only: it needs no walls.
+    `inputs` and `output_spec` are the models that these parts of a submission must fit; `entry` is
+    the module whose `main(inputs, channel)` runs in the child, `warm` what is imported once for all
+    of its children; `env_version` what a result depends on besides its inputs. `trusted` is for
+    ADE's own code only: it needs no walls.
     """
 
     name: ClassVar[str]
     inputs: ClassVar[type[BaseModel]]
+    output_spec: ClassVar[type[BaseModel]] = OutputSpec
     entry: ClassVar[str]
     env_version: ClassVar[str]
+    warm: ClassVar[tuple[str, ...]] = ()
     pool: ClassVar[str] = LOCAL
     retries: ClassVar[int] = 2
     trusted: ClassVar[bool] = False
     # Whether it may be asked for by name; a run is made by way of its configuration instead.
     direct: ClassVar[bool] = True
 
-    async def prepare(
-        self, claim: Claim, inputs: dict[str, Any], workroom: Workroom | None
-    ) -> Prepared:
+    async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
         """Gather what an attempt needs; what is missing is an error of the job."""
-        return Prepared(inputs)
+        return Prepared(asked.inputs)

@@ -2,16 +2,16 @@
 
 import re
 from pathlib import PurePosixPath
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ade.domain.errors import Unavailable
-from ade.kinds.kind import Kind, Prepared, Workroom
-from ade.store.rows import Claim
+from ade.kinds.kind import Asked, Kind, Prepared, Workroom
 
 NAME_CHARS_MAX = 100
 ODD = re.compile(r"[^\w.\- ]+")
+# What every run would otherwise import again.
+ENGINE = ("numpy", "polars", "python_calamine", "ade_engine.warm")
 OUTPUTS = {
     "output/normalized.xlsx": "normalized.xlsx",
     "output/artifact.json": "artifact.json",
@@ -37,15 +37,14 @@ class Normalize(Kind):
     inputs = NormalizeInputs
     entry = "ade_engine.normalize"
     env_version = "normalize@1"
+    warm = ENGINE
     direct = False
 
-    async def prepare(
-        self, claim: Claim, inputs: dict[str, Any], workroom: Workroom | None
-    ) -> Prepared:
+    async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
         """Lay out the document and the version's files as the run was submitted."""
         if workroom is None:
             raise Unavailable("This worker has no library of documents and configurations.")
-        workspace_id = claim.workspace_id
+        workspace_id, inputs = asked.workspace_id, asked.inputs
         document, name = await workroom.document(workspace_id, inputs["document_id"])
         files = {
             f"config/{path}": place
@@ -60,7 +59,7 @@ class Normalize(Kind):
                 "input_name": name,
                 "config": "config",
                 "output": "output",
-                "job_id": claim.id,
+                "job_id": asked.job_id,
                 "headers": inputs["headers"],
             },
             files={place: document, **files},

@@ -3,13 +3,9 @@
 from importlib.metadata import entry_points
 
 from ade.domain.errors import InvalidRequest
-from ade.kinds.echo import Echo
 from ade.kinds.kind import Kind
-from ade.kinds.normalize import Normalize
-from ade.kinds.object_execute import ObjectExecute
 
 GROUP = "ade.kinds"
-BUILT_IN: tuple[type[Kind], ...] = (Echo, Normalize, ObjectExecute)
 
 
 class Kinds:
@@ -35,11 +31,11 @@ class Kinds:
 
 
 def load_kinds() -> Kinds:
-    """Load ADE's own job types and those of installed packages; one name, one type."""
-    kinds = [kind() for kind in BUILT_IN]
+    """Load the job types of installed packages, ADE's own among them; one name, one type."""
+    kinds: dict[str, Kind] = {}
     for point in entry_points(group=GROUP):
         kind = point.load()()
-        if kind.name in {known.name for known in kinds}:
+        if kind.name in kinds:
             raise RuntimeError(f"{point.value} offers job_type {kind.name!r}, which exists already")
-        kinds.append(kind)
-    return Kinds(kinds)
+        kinds[kind.name] = kind
+    return Kinds(list(kinds.values()))

@@ -37,6 +37,12 @@ class Harvest:
     taken: list[Collected] = field(default_factory=list)
     left: list[tuple[str, str]] = field(default_factory=list)
     bytes: int = 0
+    over: str | None = None  # the limit that made something stay behind
+
+    def leave_over(self, name: str, why: str) -> None:
+        """Leave a file because a limit is reached."""
+        self.left.append((name, why))
+        self.over = self.over or why
 
 
 def collect(folder: int, below: str, target: Path, *, files_max: int, bytes_max: int) -> Harvest:
@@ -44,7 +50,7 @@ def collect(folder: int, below: str, target: Path, *, files_max: int, bytes_max:
     harvest = Harvest()
     for name in _names(folder, below, harvest):
         if len(harvest.taken) >= files_max:
-            harvest.left.append((name, f"there are more than {files_max} artifacts"))
+            harvest.leave_over(name, f"there are more than {files_max} artifacts")
             break
         try:
             _take(folder, f"{below}/{name}" if below else name, name, target, bytes_max, harvest)
@@ -87,7 +93,7 @@ def _names(folder: int, below: str, harvest: Harvest) -> list[str]:
                 seen += 1
                 name = f"{inside}/{entry.name}" if inside else entry.name
                 if seen > ENTRIES_MAX:
-                    harvest.left.append((name, f"there are more than {ENTRIES_MAX} entries"))
+                    harvest.leave_over(name, f"there are more than {ENTRIES_MAX} entries")
                     return names
                 if not _is_decent(name):
                     harvest.left.append((ascii(name)[:NAME_CHARS_MAX], "its name is not allowed"))
@@ -120,7 +126,7 @@ def _take(
             harvest.left.append((name, "it is not an ordinary file with one name"))
             return
         if harvest.bytes + facts.st_size > bytes_max:
-            harvest.left.append((name, "there are too many bytes of artifacts"))
+            harvest.leave_over(name, "there are too many bytes of artifacts")
             return
         place = target / name
         place.parent.mkdir(parents=True, exist_ok=True)

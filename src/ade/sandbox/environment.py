@@ -2,7 +2,7 @@
 
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +11,8 @@ import ade
 SOURCE = Path(ade.__file__).parent.parent
 # What ADE's own runtime is made of; imported once, shared by every child.
 RUNTIME = ("ade_engine.running", "ade_engine.cell")
-LIBRARIES = ("numpy", "polars", "python_calamine", "ade_engine.warm")
+# What jobs find imported that ask for nothing in particular.
+COMMON = ("numpy",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +28,20 @@ class Environment:
 
 
 @cache
-def own_environment() -> Environment:
-    """Return ADE's own environment: what jobs without requirements run in."""
+def own_environment(warm: tuple[str, ...] = ()) -> Environment:
+    """Return ADE's own environment, where jobs without requirements run, with modules imported.
+
+    The more is imported, the slower it is to start and to fork: each kind names its own.
+    """
     prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]}
     paths = _installed()
     return Environment(
-        key="own",
+        key=" ".join(("own", *warm)),
         interpreter=Path(sys.executable),
         paths=paths,
-        preload=(*RUNTIME, "numpy"),
+        preload=(*RUNTIME, *(warm or COMMON)),
         readable=tuple(sorted({*prefixes, *paths, SOURCE})),
     )
-
-
-@cache
-def engine_environment() -> Environment:
-    """Return ADE's own environment with the engine warm: slower to start and to fork."""
-    return replace(own_environment(), key="engine", preload=(*RUNTIME, *LIBRARIES))
 
 
 def _installed() -> tuple[Path, ...]:

@@ -26,7 +26,16 @@ from ade.sandbox.collect import Harvest, collect, collect_named
 from ade.sandbox.environment import Environment
 from ade.sandbox.folders import fits
 from ade.sandbox.inside.child import FILES_AT_ONCE, LENGTH
-from ade.sandbox.judge import Seen, cpu_error, judge, limit_error, memory_error, stopped_error
+from ade.sandbox.judge import (
+    VIOLATIONS_SHOWN_MAX,
+    Seen,
+    cpu_error,
+    judge,
+    limit_error,
+    memory_error,
+    stopped_error,
+)
+from ade.sandbox.leaving import artifact_error, left_files, logs_of, missing_error
 from ade.sandbox.output import Bounded, Intake, Lines
 from ade.sandbox.pool import Pool
 from ade.sandbox.walls import seccomp
@@ -326,36 +335,35 @@ class Running:
             return self._internal("SANDBOX_SETUP", f"The walls could not be put up: {setup}")
         error = judge(seen)
         outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": self._stderr.text()}
+        kept, harvest = await self._keep_outputs(child), await self._harvest(child)
+        error = error or missing_error(self._order.outputs, kept) or artifact_error(harvest)
         if error is None:
             outputs["result_json"] = self._words.first("result")
-        missing = await self._keep_outputs(child)
-        if error is None and missing:
-            del outputs["result_json"]
-            text = f"The job ended without what it was to leave: {', '.join(missing)}."
-            error = JobError(Category.USER_CODE_ERROR, "BAD_RESULT", text)
-        harvest = await self._harvest(child)
+        logs = logs_of(harvest)
+        if self._violations and error is None:
+            tried = ", ".join(self._violations[:VIOLATIONS_SHOWN_MAX])
+            logs.append({"level": "warning", "message": f"The sandbox refused: {tried}."})
         return Outcome(
             status=Status.SUCCEEDED if error is None else Status.FAILED,
-            result={"outputs": outputs, **_shown(harvest, self._violations, error)},
+            result={"outputs": outputs, "logs": logs},
             error=error,
             usage={"cpu_ms": cpu_ms, "memory_mb_peak": seen.memory_mb_peak},
             isolation=self._pool.isolation(network=self._order.network),
+            files=(*left_files(kept, self._words), *left_files(harvest, self._words)),
         )
 
-    async def _keep_outputs(self, child: Child) -> list[str]:
-        """Take out the files that the job was to leave; return the names of those it did not."""
+    async def _keep_outputs(self, child: Child) -> Harvest:
+        """Take out the files that the job was to leave."""
         order = self._order
         if order.outputs_to is None or not order.outputs or child.folder < 0:
-            return []
-        kept = await asyncio.to_thread(
+            return Harvest()
+        return await asyncio.to_thread(
             collect_named,
             child.folder,
             order.outputs,
             order.outputs_to,
             bytes_max=self._bounds.artifact_mb * MIB,
         )
-        names = {file.name for file in kept.taken}
-        return [name for name in order.outputs.values() if name not in names]
 
     async def _harvest(self, child: Child) -> Harvest:
         if self._order.collect_to is None or child.folder < 0:
@@ -374,7 +382,7 @@ class Running:
         outputs = {"stdout": self._stdout.text(), "stderr": self._stderr.text()}
         return Outcome(
             Status.FAILED,
-            result={"outputs": outputs, "artifacts": [], "logs": []},
+            result={"outputs": outputs, "logs": []},
             error=error,
             isolation=self._pool.isolation(network=self._order.network),
         )
@@ -386,18 +394,3 @@ def _data_bytes(limits: Limits) -> int:
     It leaves room for what libraries reserve and never touch; the watch bounds what is touched.
     """
     return limits.memory_mb * MIB * 5 // 4 + 256 * MIB
-
-
-def _shown(harvest: Harvest, violations: list[str], error: JobError | None) -> dict[str, Any]:
-    logs = [
-        {"level": "warning", "message": f"{name} was not kept: {why}."}
-        for name, why in harvest.left[:20]
-    ]
-    if violations and error is None:
-        tried = ", ".join(violations[:20])
-        logs.append({"level": "warning", "message": f"The sandbox refused: {tried}."})
-    artifacts = [
-        {"name": file.name, "digest": file.digest, "size_bytes": file.size_bytes}
-        for file in harvest.taken
-    ]
-    return {"artifacts": artifacts, "logs": logs}

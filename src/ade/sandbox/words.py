@@ -1,4 +1,4 @@
-"""What a child says on its line: progress on the way, and a few words at the end.
+"""What a child says on its line: progress on the way, what its files are, a few words at the end.
 
 A child may say anything there. Nothing of it can harm the worker, and no more than a few words are
 kept.
@@ -11,6 +11,8 @@ from typing import Any
 Tell = Callable[[dict[str, Any]], None]
 WORDS_MAX = 10
 PROGRESS_BYTES_MAX = 4096
+DECLARED_MAX = 1000
+DECLARED_BYTES_MAX = 4096
 
 
 class Words:
@@ -20,6 +22,7 @@ class Words:
         self._tell = tell
         self._has_begun = False
         self.kept: list[dict[str, Any]] = []
+        self.declared: dict[str, dict[str, Any]] = {}
 
     def hear(self, line: bytes) -> None:
         """Take one line."""
@@ -32,12 +35,19 @@ class Words:
         self._has_begun = self._has_begun or "begun" in said
         if self._has_begun:  # it is the job that speaks now, and its walls stood
             said.pop("setup_error", None)
-        progress = said.get("progress")
-        if progress is None:
-            if len(self.kept) < WORDS_MAX:
-                self.kept.append(said)
-        elif isinstance(progress, dict) and len(line) <= PROGRESS_BYTES_MAX:
-            self._tell(progress)
+        if (progress := said.get("progress")) is not None:
+            if isinstance(progress, dict) and len(line) <= PROGRESS_BYTES_MAX:
+                self._tell(progress)
+        elif (artifact := said.get("artifact")) is not None:
+            if isinstance(artifact, dict) and len(line) <= DECLARED_BYTES_MAX:
+                self._declare(artifact)
+        elif len(self.kept) < WORDS_MAX:
+            self.kept.append(said)
+
+    def _declare(self, artifact: dict[str, Any]) -> None:
+        name = artifact.get("name")
+        if isinstance(name, str) and (name in self.declared or len(self.declared) < DECLARED_MAX):
+            self.declared[name] = artifact
 
     def first(self, name: str) -> Any:
         """Return what was said first under a name; None if nothing was."""

@@ -17,7 +17,7 @@ from ade.stages import moves
 from ade.stages.renew import lost
 from ade.stages.rules import Rules, job_topic
 from ade.store.port import Transaction
-from ade.store.rows import Claim, Ending, Held, JobRef, JobRow, Lane, Move
+from ade.store.rows import ArtifactRow, Claim, Ending, Held, JobRef, JobRow, Lane, Move
 
 
 class Finished:
@@ -71,7 +71,31 @@ def _record(tx: Transaction, attempts: list[Finished]) -> dict[Held, Recorded]:
         if kept and attempt.outcome is not None:
             recorded[attempt.held] = _RECORDED[attempt.outcome.status]
             tx.wake(job_topic(attempt.held.id))
+    _name_files(tx, [attempt for attempt in attempts if attempt.held in recorded])
     return recorded
+
+
+def _name_files(tx: Transaction, attempts: list[Finished]) -> None:
+    """Remember what the results name, and nothing that an earlier end of the same job named."""
+    again = [JobRef(a.held.workspace_id, a.held.id) for a in attempts if a.held.fence > 1]
+    if again:
+        tx.delete_artifacts(again)
+    new = [
+        ArtifactRow(
+            attempt.held.workspace_id,
+            file.id,
+            attempt.held.id,
+            file.name,
+            file.digest,
+            file.size_bytes,
+            file.content_type,
+            tx.now_us,
+        )
+        for attempt in attempts
+        for file in (attempt.outcome.artifacts if attempt.outcome is not None else ())
+    ]
+    if new:
+        tx.insert_artifacts(new)
 
 
 def _goes_back(attempt: Finished) -> bool:

@@ -15,6 +15,7 @@ from ade.domain.errors import Conflict, NotFound
 from ade.domain.ids import is_uuid
 from ade.store.desk import Desk
 from ade.store.schema import api_keys, members, users, workspaces
+from ade.store.schema import secrets as shared_secrets
 
 DEFAULT_WORKSPACE = "default"
 FIRST_USER = "admin"
@@ -157,7 +158,20 @@ class Directory(Desk):
         """Make a key of a workspace worthless; doing it twice is harmless."""
         return await self._run(lambda: self._revoke_key(workspace_id, key_id))
 
+    async def secret(self, name: str) -> bytes:
+        """Return a secret that all servers of this database share; the first to ask makes it up."""
+        return await self._run(lambda: self._secret(name))
+
     # --- what the calls above do in their transaction -------------------------------------------
+
+    def _secret(self, name: str) -> bytes:
+        found = self._first(select(shared_secrets.c.value).where(shared_secrets.c.name == name))
+        if found is not None:
+            return bytes.fromhex(found[0])
+        made = secrets.token_bytes(KEY_BYTES)
+        now_us = self._clock.now_us()
+        self._do(insert(shared_secrets).values(name=name, value=made.hex(), created_at=now_us))
+        return made
 
     def _bootstrap(self, given_key: str | None) -> str | None:
         if self._workspace(DEFAULT_WORKSPACE) is None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ade.store.rows import (
     Append,
+    ArtifactRow,
     Ask,
     Claim,
     Ending,
@@ -204,6 +205,14 @@ class Transaction(Reading, Protocol):
 
     def settled_builds(self, refs: Sequence[JobRef]) -> set[str]:
         """Find which of these builds are terminal; the others stay as they are until the end."""
+        ...
+
+    def insert_artifacts(self, new: Sequence[ArtifactRow]) -> None:
+        """Remember the files that results name."""
+        ...
+
+    def delete_artifacts(self, refs: Sequence[JobRef]) -> None:
+        """Forget the files that jobs left."""
         ...
 
     def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:

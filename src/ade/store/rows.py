@@ -263,6 +263,19 @@ class IdempotencyRef(NamedTuple):
     key: str
 
 
+class ArtifactRow(NamedTuple):
+    """Hold a file that a job's result names."""
+
+    workspace_id: str
+    id: str
+    job_id: str
+    name: str
+    digest: str
+    size_bytes: int
+    content_type: str
+    created_at: int
+
+
 class IdempotencyRow(NamedTuple):
     """Hold the answer to a request; `response_status` is None while it is being made."""
 

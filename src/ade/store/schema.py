@@ -385,6 +385,26 @@ events = Table(
     sqlite_with_rowid=False,
 )
 
+# The files that results name. Written in the transaction that records the result, deleted with the
+# job; what no row names is collected.
+artifacts = Table(
+    "artifacts",
+    metadata,
+    Column("workspace_id", Id, primary_key=True),
+    Column("id", Id, primary_key=True),
+    _id("job_id"),
+    Column("name", String(255).with_variant(NVARCHAR(255), "mssql"), nullable=False),
+    Column("digest", Digest, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("content_type", String(127), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    CheckConstraint("size_bytes >= 0", name="size_bytes"),
+    # A signed link names an artifact and nothing else.
+    UniqueConstraint("id"),
+    Index("ix_artifacts_job", "workspace_id", "job_id"),
+    Index("ix_artifacts_digest", "workspace_id", "digest"),
+)
+
 # Which job stands for a piece of work: what makes concurrent twins run once.
 executions = Table(
     "executions",
@@ -408,6 +428,15 @@ idempotency_keys = Table(
     Column("job_id", Id, nullable=True),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_idempotency_keys_created", "created_at"),
+)
+
+# What servers must know and nobody else: they make it up once and share it.
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("name", Word, primary_key=True),
+    Column("value", String(100), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
 )
 
 # One row that a submitter updates before it counts, so that two never count at the same time.

@@ -10,6 +10,7 @@ from ade.store import history, reading
 from ade.store.compiled import Compiled, Compiler
 from ade.store.rows import (
     Append,
+    ArtifactRow,
     Ask,
     Claim,
     Ending,
@@ -335,13 +336,21 @@ class SqlTransaction(SqlReading):
         found = self._each("read_builds", refs, tuple)
         return {build_id for build_id, status in found if status in BUILD_SETTLED}
 
+    def insert_artifacts(self, new: Sequence[ArtifactRow]) -> None:
+        """Remember the files that results name."""
+        self._do("insert_artifacts", new)
+
+    def delete_artifacts(self, refs: Sequence[JobRef]) -> None:
+        """Forget the files that jobs left."""
+        self._do("delete_artifacts", refs)
+
     def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:
         """Delete old finished jobs with their logs, and say which."""
         newest = uuid7(finished_before, 0)
         found = self._named("finished_jobs", workspace_id, newest, finished_before, limit)
         refs = [JobRef(workspace_id, job_id) for _, job_id, _ in found]
         self._do("forget_executions", [NewExecution(ws, key, id_) for ws, id_, key in found if key])
-        for name in ("delete_events", "delete_jobs", "delete_requests"):
+        for name in ("delete_artifacts", "delete_events", "delete_jobs", "delete_requests"):
             self._do(name, refs)
         return refs
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from ade.domain.job import Status
 from ade.store.rows import (
+    ArtifactRow,
     ExecutionRef,
     IdempotencyRef,
     IdempotencyRow,
@@ -26,6 +27,7 @@ class Tables:
     payloads: dict[JobRef, str] = field(default_factory=dict)
     events: dict[JobRef, tuple[NewEvent, ...]] = field(default_factory=dict)
     results: dict[JobRef, str] = field(default_factory=dict)
+    artifacts: dict[JobRef, ArtifactRow] = field(default_factory=dict)
     executions: dict[ExecutionRef, str] = field(default_factory=dict)
     idempotency: dict[IdempotencyRef, IdempotencyRow] = field(default_factory=dict)
 

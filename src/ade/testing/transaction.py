@@ -12,6 +12,7 @@ from ade.domain.job import WAITING, Status
 from ade.domain.lease import has_expired
 from ade.store.rows import (
     Append,
+    ArtifactRow,
     Ask,
     Claim,
     Ending,
@@ -315,6 +316,20 @@ class MemoryTransaction(MemoryReading):
         """Find which of these builds are terminal."""
         return {ref.id for ref in refs if self._tables.builds.get(ref) in BUILD_SETTLED}
 
+    def insert_artifacts(self, new: Sequence[ArtifactRow]) -> None:
+        """Remember the files that results name."""
+        for row in new:
+            if any(row.id == known.id for known in self._tables.artifacts.values()):
+                raise ImpossibleRow("uq_artifacts_id")
+            self._tables.artifacts[JobRef(row.workspace_id, row.id)] = row
+
+    def delete_artifacts(self, refs: Sequence[JobRef]) -> None:
+        """Forget the files that jobs left."""
+        kept = self._tables.artifacts
+        for key, row in list(kept.items()):
+            if JobRef(row.workspace_id, row.job_id) in refs:
+                del kept[key]
+
     def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:
         """Delete old finished jobs with their logs, and say which."""
         old = [
@@ -328,6 +343,7 @@ class MemoryTransaction(MemoryReading):
             refs.append(ref)
             if job.execution_key is not None:
                 self.forget_executions([NewExecution(workspace_id, job.execution_key, job.id)])
+            self.delete_artifacts([ref])
             for rows in (self._tables.events, self._tables.results, self._tables.payloads):
                 rows.pop(ref, None)
             del self._tables.jobs[ref]

@@ -7,18 +7,28 @@ child is killed first, and whatever it had to say is dropped.
 import asyncio
 import contextlib
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import structlog
+from pydantic import ValidationError
 
-from ade.domain.errors import AdeError, LeaseLost
+from ade.domain.errors import (
+    AdeError,
+    InvalidRequest,
+    LeaseLost,
+    NotFound,
+    StorageFull,
+    Unavailable,
+)
 from ade.domain.job import Status, StopRequest
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome, timed_out_error
 from ade.events.mirror import Mirror
 from ade.kernel import Kernel
-from ade.kinds import Kinds, Prepared, Workroom
+from ade.kinds import Asked, Kind, Kinds, Prepared, Workroom
 from ade.stages.finish import Finished
 from ade.stages.report import Report
 from ade.store.rows import Claim, Held, JobRef
@@ -28,6 +38,7 @@ from ade.worker.runner import Assignment, Runner, Running, see_to_the_end
 
 PROGRESS_SECONDS_MIN = 0.5
 FINISH_AGAIN_SECONDS = 0.5
+FIELDS_MAX = 5
 log = structlog.get_logger()
 
 
@@ -60,6 +71,7 @@ class Attempt:
         self._running: Running | None = None
         self._stop: StopRequest | None = None
         self._given_up = False
+        self._asked: Asked | None = None
         self._handed_back = False
         self._told: dict[str, Any] | None = None
         self._telling: asyncio.Task[None] | None = None
@@ -124,6 +136,10 @@ class Attempt:
         except Unwalled as error:
             unwalled = JobError(Category.INTERNAL_ERROR, "SANDBOX_UNAVAILABLE", error.detail)
             return _failed(unwalled)
+        except NotFound as error:
+            return _failed(JobError(Category.DEPENDENCY_ERROR, "DEPENDENCY_NOT_FOUND", error.detail))
+        except Unavailable as error:
+            return _failed(JobError(Category.INTERNAL_ERROR, "UNAVAILABLE", error.detail))
         except AdeError as error:
             return _failed(JobError(Category.VALIDATION_ERROR, error.code.upper(), error.detail))
         except OSError as error:
@@ -142,8 +158,8 @@ class Attempt:
         payload = json.loads(self.claim.payload)
         if not kind.trusted and self._runner.refusal is not None:
             raise Unwalled(self._runner.refusal)
-        inputs = kind.inputs.model_validate(payload["inputs"]).model_dump(mode="json")
-        prepared = await kind.prepare(self.claim, inputs, self._workroom)
+        self._asked = _asked(self.claim, kind, payload)
+        prepared = await kind.prepare(self._asked, self._workroom)
         files = await asyncio.to_thread(self._lay_out, payload, prepared)
         return Assignment(
             job_id=self.claim.id,
@@ -156,11 +172,13 @@ class Attempt:
             files=files,
             outputs=prepared.outputs,
             environment=prepared.environment,
+            warm=kind.warm,
         )
 
     def _lay_out(self, payload: dict[str, Any], prepared: Prepared) -> dict[str, Path]:
         """Put what the job works on into its folder, where people can look at it afterwards."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self._folder / "artifacts", ignore_errors=True)  # of an earlier attempt
         write_text(self._folder / "run-request.json", json.dumps(payload, indent=1))
         return {
             name: place_file(source, self._folder / name, copied=not self._runner.isolation)
@@ -176,15 +194,43 @@ class Attempt:
         await copying
         if self._is_trusted():  # the folder may be another attempt's by now
             await asyncio.to_thread(self._keep_logs, outcome)
-        if outcome.status is Status.SUCCEEDED:
-            return outcome  # done is done, also when a stop came at the last moment
-        if self._stop is not None:
-            return self._stopped(outcome)
-        if timed_out:
-            return _failed(
-                timed_out_error(assignment.limits.timeout_ms), outcome, status=Status.TIMED_OUT
-            )
-        return outcome
+        # Done is done, also when a stop came at the last moment.
+        if outcome.status is not Status.SUCCEEDED:
+            if self._stop is not None:
+                return self._stopped(outcome)
+            if timed_out:
+                error = timed_out_error(assignment.limits.timeout_ms)
+                outcome = replace(outcome, status=Status.TIMED_OUT, error=error)
+        return await self._kept(self._as_asked(outcome))
+
+    async def _kept(self, outcome: Outcome) -> Outcome:
+        """Keep the files that the job left; its result names them, and only that makes them seen.
+
+        A job that was asked for a file that cannot be kept has not done what it was asked for.
+        """
+        if not outcome.files or not self._is_trusted():
+            return outcome
+        if self._workroom is None:
+            raise Unavailable("This worker has no place for the files that jobs leave.")
+        try:
+            artifacts = await self._workroom.keep(self.claim.workspace_id, outcome.files)
+        except StorageFull as error:
+            return _failed(JobError(Category.RESOURCE_LIMIT, "STORAGE_FULL", error.detail), outcome)
+        result = {**(outcome.result or {}), "artifacts": [one.as_dict() for one in artifacts]}
+        return replace(outcome, result=result, artifacts=artifacts)
+
+    def _as_asked(self, outcome: Outcome) -> Outcome:
+        """Say what the result was made by, and leave out the streams that nobody wants."""
+        if outcome.result is None or self._asked is None:
+            return outcome
+        outputs = dict(outcome.result.get("outputs", {}))
+        for stream in ("stdout", "stderr"):
+            if not self._asked.output_spec.get(f"return_{stream}", True):
+                outputs[stream] = ""
+        version = self._kinds.named(self.claim.kind).env_version
+        return replace(
+            outcome, result={**outcome.result, "outputs": outputs, "env_version": version}
+        )
 
     async def _copy_events(self) -> None:
         """Bring the file of the job's events up to date; what is missing comes with the next."""
@@ -261,9 +307,26 @@ def _wants_network(payload: dict[str, Any]) -> bool:
     return (payload.get("environment") or {}).get("network_access") != "disabled"
 
 
-def _failed(
-    error: JobError, outcome: Outcome | None = None, status: Status = Status.FAILED
-) -> Outcome:
+def _asked(claim: Claim, kind: Kind, payload: dict[str, Any]) -> Asked:
+    """Read what a job was asked to do in the words of today's kind."""
+    try:
+        inputs = kind.inputs.model_validate(payload["inputs"])
+        spec = kind.output_spec.model_validate(payload.get("output_spec") or {})
+    except ValidationError as error:
+        fields = ", ".join(".".join(map(str, one["loc"])) for one in error.errors()[:FIELDS_MAX])
+        raise InvalidRequest(
+            f"The job's payload does not fit this version of {kind.name}: {fields}."
+        ) from None
+    return Asked(
+        claim.workspace_id,
+        claim.id,
+        claim.fence,
+        inputs.model_dump(mode="json"),
+        spec.model_dump(mode="json"),
+    )
+
+
+def _failed(error: JobError, outcome: Outcome | None = None) -> Outcome:
     if outcome is None:
-        return Outcome(status, error=error)
-    return Outcome(status, outcome.result, error, outcome.usage, outcome.isolation)
+        return Outcome(Status.FAILED, error=error)
+    return replace(outcome, status=Status.FAILED, error=error, files=())

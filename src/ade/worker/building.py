@@ -30,6 +30,7 @@ from ade.environments.requirements import FILE, read_requirements
 from ade.environments.resolve import resolve
 from ade.environments.tool import Tool
 from ade.kernel import Kernel
+from ade.kinds.normalize import ENGINE
 from ade.settings import Settings
 from ade.store.library import Build, BuildHeld, Library, Version
 from ade.telemetry import metrics
@@ -220,6 +221,7 @@ class Building:
             folder=folder / "activation",
             files=files,
             environment=made.environment,
+            warm=ENGINE,
         )
         for tries in range(1, ACTIVATE_TRIES + 1):
             running = self._runner.start(assignment, lambda progress: None)

@@ -15,6 +15,7 @@ from ade.domain.errors import Unavailable
 from ade.domain.job import Status
 from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome, timed_out_error
+from ade.kinds.normalize import ENGINE
 from ade.worker.job_files import place_file
 from ade.worker.runner import Assignment, Runner, Running, see_to_the_end
 
@@ -60,6 +61,7 @@ class Errands:
                         folder=place,
                         files=files,
                         environment=environment,
+                        warm=ENGINE,
                     )
                     return await self._outcome(self._runner.start(assignment, lambda _: None))
         finally:

@@ -25,6 +25,7 @@ class Assignment:
     files: Mapping[str, Path] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     environment: str | None = None
+    warm: tuple[str, ...] = ()
 
 
 class Running(Protocol):

@@ -3,17 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ade.sandbox.environment import Environment, engine_environment, own_environment
+from ade.sandbox.environment import Environment, own_environment
 from ade.sandbox.pool import Pool
 from ade.sandbox.supervisor import Bounds, Order, Running
 from ade.worker.runner import Assignment, Tell
-
-OF_THE_ENGINE = {
-    "ade_engine.normalize",
-    "ade_engine.activate",
-    "ade_engine.preview",
-    "ade_engine.check",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,4 +41,4 @@ class SandboxRunner:
     def _environment(self, assignment: Assignment) -> Environment:
         if assignment.environment is not None and self.environment_of is not None:
             return self.environment_of(assignment.environment)
-        return engine_environment() if assignment.entry in OF_THE_ENGINE else own_environment()
+        return own_environment(assignment.warm)

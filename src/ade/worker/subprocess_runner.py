@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +19,10 @@ from typing import Any
 
 from ade.domain.job import Status
 from ade.domain.outcome import JobError, Outcome
+from ade.sandbox.collect import Harvest, collect, collect_named
 from ade.sandbox.environment import Environment
 from ade.sandbox.judge import Seen, judge, limit_error, stopped_error
+from ade.sandbox.leaving import artifact_error, left_files, logs_of, missing_error
 from ade.sandbox.output import Bounded, Intake, Lines
 from ade.sandbox.words import Words
 from ade.worker.runner import Assignment, Tell
@@ -29,6 +32,9 @@ STOP_GRACE_SECONDS = 2.0
 RESULT_BYTES_MAX = 1024 * 1024
 # A grandchild may keep a pipe open for ever; nobody waits for what it writes after the child's end.
 PIPE_GRACE_SECONDS = 0.5
+ARTIFACTS = "artifacts"
+COLLECTED = "collected"
+MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +42,7 @@ class SubprocessRunner:
     """Start each attempt as `python -m ade_engine.child`."""
 
     file_mb_max: int = 100
+    artifact_mb_max: int = 256
     result_bytes_max: int = RESULT_BYTES_MAX
     stop_grace_seconds: float = STOP_GRACE_SECONDS
     command: tuple[str, ...] = CHILD
@@ -53,6 +60,7 @@ class RunningChild:
 
     def __init__(self, runner: SubprocessRunner, assignment: Assignment, tell: Tell) -> None:
         self._assignment = assignment
+        self._artifact_mb_max = runner.artifact_mb_max
         self._stop_grace_seconds = runner.stop_grace_seconds
         self._words = Words(tell)
         self._killed_for: JobError | None = None
@@ -71,22 +79,32 @@ class RunningChild:
     async def outcome(self) -> Outcome:
         """Wait for the child's end and say what came of it."""
         status, usage = await self._reaped()
-        self._keep_outputs()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PIPE_GRACE_SECONDS):
                 for intake in self._intakes:
                     await intake.ended.wait()
         for intake in self._intakes:
             intake.close()
-        return self._judge(status, usage)
+        kept, harvest = await asyncio.to_thread(self._collect)
+        return self._judge(status, usage, kept, harvest)
 
-    def _keep_outputs(self) -> None:
-        """Give the files that the job was to leave their names; it worked in the folder itself."""
-        folder = self._assignment.folder
-        for path, name in self._assignment.outputs.items():
-            left = folder / path
-            if left.is_file() and not left.is_symlink():
-                left.replace(folder / name)
+    def _collect(self) -> tuple[Harvest, Harvest]:
+        """Take what the job left; it worked in the folder itself, and all of that is suspect."""
+        assignment = self._assignment
+        folder = assignment.folder
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        bytes_max = self._artifact_mb_max * MIB
+        try:
+            kept = collect_named(opened, assignment.outputs, folder, bytes_max=bytes_max)
+            files_max = assignment.limits.max_artifacts
+            place = folder / COLLECTED
+            shutil.rmtree(place, ignore_errors=True)
+            harvest = collect(opened, ARTIFACTS, place, files_max=files_max, bytes_max=bytes_max)
+        finally:
+            os.close(opened)
+        with contextlib.suppress(OSError):  # it left something there, or never had such a folder
+            (folder / ARTIFACTS).rmdir()
+        return kept, harvest
 
     async def _reaped(self) -> tuple[int, resource.struct_rusage]:
         loop = asyncio.get_running_loop()
@@ -122,7 +140,9 @@ class RunningChild:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, number)
 
-    def _judge(self, status: int, usage: resource.struct_rusage) -> Outcome:
+    def _judge(
+        self, status: int, usage: resource.struct_rusage, kept: Harvest, harvest: Harvest
+    ) -> Outcome:
         cpu_ms = round((usage.ru_utime + usage.ru_stime) * 1000)
         stderr = self._stderr.text()
         too_large = limit_error("RESULT_TOO_LARGE", "The result is larger than allowed.")
@@ -136,14 +156,16 @@ class RunningChild:
             stderr=stderr,
         )
         outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": stderr}
-        error = judge(seen)
+        error = judge(seen) or missing_error(self._assignment.outputs, kept)
+        error = error or artifact_error(harvest)
         if error is None:
             outputs["result_json"] = self._words.first("result")
         return Outcome(
             status=Status.SUCCEEDED if error is None else Status.FAILED,
-            result={"outputs": outputs, "artifacts": [], "logs": []},
+            result={"outputs": outputs, "logs": logs_of(harvest)},
             error=error,
             usage={"cpu_ms": cpu_ms, "memory_mb_peak": round(usage.ru_maxrss / 1024)},
+            files=(*left_files(kept, self._words), *left_files(harvest, self._words)),
         )
 
 

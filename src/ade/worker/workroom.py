@@ -1,11 +1,18 @@
-"""Find what runs work on: documents, the files of versions, the packages of builds."""
+"""Find what jobs work on, and keep what they leave: documents, packages, artifacts."""
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ade.artifacts import Blobs
-from ade.domain.errors import NotFound, Unavailable
+from ade.artifacts.describing import described
+from ade.clock import Clock, SystemClock, new_id
+from ade.domain.errors import NotFound, StorageFull, Unavailable
+from ade.domain.outcome import Artifact, LeftFile
 from ade.store.library import Library
+
+MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +21,8 @@ class LibraryWorkroom:
 
     library: Library
     blobs: Blobs
+    quota_bytes: int = 0
+    clock: Clock = field(default_factory=SystemClock)
 
     async def document(self, workspace_id: str, document_id: str) -> tuple[Path, str]:
         """Return where a document's bytes are, and its name; also one that was deleted since."""
@@ -24,6 +33,30 @@ class LibraryWorkroom:
         """Return where the bytes of each file of a configuration's version are."""
         version = await self.library.find_version(workspace_id, version_id)
         return {file.path: self._bytes(file.digest, file.path) for file in version.files}
+
+    async def blob(self, workspace_id: str, digest: str) -> Path:
+        """Return where the bytes with a digest are, if the workspace has them."""
+        await self.library.check_bytes(workspace_id, digest)
+        return self._bytes(digest, f"the dataset {digest}")
+
+    async def keep(self, workspace_id: str, files: Sequence[LeftFile]) -> tuple[Artifact, ...]:
+        """Keep files by their digests, for a result that will name them."""
+        if self.quota_bytes:
+            size_bytes = sum({file.digest: file.size_bytes for file in files}.values())
+            if await self.library.stored_bytes(workspace_id) + size_bytes > self.quota_bytes:
+                raise StorageFull(
+                    f"The workspace may store {self.quota_bytes // MIB} MiB"
+                    " (ADE_WORKSPACE_STORAGE_MB), and the files of this job do not fit any more."
+                )
+        return tuple([await asyncio.to_thread(self._keep, file) for file in files])
+
+    def _keep(self, file: LeftFile) -> Artifact:
+        """Copy a file among the blobs; what is there must be what was taken from the job."""
+        with file.path.open("rb") as source:
+            kept = self.blobs.write(iter(lambda: source.read(MIB), b""), file.size_bytes)
+        if kept.digest != file.digest:
+            raise Unavailable(f"{file.name} changed while it was kept.")
+        return described(file, new_id(self.clock), self.blobs.uri(kept.digest))
 
     async def environment(self, workspace_id: str, build_id: str) -> str | None:
         """Return which installed packages a build made; None is ADE's own environment."""

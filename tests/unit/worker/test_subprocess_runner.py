@@ -48,7 +48,6 @@ async def test_a_value_comes_back(assign: Assign) -> None:
     assert outcome.error is None
     assert outcome.result == {
         "outputs": {"stdout": "hello\n", "stderr": "", "result_json": {"a": [1, "é"]}},
-        "artifacts": [],
         "logs": [],
     }
     assert outcome.usage["memory_mb_peak"] > 0

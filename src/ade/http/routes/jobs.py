@@ -1,18 +1,18 @@
 """`/{ws}/jobs`: find jobs and read what they are and came to."""
 
+import asyncio
 import hashlib
 import json
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Query, Response
-from fastapi.responses import FileResponse
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import AwareDatetime, StringConstraints
 
 from ade.domain.errors import InvalidRequest, NotFinished, NotFound
 from ade.http.auth import Grant
 from ade.http.door import NO_JOB, Door, job_ref
+from ade.http.download import download
 from ade.http.job_json import ENDED, job_text, page_text, read_waiting
 from ade.http.models import Artifact, Job, JobPage, Result, Status
 from ade.http.openapi import answers
@@ -24,10 +24,6 @@ from ade.store.rows import JobRow
 
 PAGE_SIZE = 50
 JSON = "application/json"
-MEDIA_TYPES = {
-    "artifact.json": JSON,
-    "normalized.xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Priority = Literal["high", "normal", "low"]
 
@@ -165,14 +161,17 @@ def job_routes(door: Door) -> APIRouter:
 
 def _file_of(door: Door, file: str) -> Any:
     async def read_file(
-        grant: Annotated[Grant, Depends(door.gatekeeper.viewer)], job_id: str
+        request: Request, grant: Annotated[Grant, Depends(door.gatekeeper.viewer)], job_id: str
     ) -> Response:
         job = await door.job(grant, job_id)
-        path = Path(door.settings.jobs_dir) / job.id / file
-        if job.status not in ENDED or path.is_symlink() or not path.is_file():
-            raise NotFound(f"The job left no {file}.")
-        headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-cache"}
-        return FileResponse(path, filename=file, media_type=MEDIA_TYPES[file], headers=headers)
+        left = await door.library.find_left(job.workspace_id, job.id, file)
+        return await download(
+            request,
+            await asyncio.to_thread(door.blobs.existing, left.digest),
+            digest=left.digest,
+            name=file,
+            content_type=left.content_type,
+        )
 
     return read_file
 

@@ -1,8 +1,9 @@
-"""What runs are made of: documents, configurations and their versions, and the builds of these.
+"""What jobs are made of and leave: documents, versions of configurations, builds, artifacts.
 
 Contents are blobs (`ade.artifacts`); nothing here holds a byte of them.
 """
 
+from ade.store.library.artifacts import Artifacts
 from ade.store.library.builds import Build, BuildHeld, Builds
 from ade.store.library.configurations import Configuration
 from ade.store.library.documents import Document, Documents
@@ -24,9 +25,12 @@ __all__ = [
 ]
 
 
-class Library(Documents, Versions, Builds):
-    """Read and change documents, configurations, versions and builds."""
+class Library(Documents, Versions, Builds, Artifacts):
+    """Read and change documents, configurations, versions and builds; find artifacts."""
 
     async def digests_in_use(self) -> set[str]:
-        """Name every blob that a document, a draft or a version refers to."""
-        return await self._run(lambda: self._document_digests() | self._file_digests(), write=False)
+        """Name every blob that a document, a draft, a version or a result refers to."""
+        return await self._run(self._digests_in_use, write=False)
+
+    def _digests_in_use(self) -> set[str]:
+        return self._document_digests() | self._file_digests() | self._artifact_digests()

@@ -1,18 +1,19 @@
-"""What a workspace keeps, in bytes: its documents, its drafts and its versions.
+"""What a workspace keeps, in bytes: documents, artifacts, drafts and versions.
 
-The same bytes count once among the documents and once among the files of configurations, however
-often they are referred to. What was deleted counts no more, though its bytes may stay for a while
-on the disk for the jobs that were given them.
+The same bytes count once among documents and artifacts and once among the files of configurations,
+however often they are referred to. What was deleted counts no more, though its bytes may stay for a
+while on the disk for the jobs that were given them.
 """
 
 import json
 
-from sqlalchemy import and_, func, select, update
+from sqlalchemy import and_, func, select, union, update
 
 from ade.clock import Clock
 from ade.domain.errors import StorageFull
 from ade.store.desk import Desk
 from ade.store.schema import (
+    artifacts,
     config_versions,
     configurations,
     documents,
@@ -38,7 +39,7 @@ class Holdings(Desk):
         return await self._run(lambda: self._stored_bytes(workspace_id), write=False)
 
     def _stored_bytes(self, workspace_id: str) -> int:
-        return self._document_bytes(workspace_id) + self._file_bytes(workspace_id)
+        return self._blob_bytes(workspace_id) + self._file_bytes(workspace_id)
 
     def _begin_to_store(self, workspace_id: str) -> None:
         """Let one transaction at a time store something in a workspace, so that the count holds."""
@@ -53,13 +54,15 @@ class Holdings(Desk):
                 " delete documents or configurations."
             )
 
-    def _document_bytes(self, workspace_id: str) -> int:
-        distinct = (
-            select(documents.c.digest, documents.c.size_bytes)
-            .where(documents.c.workspace_id == workspace_id, documents.c.deleted_at.is_(None))
-            .distinct()
-            .subquery()
-        )
+    def _blob_bytes(self, workspace_id: str) -> int:
+        distinct = union(
+            select(documents.c.digest, documents.c.size_bytes).where(
+                documents.c.workspace_id == workspace_id, documents.c.deleted_at.is_(None)
+            ),
+            select(artifacts.c.digest, artifacts.c.size_bytes).where(
+                artifacts.c.workspace_id == workspace_id
+            ),
+        ).subquery()
         total = self._first(select(func.coalesce(func.sum(distinct.c.size_bytes), 0)))
         return int(total[0]) if total else 0
 

@@ -70,6 +70,8 @@ STATEMENTS: dict[str, Statement] = {
     "finished_jobs": Statement(
         sweeping.finished_jobs, ("workspace_id", "id", "finished_at", "limit"), many=False
     ),
+    "insert_artifacts": Statement(changing.insert_artifacts, _fields(rows.ArtifactRow)),
+    "delete_artifacts": Statement(sweeping.delete_artifacts, _fields(rows.JobRef)),
     "delete_events": Statement(sweeping.delete_events, _fields(rows.JobRef)),
     "delete_requests": Statement(sweeping.delete_requests, _fields(rows.JobRef)),
     "delete_jobs": Statement(sweeping.delete_jobs, _fields(rows.JobRef)),

@@ -8,7 +8,7 @@ from sqlalchemy.sql.base import Executable
 from ade.store import rows
 from ade.store.dialects.base import Dialect
 from ade.store.given import Given
-from ade.store.schema import events, jobs
+from ade.store.schema import artifacts, events, jobs
 from ade.store.statements.parts import (
     MOVED,
     holds_lease,
@@ -126,6 +126,11 @@ def report_started(d: Dialect, g: Given) -> Update:
         .values(started_at=g["at"], event_seq=jobs.c.event_seq + literal_column("1"))
         .returning(*MOVED)
     )
+
+
+def insert_artifacts(d: Dialect, g: Given) -> Insert:
+    """Remember the files that results name, in the transaction that records these."""
+    return insert_values(g, artifacts, {name: g[name] for name in rows.ArtifactRow._fields})
 
 
 def insert_events(d: Dialect, g: Given) -> Insert:

@@ -5,7 +5,7 @@ from sqlalchemy.sql.base import Executable
 
 from ade.store.dialects.base import Dialect
 from ade.store.given import Given
-from ade.store.schema import events, holds_its_lane, is_running, jobs, requests
+from ade.store.schema import artifacts, events, holds_its_lane, is_running, jobs, requests
 from ade.store.statements.parts import same_job, same_row, whole_jobs
 
 
@@ -41,6 +41,13 @@ def finished_jobs(d: Dialect, g: Given) -> Executable:
         .order_by(jobs.c.id)
     )
     return d.limited(old, g["limit"])
+
+
+def delete_artifacts(d: Dialect, g: Given) -> Executable:
+    """Forget the files that jobs left; their bytes are collected later."""
+    return delete(artifacts).where(
+        artifacts.c.workspace_id == g["workspace_id"], artifacts.c.job_id == g["id"]
+    )
 
 
 def delete_events(d: Dialect, g: Given) -> Executable:

@@ -1,0 +1,83 @@
+"""`/artifacts`: the bytes of files that jobs left, by key or by a signed link."""
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from ade.domain.errors import NotFound
+from ade.http.auth import Role
+from ade.http.door import Door
+from ade.http.download import OCTETS, download
+from ade.http.models import SignedLink
+from ade.http.openapi import answers
+from ade.http.signing import Signer
+from ade.http.times import rfc3339
+from ade.store.rows import ArtifactRow
+
+MICROSECONDS = 1_000_000
+NO_ARTIFACT = "There is no such artifact."
+BYTES = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
+
+
+def artifact_routes(door: Door) -> APIRouter:
+    """Make the routes of artifacts."""
+    router = APIRouter(prefix="/api/v1/artifacts", tags=["artifacts"])
+    library, blobs = door.library, door.blobs
+    signer = Signer(door.directory)
+    lasts = door.settings.signed_url_seconds
+
+    async def readable(request: Request, artifact_id: str) -> ArtifactRow:
+        """Find an artifact of a workspace that the key may look into."""
+        principal = await door.gatekeeper.principal(request.scope)
+        found = await library.find_artifact(artifact_id)
+        if principal.role_in(found.workspace_id) < Role.VIEWER:
+            raise NotFound(NO_ARTIFACT)
+        return found
+
+    @router.get("/{artifact_id}/url", responses=answers(200, SignedLink, "A link", 404))
+    async def sign_url(request: Request, artifact_id: str) -> Any:
+        """Make a link to the bytes that needs no key, and works for a while."""
+        found = await readable(request, artifact_id)
+        expires = door.kernel.store.clock.now_us() // MICROSECONDS + lasts
+        signature = await signer.sign(found.id, found.digest, expires)
+        place = f"{request.base_url}api/v1/artifacts/{found.id}/content"
+        return {
+            "url": f"{place}?expires={expires}&signature={signature}",
+            "expires_at": rfc3339(expires * MICROSECONDS),
+        }
+
+    @router.get(
+        "/{artifact_id}/content",
+        response_class=Response,
+        responses={
+            **answers(200, None, "The bytes", 403, 404, 416, content=BYTES),
+            206: {"description": "A range of the bytes", "content": BYTES},
+            304: {"description": "Not changed"},
+        },
+    )
+    async def read_artifact_content(
+        request: Request,
+        artifact_id: str,
+        expires: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+        signature: Annotated[str | None, Query(max_length=100)] = None,
+    ) -> Response:
+        """Download an artifact, or a range of it; its ETag is its digest.
+
+        A link with `expires` and `signature` needs no key.
+        """
+        if signature is None or expires is None:
+            found = await readable(request, artifact_id)
+        else:
+            found = await library.find_artifact(artifact_id)
+            now = door.kernel.store.clock.now_us() / MICROSECONDS
+            await signer.check(signature, found.id, found.digest, expires, now)
+        return await download(
+            request,
+            await asyncio.to_thread(blobs.existing, found.digest),
+            digest=found.digest,
+            name=found.name.rpartition("/")[2],
+            content_type=found.content_type,
+        )
+
+    return router

@@ -1,0 +1,54 @@
+"""Artifacts: the files that results name, by digest."""
+
+from sqlalchemy import select, union
+
+from ade.domain.errors import NotFound
+from ade.store.library.holdings import Holdings
+from ade.store.library.keys import key
+from ade.store.rows import ArtifactRow
+from ade.store.schema import artifacts, documents
+
+_COLUMNS = [artifacts.c[name] for name in ArtifactRow._fields]
+
+
+class Artifacts(Holdings):
+    """Find the files that jobs left; only a job's end adds one."""
+
+    async def find_artifact(self, artifact_id: str) -> ArtifactRow:
+        """Find an artifact of any workspace, or raise NotFound."""
+        wanted = select(*_COLUMNS).where(artifacts.c.id == key(artifact_id, "artifact"))
+        found = await self._run(lambda: self._first(wanted), write=False)
+        if found is None:
+            raise NotFound("There is no such artifact in this workspace.")
+        return ArtifactRow(*found)
+
+    async def find_left(self, workspace_id: str, job_id: str, name: str) -> ArtifactRow:
+        """Find a file that a job left under a name, or raise NotFound."""
+        wanted = select(*_COLUMNS).where(
+            artifacts.c.workspace_id == workspace_id,
+            artifacts.c.job_id == job_id,
+            artifacts.c.name == name,
+        )
+        found = await self._run(lambda: self._first(wanted), write=False)
+        if found is None:
+            raise NotFound(f"The job left no {name}.")
+        return ArtifactRow(*found)
+
+    async def check_bytes(self, workspace_id: str, digest: str) -> None:
+        """Raise NotFound unless a document or an artifact of the workspace has these bytes.
+
+        Whoever knows a digest does not have the right to its bytes.
+        """
+        wanted = union(
+            *(
+                select(table.c.digest).where(
+                    table.c.workspace_id == workspace_id, table.c.digest == digest
+                )
+                for table in (documents, artifacts)
+            )
+        )
+        if await self._run(lambda: self._first(wanted), write=False) is None:
+            raise NotFound(f"This workspace has no file with the digest {digest}.")
+
+    def _artifact_digests(self) -> set[str]:
+        return {str(row[0]) for row in self._rows(select(artifacts.c.digest).distinct())}
