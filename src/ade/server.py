@@ -68,6 +68,7 @@ def rules_of(settings: Settings) -> Rules:
             renew_seconds=settings.renew_seconds,
         ),
         queue_size=settings.queue_size,
+        workspace_queue_size=settings.workspace_queue_size,
         safe_mode=settings.safe_mode,
         ageing_seconds=settings.priority_ageing_seconds,
         events_per_job_max=settings.events_per_job_max,

@@ -93,6 +93,12 @@ class Settings(BaseModel):
         (0, 10_000_000),
         aliases=("ADE_QUEUE_MAX_SIZE",),
     )
+    workspace_queue_size: int = knob(
+        0,
+        "Jobs of one workspace that may wait; 0 leaves it to ADE_QUEUE_SIZE alone. More get 429.",
+        "jobs",
+        (0, 10_000_000),
+    )
     priority_ageing_seconds: float = knob(
         300, "A job that waited this long counts one priority higher.", "seconds", (1, DAY_SECONDS)
     )

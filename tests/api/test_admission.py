@@ -38,6 +38,28 @@ async def test_exactly_the_free_places_are_given(database_url: str, serve: Any) 
     assert accepted < {job["job_id"] for job in listed}
 
 
+async def test_a_workspace_gets_exactly_its_quota(database_url: str, serve: Any) -> None:
+    server = await serve(database_url, rules=Rules(queue_size=0, workspace_queue_size=PLACES))
+    await server.http.post("/api/v1/workspaces", json={"slug": "lab", "name": "Lab"})
+    for n in range(PLACES):
+        answer = await server.http.post("/api/v1/workspaces/lab/jobs", json=echo(value=n))
+        assert answer.status_code == 202
+    async with server.on_the_wire() as url:
+        answers = await flood(url)
+    statuses = Counter(answer.status_code for answer in answers)
+    assert statuses == {202: PLACES, 429: REQUESTS - PLACES}
+    refused = [answer for answer in answers if answer.status_code == 429]
+    for answer in refused:
+        told = answer.json()
+        assert told["code"] == "run_queue_full"
+        assert f"workspace's quota is used up: {PLACES} of its jobs" in told["detail"]
+        assert "ADE_WORKSPACE_QUEUE_SIZE" in told["detail"]
+        assert 1 <= int(answer.headers["retry-after"]) <= 300
+    listed = (await server.http.get(JOBS, params={"limit": 200})).json()["items"]
+    accepted = {answer.json()["job_id"] for answer in answers if answer.status_code == 202}
+    assert accepted == {job["job_id"] for job in listed}
+
+
 async def test_two_servers_share_one_queue(postgres_url: str, serve: Any) -> None:
     servers = [await serve(postgres_url, rules=Rules(queue_size=PLACES)) for _ in range(2)]
 

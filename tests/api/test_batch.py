@@ -84,6 +84,16 @@ async def test_what_fits_into_the_queue_is_taken_and_the_rest_refused(serve: Any
     assert statuses == [202, 202, 202, 429, 429]
 
 
+async def test_what_fits_into_the_quota_is_taken_and_the_rest_refused(serve: Any) -> None:
+    server = await serve(rules=Rules(queue_size=0, workspace_queue_size=3))
+    answer = await server.http.post(BATCH, json={"jobs": [echo(value=n) for n in range(5)]})
+    items = answer.json()["items"]
+    assert [item["status"] for item in items] == [202, 202, 202, 429, 429]
+    for item in items[3:]:
+        assert item["problem"]["code"] == "run_queue_full"
+        assert "ADE_WORKSPACE_QUEUE_SIZE" in item["problem"]["detail"]
+
+
 async def test_one_job_that_is_too_large_does_not_spoil_the_others(serve: Any) -> None:
     server = await serve(payload_max_kb=2)
     jobs = [echo(value="x" * 4096), echo(value=2)]

@@ -250,6 +250,19 @@ async def test_a_full_queue_leaves_no_run(serve: Serve) -> None:
     await started(server, configuration_id, document_id)
 
 
+async def test_runs_that_wait_for_their_build_fill_the_quota(serve: Serve) -> None:
+    server = await serve(rules=Rules(queue_size=0, workspace_queue_size=2))
+    configuration_id, document_id = await prepared(server)
+    runs = [await started(server, configuration_id, document_id) for _ in range(2)]
+    body = {"input_document_id": document_id}
+    answer = await server.http.post(f"{BASE}/configurations/{configuration_id}/runs", json=body)
+    assert "workspace's quota" in problem(answer, 429, "run_queue_full")["detail"]
+    assert int(answer.headers["retry-after"]) >= 1
+    assert {job["job_id"] for job in await rows(server)} == {run["run_id"] for run in runs}
+    await server.http.post(f"{RUNS}/{runs[0]['run_id']}/cancel")
+    await started(server, configuration_id, document_id)
+
+
 async def test_safe_mode_starts_nothing(serve: Serve) -> None:
     server = await serve(rules=Rules(queue_size=0, safe_mode=True), safe_mode=True)
     configuration_id, document_id = await prepared(server)

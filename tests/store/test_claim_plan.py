@@ -144,6 +144,7 @@ WALKS: dict[str, set[str]] = {
     "lock_jobs": {"key", "request"},
     "lock_free_jobs": {"key", "request"},
     "count_waiting": {"ix_jobs_eligible", "ix_jobs_held"},
+    "count_waiting_in": {"ix_jobs_eligible", "ix_jobs_held_in"},
     "held_lanes": {"ix_jobs_lane_holder"},
     "promote_lanes": {"ix_jobs_lane", "ix_jobs_lane_holder", "key"},
     "due_jobs": {"ix_jobs_held", "request"},

@@ -84,6 +84,22 @@ def test_the_queue_takes_exactly_its_size(sql_database: SqlDatabase, clock: Manu
     assert len(Acts(kernels[0], clock).everything()) == 10
 
 
+def test_a_workspace_takes_exactly_its_quota(sql_database: SqlDatabase, clock: ManualClock) -> None:
+    rules = Rules(queue_size=0, workspace_queue_size=10)
+    kernels = [Kernel(sql_database.open(clock), rules) for _ in range(SERVERS)]
+
+    def submit(number: int) -> bool:
+        later = clock.now_us() + 10**12 if number % 3 else None  # some are held, some are not
+        asked = submission(not_before=later)
+        (outcome,) = kernels[number % SERVERS].now.many("submit", [asked])
+        return isinstance(outcome, Accepted)
+
+    with ThreadPoolExecutor(20) as pool:
+        accepted = sum(pool.map(submit, range(200)))
+    assert accepted == 10
+    assert len(Acts(kernels[0], clock).everything()) == 10
+
+
 def test_no_job_is_claimed_twice(servers: list[Acts]) -> None:
     servers[0].kernel.now.many("submit", [submission() for _ in range(100)])
 

@@ -46,11 +46,11 @@ def _claim(rules: Rules, tx: Transaction, ask: ClaimAsk) -> list[Claim]:
         for workspace_id, places in share_turns(waiting, ask.limit - len(claimed)):
             taken = tx.claim(_ask(rules, tx, ask, workspace_id, places))
             claimed += taken
+            rules.drained.mark(tx.now_us, workspace_id, len(taken))
             ask.rotation.last_served = workspace_id
             if len(taken) == places:
                 more.append(workspace_id)
         waiting = more
-    rules.drained.mark(tx.now_us, len(claimed))
     for job in claimed:
         tx.wake(job_topic(job.id))
     return claimed

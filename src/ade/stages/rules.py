@@ -34,6 +34,7 @@ class Rules:
 
     lease: LeaseRule = DEFAULT_LEASE
     queue_size: int = 10
+    workspace_queue_size: int = 0
     safe_mode: bool = False
     ageing_seconds: float = 300
     events_per_job_max: int = 10_000

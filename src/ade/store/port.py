@@ -123,6 +123,10 @@ class Transaction(Reading, Protocol):
         """Count waiting jobs of a pool, up to about a number."""
         ...
 
+    def count_waiting_in(self, workspace_id: str, pool: str, limit: int) -> int:
+        """Count waiting jobs of a workspace in a pool, up to about a number."""
+        ...
+
     def lock_lanes(self, lanes: Sequence[Lane]) -> None:
         """Keep others from changing who is next in these lanes."""
         ...

@@ -368,6 +368,8 @@ _partial(
 _partial("ix_jobs_lane_holder", _c.workspace_id, _c.target_id, where=holds_its_lane(jobs))
 _partial("ix_jobs_lease", _c.lease_expires_at, where=is_running(jobs))
 _partial("ix_jobs_held", _c.pool, _c.not_before, where=is_held(jobs))
+# For the quota of a workspace: those that wait for a worker are counted along ix_jobs_eligible.
+_partial("ix_jobs_held_in", _c.workspace_id, _c.pool, where=is_held(jobs))
 
 _build_id = requests.c.build_id
 _partial("ix_requests_build", requests.c.workspace_id, _build_id, where=_build_id.is_not(None))

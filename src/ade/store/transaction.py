@@ -221,6 +221,10 @@ class SqlTransaction(SqlReading):
         """Count waiting jobs of a pool, up to about a number."""
         return int(self._named("count_waiting", pool, limit)[0][0])
 
+    def count_waiting_in(self, workspace_id: str, pool: str, limit: int) -> int:
+        """Count waiting jobs of a workspace in a pool, up to about a number."""
+        return int(self._named("count_waiting_in", workspace_id, pool, limit)[0][0])
+
     def lock_lanes(self, lanes: Sequence[Lane]) -> None:
         """Keep others from changing who is next in these lanes."""
         names = [f"{lane.workspace_id}/{lane.target_id}" for lane in lanes]

@@ -127,6 +127,11 @@ class MemoryTransaction(MemoryReading):
         """Count waiting jobs of a pool."""
         return sum(job.status in WAITING for job in self._jobs(pool=pool))
 
+    def count_waiting_in(self, workspace_id: str, pool: str, limit: int) -> int:
+        """Count waiting jobs of a workspace in a pool."""
+        waiting = self._jobs(workspace_id=workspace_id, pool=pool)
+        return sum(job.status in WAITING for job in waiting)
+
     # --- lanes
 
     def lock_lanes(self, lanes: Sequence[Lane]) -> None:

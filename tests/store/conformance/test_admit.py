@@ -1,9 +1,12 @@
 """Admission: capacity is exact, and a refused job leaves no row."""
 
 import threading
+from collections.abc import Callable
 
 import pytest
+from tests.databases import WORKSPACE, Database
 from tests.store.acts import Acts, submission
+from tests.store.conformance.test_builds import Build
 
 from ade.clock import ManualClock
 from ade.domain.errors import QueueFull
@@ -11,6 +14,8 @@ from ade.kernel import Kernel
 from ade.stages.rules import AGENT, Rules
 from ade.stages.submit import Accepted
 from ade.store.store import Store
+
+Workspaces = Callable[[int], list[str]]
 
 
 @pytest.fixture
@@ -114,3 +119,133 @@ def test_who_is_refused_learns_how_fast_the_queue_drains(full: Acts) -> None:
     with pytest.raises(QueueFull, match="about 11 s") as refused:
         full.submit()
     assert refused.value.retry_after_seconds == 11  # three in a little more than 30 s
+
+
+# --- the quota of a workspace ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def shared(store: Store, clock: ManualClock, acts: Acts) -> Acts:
+    """Act on a queue of five, of which a workspace may have three."""
+    return Acts(Kernel(store, Rules(queue_size=5, workspace_queue_size=3)), clock)
+
+
+@pytest.fixture
+def quota(store: Store, clock: ManualClock, acts: Acts) -> Acts:
+    """Act on a queue of any length, of which a workspace may have two."""
+    return Acts(Kernel(store, Rules(queue_size=0, workspace_queue_size=2)), clock)
+
+
+def test_a_workspace_takes_its_quota_and_leaves_the_rest(
+    shared: Acts, workspaces: Workspaces
+) -> None:
+    (other,) = workspaces(1)
+    for _ in range(3):
+        shared.submit()
+    with pytest.raises(QueueFull, match=r"3 of its jobs are waiting.*QUEUE_SIZE") as refused:
+        shared.submit()
+    assert refused.value.retry_after_seconds >= 1
+    shared.submit(workspace_id=other)
+    shared.submit(workspace_id=other)
+    with pytest.raises(QueueFull, match="The queue is full: 5 jobs are waiting"):
+        shared.submit(workspace_id=other)
+    assert len(shared.everything()) == 5
+
+
+def test_a_group_of_several_workspaces_is_admitted_in_its_order(
+    shared: Acts, workspaces: Workspaces
+) -> None:
+    """Who is refused for its workspace takes no place from the others."""
+    (other,) = workspaces(1)
+    shared.submit()
+    owners = [WORKSPACE, WORKSPACE, WORKSPACE, other, WORKSPACE, other, other]
+    asked = [submission(workspace_id=owner) for owner in owners]
+    outcomes = shared.kernel.now.many("submit", asked)
+    told = [str(outcome) if isinstance(outcome, QueueFull) else "" for outcome in outcomes]
+    assert [bool(text) for text in told] == [False, False, True, False, True, False, True]
+    assert ["quota" in text for text in told if text] == [True, True, False]
+    assert len(shared.everything()) == 5
+
+
+def test_a_quota_alone_bounds_no_queue(quota: Acts, workspaces: Workspaces) -> None:
+    others = workspaces(4)
+    asked = [submission(workspace_id=other) for other in others for _ in range(3)]
+    outcomes = quota.kernel.now.many("submit", asked)
+    assert [isinstance(outcome, Accepted) for outcome in outcomes] == [True, True, False] * 4
+
+
+def test_all_who_wait_count_against_the_quota(quota: Acts) -> None:
+    quota.submit(not_before=quota.clock.now_us() + 10**9)
+    quota.submit(target_id="t")
+    with pytest.raises(QueueFull, match="quota"):
+        quota.submit(target_id="t")
+
+
+def test_runs_that_wait_for_a_build_count_against_the_quota(
+    quota: Acts, database: Database
+) -> None:
+    build = Build(quota, database)
+    build.prepare()
+    asked = [build.submission() for _ in range(3)]
+    outcomes = quota.kernel.now.many("submit", asked)
+    assert [isinstance(outcome, Accepted) for outcome in outcomes] == [True, True, False]
+    assert not any(job.eligible for job in quota.everything())
+
+
+def test_a_claimed_job_makes_room_in_its_workspace(quota: Acts) -> None:
+    quota.submit()
+    quota.submit()
+    quota.claim()
+    quota.submit()
+    with pytest.raises(QueueFull, match="quota"):
+        quota.submit()
+
+
+def test_a_job_that_is_joined_needs_no_quota(quota: Acts) -> None:
+    first = quota.submit(execution_key="sha256:k")
+    quota.submit()
+    assert quota.submit(execution_key="sha256:k").id == first.id
+
+
+def test_jobs_for_agents_are_not_counted_against_the_quota(quota: Acts) -> None:
+    for _ in range(5):
+        quota.submit(pool=AGENT)
+    quota.submit()
+    quota.submit()
+    with pytest.raises(QueueFull, match="quota"):
+        quota.submit()
+
+
+def test_many_threads_at_once_find_exactly_the_quota(quota: Acts, workspaces: Workspaces) -> None:
+    owners = [*workspaces(3), WORKSPACE]
+    outcomes: list[tuple[str, bool]] = []
+    start = threading.Barrier(24)
+
+    def submit(owner: str) -> None:
+        start.wait()
+        (outcome,) = quota.kernel.now.many("submit", [submission(workspace_id=owner)])
+        outcomes.append((owner, isinstance(outcome, Accepted)))
+
+    threads = [threading.Thread(target=submit, args=(owner,)) for owner in owners * 6]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    accepted = [owner for owner, was_accepted in outcomes if was_accepted]
+    assert sorted(accepted) == sorted(owners * 2)
+    assert len(quota.everything()) == 8
+
+
+def test_who_is_over_its_quota_learns_how_fast_its_own_jobs_leave(
+    quota: Acts, workspaces: Workspaces
+) -> None:
+    (other,) = workspaces(1)
+    quota.start()
+    for _ in range(10):  # of another: they make no room in this one
+        quota.start(workspace_id=other)
+        quota.wait(1)
+    quota.submit()
+    quota.submit()
+    with pytest.raises(QueueFull, match="quota") as refused:
+        quota.submit()
+    assert refused.value.retry_after_seconds == 11  # one in a little more than 10 s

@@ -39,6 +39,9 @@ STATEMENTS: dict[str, Statement] = {
     "delete_idempotency": Statement(submitting.delete_idempotency, ("created_at",), many=False),
     "pass_gate": Statement(submitting.pass_gate, ("name",), many=False),
     "count_waiting": Statement(submitting.count_waiting, ("pool", "limit"), many=False),
+    "count_waiting_in": Statement(
+        submitting.count_waiting_in, ("workspace_id", "pool", "limit"), many=False
+    ),
     "held_lanes": Statement(waiting.held_lanes, _fields(rows.Lane)),
     "next_workspaces": Statement(
         lambda d, g: d.next_workspaces(g), ("pool", "workspace_id", "limit"), many=False
