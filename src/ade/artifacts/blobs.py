@@ -1,4 +1,4 @@
-"""A folder of files that are named by what is in them.
+"""A folder of files that are named by what is in them, alone or before object storage.
 
 A blob is written to a temporary file while its digest is made, brought to disk, and renamed to its
 name: it is there whole or not at all, and never changes. The same bytes twice are one file.
@@ -7,42 +7,69 @@ The rule about time. Whoever writes a blob has an hour to write down somewhere t
 what nobody refers to after that is collected. Writing the same bytes again begins the hour anew,
 also while they are being collected: a blob is first moved aside and, if it has become young by
 then, moved back.
+
+With object storage (`ade.artifacts.depot`) the folder is a cache. Bytes are sent before they get
+their name here, so a blob that was kept is in the storage; one that is asked for and not here is
+fetched, and gets its name only if its digest is right. A file's date is then when it was last used:
+over the limit those go that were unused longest, but none that was used within ten minutes, which
+is for whoever was just told where a file is. Open files and links outlive that anyway.
 """
 
 import contextlib
 import errno
 import hashlib
 import os
-import re
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Self
+from typing import BinaryIO, Self, TypeVar
 
-from ade.domain.errors import NotFound, PayloadTooLarge, StorageFull
+import structlog
 
-ALGORITHM = "sha256"
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+from ade.artifacts.depot import Damaged, Depot
+from ade.artifacts.naming import ALGORITHM, Blob, digest_at, key_of
+from ade.domain.errors import NotFound, PayloadTooLarge, StorageFull, Unavailable
+
 UNFINISHED = "unfinished"
 YOUNG_SECONDS = 3600.0
 ABANDONED_SECONDS = 24 * 3600.0
+JUST_USED_SECONDS = 600.0
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 KIB = 1024
+MIB = 1024 * KIB
+ANY_BYTES = 1 << 62  # what was kept was not too large when it was kept
+CACHE_BYTES_MAX = 10 * 1024 * MIB
 READ_ONLY = 0o400
-
-
-class Blob(NamedTuple):
-    """Name some bytes."""
-
-    digest: str
-    size_bytes: int
+ABREAST = 8
+FETCHING_APART = 64
+# Between two collections the cache is looked through when it may have grown by this share.
+GROWTH_SHARE = 10
+GONE = "The bytes of this file are not in the storage any more."
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+log = structlog.get_logger()
 
 
 class Blobs:
-    """Keep bytes by digest below one folder."""
+    """Keep bytes by digest below one folder, and in object storage if there is one.
 
-    def __init__(self, root: Path) -> None:
+    All of this waits for disks or for the network: call it in a thread.
+    """
+
+    def __init__(
+        self, root: Path, depot: Depot | None = None, cache_bytes_max: int = CACHE_BYTES_MAX
+    ) -> None:
         self._root = root
+        self.depot = depot
+        self._cache_bytes_max = cache_bytes_max
+        self._grown_bytes = 0
+        self._trimming = threading.Lock()
+        # One file is fetched by one thread at a time; others may have to wait for a stranger's.
+        self._fetching = [threading.Lock() for _ in range(FETCHING_APART)]
 
     def write(self, pieces: Iterable[bytes], bytes_max: int) -> Blob:
         """Keep bytes; more than allowed raises PayloadTooLarge and leaves nothing."""
@@ -56,40 +83,56 @@ class Blobs:
         return Writing(self, bytes_max)
 
     def path(self, digest: str) -> Path:
-        """Return where a blob is, or would be."""
-        if not DIGEST.fullmatch(digest):
-            raise ValueError("that is no digest")
-        name = digest.partition(":")[2]
-        return self._root / ALGORITHM / name[:2] / name
-
-    def uri(self, digest: str) -> str:
-        """Return how results name the place of a blob: for ADE, not for clients."""
-        return f"blob:{digest}"
+        """Return where a blob is on this machine, or would be; `existing` sees to it that it is."""
+        return self._root / key_of(digest)
 
     def uri(self, digest: str) -> str:
         """Name a blob for whoever keeps a list of them; no path of this machine is in it."""
+        if self.depot is not None:
+            return self.depot.uri(digest)
         return f"blob:{ALGORITHM}:{self.path(digest).name}"
 
     def open(self, digest: str) -> BinaryIO:
         """Open a blob, or raise NotFound."""
         try:
-            return self.path(digest).open("rb")
-        except FileNotFoundError:
-            raise NotFound("The bytes of this file are not in the storage any more.") from None
+            return self.existing(digest).open("rb")
+        except FileNotFoundError:  # it went out of the cache in between
+            return self.existing(digest).open("rb")
 
     def existing(self, digest: str) -> Path:
-        """Return where a blob is, or raise NotFound."""
+        """Return where a blob is on this machine, fetching it first if need be, or raise NotFound.
+
+        The path is good for ten minutes; open it, link it or copy it by then.
+        """
         path = self.path(digest)
-        if not path.exists():
-            raise NotFound("The bytes of this file are not in the storage any more.")
+        if self.depot is None:
+            if not path.exists():
+                raise NotFound(GONE)
+        elif not _touch(path):
+            with self._fetching[int(path.name[:8], 16) % FETCHING_APART]:
+                if not _touch(path):
+                    self._fetch(self.depot, digest)
         return path
+
+    def _fetch(self, depot: Depot, digest: str) -> None:
+        pieces = depot.pieces(digest)
+        if pieces is None:
+            raise NotFound(GONE)
+        with self.begin(ANY_BYTES) as writing:
+            for piece in pieces:
+                writing.add(piece)
+            if writing.digest != digest:
+                raise Damaged(depot.uri(digest))
+            writing.settle()
 
     def has(self, digest: str) -> bool:
         """Tell whether a blob is there."""
-        return self.path(digest).exists()
+        return self.path(digest).exists() or (self.depot is not None and self.depot.has(digest))
 
     def delete(self, digest: str) -> None:
         """Delete a blob; doing it twice is harmless."""
+        if self.depot is not None:
+            self.depot.delete(digest)
         self.path(digest).unlink(missing_ok=True)
 
     def read(self, digest: str) -> bytes:
@@ -99,29 +142,112 @@ class Blobs:
 
     def digests(self) -> Iterator[str]:
         """List every blob."""
+        if self.depot is not None:
+            return (found.digest for found in self.depot.blobs())
+        return self._here()
+
+    def _here(self) -> Iterator[str]:
         for path in (self._root / ALGORITHM).glob("??/*"):
-            yield f"{ALGORITHM}:{path.name}"
+            if digest := digest_at(path.relative_to(self._root).as_posix()):
+                yield digest
+
+    def abreast(self, call: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Call something for each item; with object storage some at once, else one by one."""
+        if self.depot is None:
+            return [call(item) for item in items]
+        done: list[Result] = []
+        going: deque[Future[Result]] = deque()
+        with ThreadPoolExecutor(ABREAST, thread_name_prefix="ade-blobs") as pool:
+            for item in items:
+                if len(going) == ABREAST:
+                    done.append(going.popleft().result())
+                going.append(pool.submit(call, item))
+            done.extend(one.result() for one in going)
+        return done
+
+    # --- collecting -----------------------------------------------------------------------------
 
     def collect(self, in_use: Collection[str], now: float) -> int:
         """Delete the blobs that are not in use and not young; return how many they were.
 
         `in_use` must have been found out before this is called, and not the other way round.
         """
-        gone = sum(self._collect(digest, now) for digest in self.digests() if digest not in in_use)
+        young = now - YOUNG_SECONDS
+        gone = sum(self._remove(digest, young) for digest in self._here() if digest not in in_use)
         for left in self.unfinished_folder().iterdir():
             with contextlib.suppress(FileNotFoundError):
                 if left.stat().st_mtime < now - ABANDONED_SECONDS:
                     left.unlink()
+        if self.depot is not None:
+            gone = self._collect_stored(self.depot, in_use, now)
+            self._trim(self.depot, now)
         return gone
 
-    def _collect(self, digest: str, now: float) -> bool:
+    def _collect_stored(self, depot: Depot, in_use: Collection[str], now: float) -> int:
+        """Collect in the object storage, and send what is needed, is here and is not there.
+
+        That was kept before there was such a storage, or the storage has lost it.
+        """
+        if not depot.is_ours():
+            log.error("the blob storage was taken over by another database; nothing is deleted")
+            return 0
+        missing = {digest for digest in self._here() if digest in in_use}
+
+        def unused() -> Iterator[str]:
+            for found in depot.blobs():
+                missing.discard(found.digest)
+                if found.digest not in in_use and depot.is_old(found, now):
+                    yield found.digest
+
+        gone = sum(self.abreast(lambda digest: depot.delete_if_old(digest, now), unused()))
+        sent = sum(self.abreast(lambda digest: self._send(depot, digest), sorted(missing)))
+        if sent:
+            log.info("sent to the blob storage", blobs=sent)
+        return gone
+
+    def _send(self, depot: Depot, digest: str) -> bool:
+        path = self.path(digest)
+        with contextlib.suppress(FileNotFoundError, Damaged):  # the latter is logged
+            depot.keep(Blob(digest, path.stat().st_size), path)
+            return True
+        return False
+
+    def _trim(self, depot: Depot, now: float) -> None:
+        """Make the cache as small as it may be; what the storage does not have stays."""
+        with self._trimming:
+            self._grown_bytes = 0
+            found = []
+            for digest in self._here():
+                with contextlib.suppress(FileNotFoundError):
+                    facts = self.path(digest).stat()
+                    found.append((facts.st_mtime, facts.st_size, digest))
+            over_bytes = sum(size for _, size, _ in found) - self._cache_bytes_max
+            for used_at, size, digest in sorted(found):
+                if over_bytes <= 0 or used_at >= now - JUST_USED_SECONDS:
+                    break
+                if depot.has(digest) and self._remove(digest, now - JUST_USED_SECONDS):
+                    over_bytes -= size
+
+    def grew(self, size_bytes: int) -> None:
+        """Look after the size of the cache when something was added to it."""
+        self._grown_bytes += size_bytes
+        if self.depot is None or self._grown_bytes < self._cache_bytes_max // GROWTH_SHARE:
+            return
+        if not self._trimming.locked():
+            try:
+                self._trim(self.depot, time.time())
+            except Unavailable:
+                log.warning("the cache of blobs may be too large: the storage is away")
+
+    def _remove(self, digest: str, before: float) -> bool:
+        """Delete a file unless its date is later, or becomes so meanwhile."""
         place = self.path(digest)
         aside = self.unfinished_folder() / f"{place.name}.collected"
         with contextlib.suppress(FileNotFoundError):
-            if place.stat().st_mtime >= now - YOUNG_SECONDS:
+            if place.stat().st_mtime >= before:
                 return False
             place.rename(aside)
-            if aside.stat().st_mtime < now - YOUNG_SECONDS:
+            if aside.stat().st_mtime < before:
                 aside.unlink()
                 return True
             with contextlib.suppress(FileExistsError):  # or it was written anew meanwhile
@@ -142,7 +268,7 @@ class Writing:
     def __init__(self, blobs: Blobs, bytes_max: int) -> None:
         self._blobs = blobs
         self.bytes_max = bytes_max
-        self._digest = hashlib.sha256()
+        self._digest = hashlib.new(ALGORITHM)
         self.size_bytes = 0
         with _room():
             descriptor, name = tempfile.mkstemp(dir=blobs.unfinished_folder())
@@ -156,6 +282,11 @@ class Writing:
         with contextlib.suppress(OSError):  # what could not be written is not wanted any more
             self._file.close()
         self._path.unlink(missing_ok=True)
+
+    @property
+    def digest(self) -> str:
+        """Name what was written so far."""
+        return f"{ALGORITHM}:{self._digest.hexdigest()}"
 
     def add(self, piece: bytes) -> None:
         """Write a piece."""
@@ -173,17 +304,26 @@ class Writing:
         return self._path.open("rb")
 
     def keep(self) -> Blob:
+        """Bring the bytes to where they stay, under their name."""
+        blob = Blob(self.digest, self.size_bytes)
+        if self._blobs.depot is not None:
+            with _room():
+                self._file.flush()
+            self._blobs.depot.keep(blob, self._path)
+        self.settle()
+        return blob
+
+    def settle(self) -> None:
         """Bring the bytes to disk under their name."""
-        digest = f"{ALGORITHM}:{self._digest.hexdigest()}"
-        place = self._blobs.path(digest)
+        place = self._blobs.path(self.digest)
         with _room():
             try:
                 os.utime(place)  # it is there already, and is young again
             except FileNotFoundError:
                 self._move_to(place)
+                self._blobs.grew(self.size_bytes)
             # Also for what was there: whoever wrote it may not have come to this yet.
             _sync_folder(place.parent)
-        return Blob(digest, self.size_bytes)
 
     def _move_to(self, place: Path) -> None:
         self._file.flush()
@@ -193,6 +333,15 @@ class Writing:
             place.parent.mkdir(parents=True, exist_ok=True)
             _sync_folder(place.parent.parent)
         self._path.replace(place)
+
+
+def _touch(path: Path) -> bool:
+    """Say that a file is used just now; False if there is none."""
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

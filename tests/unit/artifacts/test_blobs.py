@@ -2,48 +2,37 @@
 
 import hashlib
 import os
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.unit.artifacts.conftest import Keeping
 
 from ade.artifacts import Blobs
 from ade.artifacts.blobs import ABANDONED_SECONDS, YOUNG_SECONDS
+from ade.artifacts.depot import OLD_SECONDS
 from ade.domain.errors import NotFound, PayloadTooLarge, StorageFull
 
-NOW = 2_000_000_000.0
-OLD = NOW - YOUNG_SECONDS - 1
+NOW = float(int(time.time()))
+OLD = NOW - max(YOUNG_SECONDS, OLD_SECONDS) - 1
+NOBODYS = "sha256:" + "0" * 64
 
 
-@pytest.fixture
-def blobs(tmp_path: Path) -> Blobs:
-    """Make an empty folder of blobs."""
-    return Blobs(tmp_path / "blobs")
-
-
-def files(folder: Path) -> list[Path]:
-    """List every file."""
-    return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def keep(blobs: Blobs, content: bytes, at: float = NOW) -> str:
-    """Keep bytes, as if at another time."""
-    digest = blobs.write([content], len(content)).digest
-    os.utime(blobs.path(digest), (at, at))
-    return digest
-
-
-def test_bytes_are_kept_under_their_digest(blobs: Blobs, tmp_path: Path) -> None:
+def test_bytes_are_kept_under_their_digest(keeping: Keeping, blobs: Blobs) -> None:
     blob = blobs.write([b"ab", b"", b"c"], 3)
     assert blob.digest == "sha256:" + hashlib.sha256(b"abc").hexdigest()
     assert blob.size_bytes == 3
     assert blobs.read(blob.digest) == b"abc"
     assert blobs.write([b"abc"], 3) == blob
-    assert files(tmp_path) == [blobs.path(blob.digest)]
+    assert keeping.files() == [blobs.path(blob.digest)]
     assert blobs.path(blob.digest).stat().st_mode & 0o777 == 0o400
+    assert blobs.read(blobs.write([], 0).digest) == b""
 
 
-def test_what_is_not_kept_is_gone(blobs: Blobs, tmp_path: Path) -> None:
+def test_what_is_not_kept_is_gone(keeping: Keeping, blobs: Blobs) -> None:
     with pytest.raises(PayloadTooLarge):
         blobs.write([b"ab", b"cd"], 3)
 
@@ -53,71 +42,124 @@ def test_what_is_not_kept_is_gone(blobs: Blobs, tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         blobs.write(broken(), 3)
-    assert files(tmp_path) == []
+    assert keeping.files() == []
+    assert list(blobs.digests()) == []
 
 
-def test_a_full_disk_is_said(blobs: Blobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_full_disk_is_said(
+    keeping: Keeping, blobs: Blobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageFull):
         blobs.write([b"abc"], 3)
-    assert files(tmp_path) == []
+    assert keeping.files() == []
 
 
 @pytest.mark.parametrize("name", ["", "sha256:", "../../etc/passwd", "sha256:" + "A" * 64, "md5:1"])
 def test_what_is_no_digest_is_no_path(blobs: Blobs, name: str) -> None:
-    with pytest.raises(ValueError, match="no digest"):
-        blobs.path(name)
+    for look in (blobs.path, blobs.existing, blobs.uri):
+        with pytest.raises(ValueError, match="no digest"):
+            look(name)
 
 
-def test_a_blob_has_a_name_without_the_paths_of_a_machine(blobs: Blobs) -> None:
+def test_a_blob_has_a_name_without_the_paths_of_a_machine(keeping: Keeping, blobs: Blobs) -> None:
     blob = blobs.write([b"abc"], 3)
-    assert blobs.uri(blob.digest) == f"blob:{blob.digest}"
-    with pytest.raises(ValueError, match="no digest"):
-        blobs.uri("../../etc/passwd")
+    name = blob.digest.partition(":")[2]
+    if keeping.storage is None:
+        assert blobs.uri(blob.digest) == f"blob:{blob.digest}"
+    else:
+        url = f"{keeping.storage.url}/sha256/{name[:2]}/{name}"
+        assert blobs.uri(blob.digest) == url
 
 
 def test_missing_bytes_are_not_found(blobs: Blobs) -> None:
+    for look in (blobs.read, blobs.existing, blobs.open):
+        with pytest.raises(NotFound):
+            look(NOBODYS)
+    assert not blobs.has(NOBODYS)
+    blobs.delete(NOBODYS)
+
+
+def test_deleted_bytes_are_gone(blobs: Blobs) -> None:
+    digest = blobs.write([b"abc"], 3).digest
+    blobs.delete(digest)
+    assert not blobs.has(digest)
+    assert list(blobs.digests()) == []
     with pytest.raises(NotFound):
-        blobs.read("sha256:" + "0" * 64)
-    blobs.delete("sha256:" + "0" * 64)
+        blobs.existing(digest)
 
 
-def test_only_what_is_old_and_unused_is_collected(blobs: Blobs) -> None:
-    young, used, old = keep(blobs, b"1"), keep(blobs, b"2", OLD), keep(blobs, b"3", OLD)
+def test_another_process_finds_what_was_kept(keeping: Keeping, blobs: Blobs) -> None:
+    digest = blobs.write([b"abc"], 3).digest
+    other = keeping.host("other")
+    assert other.has(digest)
+    assert list(other.digests()) == [digest]
+    assert other.existing(digest).read_bytes() == b"abc"
+    other.delete(digest)
+    assert not keeping.host("third").has(digest)
+
+
+def test_many_may_keep_and_read_the_same_bytes_at_once(keeping: Keeping) -> None:
+    content = os.urandom(300_000)
+    hosts = [keeping.host("one"), keeping.host("two")]
+    together = threading.Barrier(8)
+
+    def keep_and_read(number: int) -> bytes:
+        together.wait()
+        host = hosts[number % 2]
+        return host.read(host.write([content], len(content)).digest)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(keep_and_read, range(8))) == {content}
+    assert len(list(hosts[0].digests())) == 1
+
+
+def test_what_is_done_abreast_comes_in_order_and_its_errors_come_out(blobs: Blobs) -> None:
+    contents = [bytes([n]) for n in range(20)]
+    kept = blobs.abreast(lambda one: blobs.write([one], 1).digest, contents)
+    assert [blobs.read(digest) for digest in kept] == contents
+    with pytest.raises(NotFound):
+        blobs.abreast(blobs.existing, [*kept, NOBODYS])
+
+
+def test_only_what_is_old_and_unused_is_collected(keeping: Keeping, blobs: Blobs) -> None:
+    young, used = keeping.keep(b"1", NOW), keeping.keep(b"2", OLD)
+    old = keeping.keep(b"3", OLD)
     assert blobs.collect({used}, NOW) == 1
     assert sorted(blobs.digests()) == sorted([young, used])
     assert not blobs.has(old)
 
 
-def test_writing_the_same_bytes_again_saves_them(blobs: Blobs) -> None:
-    digest = keep(blobs, b"1", OLD)
+def test_writing_the_same_bytes_again_saves_them(keeping: Keeping, blobs: Blobs) -> None:
+    digest = keeping.keep(b"1", OLD)
     blobs.write([b"1"], 1)
     assert blobs.path(digest).stat().st_mtime != OLD
-    assert blobs.collect(set(), blobs.path(digest).stat().st_mtime + 1) == 0
+    assert blobs.collect(set(), time.time()) == 0
+    assert blobs.read(digest) == b"1"
 
 
 def test_bytes_that_become_young_while_they_are_collected_are_put_back(
-    blobs: Blobs, monkeypatch: pytest.MonkeyPatch
+    keeping: Keeping, blobs: Blobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    digest = keep(blobs, b"1", OLD)
+    digest = keeping.keep(b"1", OLD)
     rename = Path.rename
 
     def meanwhile(self: Path, target: Path) -> Path:
-        os.utime(self, (NOW, NOW))  # someone writes the same bytes just now
+        keeping.date(digest, NOW)  # someone writes the same bytes just now
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", meanwhile)
     assert blobs.collect(set(), NOW) == 0
-    assert blobs.read(digest) == b"1"
+    assert blobs.path(digest).read_bytes() == b"1"
 
 
 def test_bytes_that_are_written_anew_while_they_are_collected_stay(
-    blobs: Blobs, monkeypatch: pytest.MonkeyPatch
+    keeping: Keeping, blobs: Blobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    digest = keep(blobs, b"1", OLD)
+    digest = keeping.keep(b"1", OLD)
     rename = Path.rename
 
     def meanwhile(self: Path, target: Path) -> Path:
@@ -128,17 +170,18 @@ def test_bytes_that_are_written_anew_while_they_are_collected_stay(
 
     monkeypatch.setattr(Path, "rename", meanwhile)
     blobs.collect(set(), NOW)
-    assert blobs.read(digest) == b"1"
+    assert blobs.path(digest).read_bytes() == b"1"
+    assert blobs.has(digest)
 
 
-def test_what_a_dead_process_left_is_removed_after_a_day(blobs: Blobs, tmp_path: Path) -> None:
+def test_what_a_dead_process_left_is_removed_after_a_day(keeping: Keeping, blobs: Blobs) -> None:
     writing = [blobs.begin(9), blobs.begin(9)]
     for begun in writing:
         begun.add(b"x")
-    left, going_on = files(tmp_path)
+    left, going_on = keeping.files()
     os.utime(left, (NOW - ABANDONED_SECONDS - 1,) * 2)
     os.utime(going_on, (NOW - YOUNG_SECONDS - 1,) * 2)
     blobs.collect(set(), NOW)
-    assert files(tmp_path) == [going_on]
+    assert keeping.files() == [going_on]
     for begun in writing:
         begun.__exit__()

@@ -1,0 +1,322 @@
+"""Blobs in object storage: shared by hosts, checked on the way, collected, one database's own."""
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.object_storage import HASTY, ObjectStorage
+
+from ade.artifacts import Blobs
+from ade.artifacts.depot import FRESH_SECONDS, OLD_SECONDS, Depot
+from ade.artifacts.naming import Blob, key_of
+from ade.artifacts.remote import StorageAway, Stored
+from ade.artifacts.s3 import S3Remote
+from ade.domain.errors import NotFound, Unavailable
+
+MIB = 1024 * 1024
+NOW = float(int(time.time()))
+OLD = NOW - OLD_SECONDS - 1
+STALE = NOW - FRESH_SECONDS - 60
+NOBODYS = "sha256:" + "0" * 64
+
+
+class Host:
+    """Stand for a machine with a folder of its own."""
+
+    def __init__(self, storage: ObjectStorage, folder: Path, **given: int) -> None:
+        self.storage = storage
+        self.depot = Depot(storage.remote())
+        self.blobs = Blobs(folder, self.depot, **given)
+
+    def keep(self, content: bytes) -> str:
+        """Keep bytes."""
+        return self.blobs.write([content], len(content)).digest
+
+    def here(self) -> set[bytes]:
+        """Read what is in the folder."""
+        return {path.read_bytes() for path in self.blobs.path(NOBODYS).parents[1].rglob("*/*")}
+
+    def unfinished(self) -> list[Path]:
+        """List what lies about."""
+        return list(self.blobs.unfinished_folder().iterdir())
+
+    def used(self, digest: str, at: float) -> None:
+        """Make it so that a file was last used at another time."""
+        os.utime(self.blobs.path(digest), (at, at))
+
+
+class Interrupted(S3Remote):
+    """Let something happen right after a look at an object."""
+
+    then: Callable[[], object] | None = None
+
+    def head(self, key: str) -> Stored | None:
+        """Look, and let it happen once."""
+        found = super().head(key)
+        then, self.then = self.then, None
+        if then is not None:
+            then()
+        return found
+
+
+@pytest.fixture
+def host(storage: ObjectStorage, tmp_path: Path) -> Host:
+    """Give a host."""
+    return Host(storage, tmp_path / "one")
+
+
+@pytest.fixture
+def other(storage: ObjectStorage, tmp_path: Path) -> Host:
+    """Give another host."""
+    return Host(storage, tmp_path / "two")
+
+
+def test_what_one_host_kept_another_fetches_once(host: Host, other: Host) -> None:
+    digest = host.keep(b"abc")
+    assert other.here() == set()
+    assert other.blobs.existing(digest).read_bytes() == b"abc"
+    assert other.blobs.path(digest).stat().st_mode & 0o777 == 0o400
+    host.storage.kill()
+    assert other.blobs.read(digest) == b"abc"
+
+
+def test_a_large_blob_goes_there_and_comes_back(host: Host, other: Host) -> None:
+    content = os.urandom(19 * MIB + 1)
+    digest = host.keep(content)
+    assert hashlib.sha256(other.blobs.existing(digest).read_bytes()).digest() == (
+        hashlib.sha256(content).digest()
+    )
+
+
+def test_spoilt_bytes_are_never_shown(host: Host, other: Host) -> None:
+    digest = host.keep(b"abc")
+    for spoilt in (b"abd", b"ab", b"abcd", b""):
+        host.storage.spoil(digest, spoilt)
+        with pytest.raises(Unavailable, match="damaged"):
+            other.blobs.existing(digest)
+        assert other.here() == set()
+        assert other.unfinished() == []
+    host.storage.spoil(digest, b"abc")
+    assert other.blobs.read(digest) == b"abc"
+
+
+def test_what_cannot_be_sent_is_not_kept_here_either(host: Host) -> None:
+    host.storage.kill()
+    with pytest.raises(StorageAway) as away:
+        host.keep(b"abc")
+    assert (away.value.status, away.value.code) == (503, "unavailable")
+    assert host.here() == set()
+    assert host.unfinished() == []
+    host.storage.start()
+    assert host.blobs.read(host.keep(b"abc")) == b"abc"
+
+
+def test_what_cannot_be_fetched_is_away_and_not_gone(host: Host, other: Host) -> None:
+    digest = host.keep(b"abc")
+    host.storage.kill()
+    with pytest.raises(StorageAway):
+        other.blobs.existing(digest)
+    host.storage.start()
+    assert other.blobs.read(digest) == b"abc"
+    with pytest.raises(NotFound):
+        other.blobs.existing(NOBODYS)
+
+
+def test_bytes_are_sent_again_only_when_they_are_no_longer_fresh(host: Host, other: Host) -> None:
+    digest = host.keep(b"abc")
+    fresh = NOW - FRESH_SECONDS / 2
+    host.storage.date(digest, fresh)
+    other.keep(b"abc")
+    assert host.storage.blob(digest).stat().st_mtime == fresh
+    host.storage.date(digest, STALE)
+    other.keep(b"abc")
+    assert host.storage.blob(digest).stat().st_mtime >= NOW
+
+
+def test_an_object_of_another_size_is_replaced(host: Host, other: Host) -> None:
+    digest = host.keep(b"abc")
+    host.storage.spoil(digest, b"half")
+    other.keep(b"abc")
+    assert host.storage.blob(digest).read_bytes() == b"abc"
+
+
+def test_a_file_that_is_not_what_its_name_says_is_not_sent(host: Host, tmp_path: Path) -> None:
+    for size in (3, 9 * MIB):
+        content = os.urandom(size)
+        digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        (tmp_path / "file").write_bytes(content[:-1] + b"?")
+        with pytest.raises(Unavailable, match="damaged"):
+            host.depot.keep(Blob(digest, size), tmp_path / "file")
+    assert host.storage.keys() == []
+
+
+# --- collecting -----------------------------------------------------------------------------------
+
+
+def test_what_is_written_while_it_is_collected_stays(storage: ObjectStorage, host: Host) -> None:
+    digest = host.keep(b"abc")
+    storage.date(digest, OLD)
+    listed = next(host.depot.blobs())
+    assert host.depot.is_old(listed, NOW)
+    host.keep(b"abc")  # after the list, before it is looked at again
+    assert not host.depot.delete_if_old(digest, NOW)
+    storage.date(digest, OLD)
+    assert host.depot.delete_if_old(digest, NOW)
+    assert not host.depot.delete_if_old(digest, NOW)
+
+
+def test_what_is_deleted_while_it_is_written_is_sent_again_or_said(
+    storage: ObjectStorage, host: Host, tmp_path: Path
+) -> None:
+    """Delete an object at the one moment that the collector cannot see."""
+    remote = Interrupted(storage.url, HASTY, storage.environ())
+    collector = Depot(remote)
+    digest = host.keep(b"abc")
+    storage.date(digest, OLD)
+    remote.then = lambda: host.keep(b"abc")  # between the collector's look and its deletion
+    assert collector.delete_if_old(digest, NOW)
+    assert not host.depot.has(digest)
+    host.blobs.collect({digest}, time.time())
+    assert host.depot.has(digest)
+
+
+def test_a_collection_sends_what_the_storage_lacks(storage: ObjectStorage, tmp_path: Path) -> None:
+    before = Blobs(tmp_path / "one")  # from the time when there was no object storage
+    kept, unused = (before.write([content], 9).digest for content in (b"needed", b"not"))
+    spoilt = before.write([b"spoilt"], 9).digest
+    before.path(spoilt).chmod(0o600)
+    before.path(spoilt).write_bytes(b"wrong")
+    host = Host(storage, tmp_path / "one")
+    assert host.blobs.read(kept) == b"needed"
+    assert host.blobs.collect({kept, spoilt}, time.time()) == 0
+    assert storage.keys() == [key_of(kept)]
+    assert host.blobs.path(unused).exists()
+
+
+def test_strange_objects_are_left_alone(storage: ObjectStorage, host: Host) -> None:
+    remote = storage.remote()
+    strange = ["sha256/readme", "sha256/zz/" + "0" * 64, "sha256/00/" + "A" * 64, "other/x"]
+    for key in strange:
+        remote.put(key, [b"1"], 1)
+        os.utime(storage.file(key), (1000, 1000))
+    assert list(host.blobs.digests()) == []
+    assert host.blobs.collect(set(), NOW) == 0
+    assert storage.keys() == sorted(strange)
+
+
+def test_more_garbage_than_fits_on_a_page_is_collected(storage: ObjectStorage, host: Host) -> None:
+    digests = [f"sha256:{number:064x}" for number in range(1100)]
+    storage.blob(digests[0]).parent.mkdir(parents=True)
+    for digest in digests:
+        storage.blob(digest).touch()
+        os.utime(storage.blob(digest), (OLD, OLD))
+    keep = digests[500]
+    assert host.blobs.collect({keep}, NOW) == len(digests) - 1
+    assert storage.keys() == [key_of(keep)]
+
+
+# --- the cache ------------------------------------------------------------------------------------
+
+
+def test_over_its_limit_the_cache_loses_what_was_unused_longest(
+    storage: ObjectStorage, tmp_path: Path
+) -> None:
+    host = Host(storage, tmp_path / "one", cache_bytes_max=2000)
+    contents = [bytes([n]) * 1000 for n in range(4)]
+    digests = [host.keep(content) for content in contents]
+    for n, digest in enumerate(digests):
+        host.used(digest, NOW - 10_000 + n)
+    host.blobs.existing(digests[0])  # is used just now
+    host.blobs.collect(set(digests), time.time())
+    assert host.here() == {contents[0], contents[3]}
+    assert [host.blobs.read(digest) for digest in digests] == contents
+
+
+def test_what_was_just_used_stays_in_the_cache(storage: ObjectStorage, tmp_path: Path) -> None:
+    host = Host(storage, tmp_path / "one", cache_bytes_max=0)
+    digests = [host.keep(bytes([n])) for n in range(3)]
+    host.used(digests[0], NOW - 10_000)
+    host.blobs.collect(set(digests), time.time())
+    assert host.here() == {b"\1", b"\2"}
+
+
+def test_the_cache_is_looked_after_while_it_grows(storage: ObjectStorage, tmp_path: Path) -> None:
+    host = Host(storage, tmp_path / "one", cache_bytes_max=10_000)
+    for n in range(12):
+        host.used(host.keep(bytes([n]) * 1000), NOW - 10_000 + n)
+    assert sum(map(len, host.here())) <= 11_000
+
+
+def test_what_left_the_cache_can_still_be_read_by_who_has_it(
+    storage: ObjectStorage, tmp_path: Path
+) -> None:
+    host = Host(storage, tmp_path / "one", cache_bytes_max=0)
+    digest = host.keep(b"abc")
+    path, linked = host.blobs.existing(digest), tmp_path / "job"
+    os.link(path, linked)
+    with path.open("rb") as file:
+        host.used(digest, NOW - 10_000)
+        host.blobs.collect({digest}, time.time())
+        assert not path.exists()
+        assert file.read() == b"abc"
+    assert linked.read_bytes() == b"abc"
+
+
+def test_what_the_storage_does_not_have_stays_in_the_cache(
+    storage: ObjectStorage, tmp_path: Path
+) -> None:
+    host = Host(storage, tmp_path / "one", cache_bytes_max=1000)
+    digest = host.keep(b"abc")
+    host.used(digest, NOW - 10_000)
+    host.depot.delete(digest)
+    host.keep(bytes(2000))  # makes it look at the cache
+    assert b"abc" in host.here()
+
+
+# --- whose it is ----------------------------------------------------------------------------------
+
+
+def test_a_place_belongs_to_one_database(storage: ObjectStorage, host: Host, other: Host) -> None:
+    host.depot.claim("me")
+    host.depot.claim("me")
+    other.depot.claim("me")
+    stranger = Depot(storage.remote())
+    with pytest.raises(Unavailable, match="belongs to another database") as refused:
+        stranger.claim("you")
+    assert refused.value.detail.startswith(f"ADE_BLOB_URL={storage.url} ")
+    assert "\n" not in refused.value.detail
+
+
+def test_nothing_is_deleted_in_a_place_that_was_taken_over(
+    storage: ObjectStorage, host: Host
+) -> None:
+    host.depot.claim("me")
+    digest = host.keep(b"abc")
+    storage.date(digest, OLD)
+    storage.file("owner").unlink()
+    Depot(storage.remote()).claim("you")
+    assert host.blobs.collect(set(), NOW) == 0
+    assert storage.blob(digest).exists()
+
+
+def test_a_start_that_cannot_use_the_storage_says_why(storage: ObjectStorage) -> None:
+    wrong = Depot(storage.remote(AWS_SECRET_ACCESS_KEY="wrong"))
+    nowhere = Depot(S3Remote("s3://nowhere/x", HASTY, storage.environ()))
+    storage_url = storage.url
+    for depot, url, why in (
+        (wrong, storage_url, "it refuses these credentials"),
+        (nowhere, "s3://nowhere/x", "there is no such bucket"),
+    ):
+        with pytest.raises(Unavailable) as refused:
+            depot.claim("me")
+        assert refused.value.detail.startswith(f"ADE_BLOB_URL={url} cannot be used: {why}")
+        assert "AWS_ENDPOINT_URL" in refused.value.detail
+        assert "\n" not in refused.value.detail
+    storage.kill()
+    with pytest.raises(Unavailable, match="cannot be used: it cannot be reached"):
+        Depot(storage.remote()).claim("me")
+    with pytest.raises(StorageAway):
+        Depot(storage.remote()).reach()
