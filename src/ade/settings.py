@@ -230,7 +230,7 @@ class Settings(BaseModel):
         30, "Time for running jobs to end after SIGTERM.", "seconds", (0, DAY_SECONDS)
     )
     retry_max_attempts: int = knob(
-        3, "Attempts of one job, the first included.", "attempts", (1, 100)
+        3, "Attempts of one job or build, the first included.", "attempts", (1, 100)
     )
 
     # Agents on other hosts

@@ -88,6 +88,26 @@ async def test_a_silent_builder_loses_its_build_and_can_record_nothing(
     assert await finish(library, second)
 
 
+async def test_losses_are_counted_until_it_is_asked_for_again(
+    library: Library, clock: ManualClock
+) -> None:
+    """What its holders put back, or record, is no loss."""
+    version = await a_version(library)
+    assert (await library.ensure_build(version, PRINT)).losses == 0
+    assert await library.release_build(held(await a_claim(library)))
+    assert (await a_claim(library)).losses == 0
+    for losses in (1, 2):
+        clock.advance(16)
+        assert (await a_claim(library)).losses == losses
+    clock.advance(16)
+    last = await a_claim(library)
+    assert last.losses == 3
+    assert await finish(library, last, "failed", error="{}")
+    again = await library.ensure_build(version, PRINT)
+    assert (again.status, again.losses) == ("queued", 0)
+    assert (await a_claim(library)).losses == 0
+
+
 async def test_a_build_that_was_put_back_is_the_next_ones(library: Library) -> None:
     await library.ensure_build(await a_version(library), PRINT)
     first = await a_claim(library)

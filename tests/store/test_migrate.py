@@ -16,7 +16,13 @@ from tests.databases import SqlDatabase, with_driver
 from ade.domain.errors import Unavailable
 from ade.store import migrate, schema
 
-REVISIONS = ["0001_kernel", "0002_library", "0003_artifacts", "0004_workspace_queue"]
+REVISIONS = [
+    "0001_kernel",
+    "0002_library",
+    "0003_artifacts",
+    "0004_workspace_queue",
+    "0005_build_losses",
+]
 HEAD = REVISIONS[-1]
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,24 @@ def test_a_server_killed_while_hooks_run_leaves_no_process_and_no_stuck_build(si
     ended = wait(server, build)
     assert (ended["status"], ended["error"]["code"]) == ("failed", "BUILD_TIMED_OUT")
     assert "running on_activate" in ended["error"]["message"]
+
+
+def test_a_build_whose_every_builder_is_killed_ends(site: Site) -> None:
+    os.mkfifo(site.wheelhouse / "greeting-1.5-py3-none-any.whl")  # uv waits for it for ever
+    twice = {"ADE_RETRY_MAX_ATTEMPTS": 2}
+    server = site.server(**twice)
+    where = site.version(**{"requirements.txt": "greeting\n"})
+    build = activate(server, where)
+    for attempt in (1, 2):
+        eventually(partial(uvs, server))
+        assert wait(server, build, "building")["attempt"] == attempt
+        server.kill()
+        server = site.server(**twice)
+    ended = wait(server, build)
+    assert (ended["status"], ended["error"]["code"]) == ("failed", "BUILDER_LOST")
+    assert "begun 2 times" in ended["error"]["message"]
+    found = server.http.get(f"{where}/activation").json()
+    assert found["diagnostics"][0]["code"] == "BUILDER_LOST"
 
 
 def test_cancelling_kills_what_is_under_way(site: Site) -> None:

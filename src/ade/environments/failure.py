@@ -55,6 +55,16 @@ def environment_gone(message: str) -> JobError:
     return JobError(Category.INTERNAL_ERROR, "ENVIRONMENT_GONE", message)
 
 
+def lost(times: int) -> BuildFailed:
+    """Say that whoever made the build died of it, or fell silent, each time."""
+    message = (
+        f"The build was begun {times} times, and each time the process that made it died or fell"
+        " silent before the end. Most often the machine ran out of memory: the log of the build"
+        " and that of the machine say more."
+    )
+    return BuildFailed(JobError(Category.INTERNAL_ERROR, "BUILDER_LOST", message))
+
+
 def broken(message: str) -> JobError:
     """Say that ADE itself failed, and not the configuration."""
     return JobError(Category.INTERNAL_ERROR, "BUILDER_ERROR", message)

@@ -24,6 +24,7 @@ from sqlalchemy import (
     UniqueConstraint,
     and_,
     literal_column,
+    text,
 )
 from sqlalchemy.dialects.mssql import NVARCHAR
 from sqlalchemy.dialects.postgresql import UUID
@@ -186,6 +187,8 @@ builds = Table(
     _id("version_id", nullable=True),
     # The digest of the resolved requirements; null is ADE's own environment.
     Column("environment", Digest, nullable=True),
+    # How often its holder fell silent before the end, since it was asked for.
+    Column("losses", Integer, nullable=False, server_default=text("0")),
     ForeignKeyConstraint(
         ["workspace_id", "configuration_id"], ["configurations.workspace_id", "configurations.id"]
     ),

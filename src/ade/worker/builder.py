@@ -8,7 +8,8 @@ looks there from time to time anyway.
     failure                              what happens
     -----------------------------------  -----------------------------------------------------------
     the builder dies                     uv and the hooks die with it; the lease expires; the next
-                                         builder begins anew; what was unfinished is never used
+                                         builder begins anew; what was unfinished is never used;
+                                         after as many losses as a job has attempts it fails
     the lease is lost, or the build was  uv or the hooks are killed first, then nothing is recorded
     cancelled by a person
     it takes longer than its timeout     killed; the build fails and says at which step

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from ade.artifacts import Blobs
-from ade.domain.errors import AdeError, Unavailable
+from ade.domain.errors import AdeError, NotFound, Unavailable
 from ade.domain.job import Status
 from ade.domain.lease import MICROSECONDS
 from ade.domain.limits import Limits
@@ -21,6 +21,7 @@ from ade.environments.failure import (
     BuildFailed,
     broken,
     files_gone,
+    lost,
     spelled,
     too_long,
     unwalled,
@@ -32,7 +33,7 @@ from ade.environments.tool import Tool
 from ade.kernel import Kernel
 from ade.kinds.normalize import ENGINE
 from ade.settings import Settings
-from ade.store.library import Build, BuildHeld, Library, Version
+from ade.store.library import Build, BuildHeld, File, Library, Version
 from ade.telemetry import metrics
 from ade.worker.job_files import place_file
 from ade.worker.runner import Assignment, Runner, see_to_the_end
@@ -159,6 +160,8 @@ class Building:
         try:
             version = await self._version()
             self._folder = ActivationFolder(version, self._settings)
+            if self.build.losses >= self._settings.retry_max_attempts:
+                raise lost(self.build.losses)  # before a new log: the last one may say why
             self._log = await asyncio.to_thread(self._folder.begin)
             async with workshop(self._settings) as folder:
                 tool = Tool(self._settings, self._log.say)
@@ -233,15 +236,19 @@ class Building:
 
     def _lay_out(self, version: Version, folder: Path) -> dict[str, Path]:
         folder.mkdir()
-        files = {}
-        for file in version.files:
-            name = f"config/{file.path}"
-            try:
-                files[name] = place_file(self._blobs.path(file.digest), folder / name, copied=True)
-            except FileNotFoundError:
-                message = f"The bytes of {file.path} are not in the storage any more."
-                raise files_gone(message) from None
-        return files
+        names = [f"config/{file.path}" for file in version.files]
+        places = self._blobs.abreast(self._place, version.files)
+        return {
+            name: place_file(place, folder / name, copied=True)
+            for name, place in zip(names, places, strict=True)
+        }
+
+    def _place(self, file: File) -> Path:
+        try:
+            return self._blobs.existing(file.digest)
+        except NotFound:
+            message = f"The bytes of {file.path} are not in the storage any more."
+            raise files_gone(message) from None
 
     def _limits(self) -> Limits:
         settings = self._settings

@@ -400,6 +400,40 @@ async def test_what_a_dead_builder_held_is_made_by_the_next(site: Site) -> None:
     assert (made.status, made.fence) == ("ready", dead.fence + 1)
 
 
+async def test_a_build_that_kills_each_of_its_builders_fails_and_its_runs_with_it(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uv.find_uv_bin", lambda: pytest.fail("it was begun once more"))
+    version = await site.version(requirements="greeting")
+    build = await site.ask(version)
+    waiting = await site.run_waiting_for(build)
+    for _ in range(site.settings.retry_max_attempts):
+        assert await site.library.claim_build("dies of it", lease_us=0) is not None
+    log = site.activation(version).begin()
+    log.say("what the last one said")
+    log.close()
+    async with site.building():
+        build = await site.ended(build)
+        run = await aeventually(lambda: _ended_run(site, waiting))
+    failure = error_of(build)
+    assert (build.status, failure["code"]) == ("failed", "BUILDER_LOST")
+    assert failure["category"] == "INTERNAL_ERROR"
+    assert "begun 3 times" in failure["message"]
+    assert json.loads(run.error)["message"] == f"build failed: {failure['message']}"
+    folder = site.activation(version)
+    assert (folder.result() or {})["diagnostics"][0]["code"] == "BUILDER_LOST"
+    assert folder.log() == "what the last one said\n"
+    assert site.runner.given == []
+
+
+async def test_a_build_that_survives_its_last_attempt_is_ready(site: Site) -> None:
+    build = await site.ask(await site.version())
+    for _ in range(site.settings.retry_max_attempts - 1):
+        assert await site.library.claim_build("dies of it", lease_us=0) is not None
+    async with site.building():
+        assert (await site.ended(build)).status == "ready"
+
+
 async def test_a_builder_that_is_stopped_puts_its_build_back(site: Site) -> None:
     site.runner.hangs = True
     async with site.building():

@@ -38,6 +38,7 @@ class Build(NamedTuple):
     finished_at: int | None
     version_id: str | None
     environment: str | None
+    losses: int
 
 
 class BuildHeld(NamedTuple):
@@ -80,14 +81,18 @@ class Builds(Desk):
                 None,
                 version.id,
                 None,
+                0,
             )
             self._do(insert(builds).values(new._asdict()))
             return new
         build = Build(*found)
         if build.status in AGAIN:
-            again = {"status": "queued", "finished_at": None, "started_at": None, "error": None}
-            self._do(update(builds).where(same, _is_now(build)).values(**again))
-            build = build._replace(status="queued", finished_at=None, started_at=None, error=None)
+            anew = build._replace(
+                status="queued", finished_at=None, started_at=None, error=None, losses=0
+            )
+            changed = _changed(build, anew)
+            self._do(update(builds).where(same, _is_now(build)).values(**changed))
+            build = anew
         return build
 
     async def find_build(self, workspace_id: str, build_id: str) -> Build:
@@ -129,7 +134,7 @@ class Builds(Desk):
         return [Build(*row) for row in await self._run(lambda: self._rows(wanted), write=False)]
 
     async def claim_build(self, owner: str, lease_us: int) -> Build | None:
-        """Take the oldest build that waits, or whose holder has fallen silent."""
+        """Take the oldest build that waits, or whose holder has fallen silent: that is a loss."""
         for _ in range(CLAIM_LOOKS):  # each is a transaction: another may have been faster
             free, taken = await self._run(lambda: self._claim_build(owner, lease_us))
             if taken is not None or not free:
@@ -152,12 +157,10 @@ class Builds(Desk):
             lease_owner=owner,
             lease_expires_at=now + lease_us,
             started_at=now,
+            losses=seen.losses + (seen.status == "building"),
         )
-        changed = {
-            name: getattr(taken, name)
-            for name in ("status", "fence", "lease_owner", "lease_expires_at", "started_at")
-        }
-        self._do(update(builds).where(_of_build(seen), _is_now(seen)).values(**changed))
+        still = _of_build(seen), _is_now(seen), free  # its holder may have renewed meanwhile
+        self._do(update(builds).where(*still).values(**_changed(seen, taken)))
         return True, taken if self._cursor.rowcount == 1 else None
 
     async def renew_build(self, held: BuildHeld, lease_us: int) -> bool:
@@ -278,6 +281,12 @@ class Builds(Desk):
             .values(status="cancelled", error=reason, environment=None, finished_at=now)
         )
         return True
+
+
+def _changed(before: Build, after: Build) -> dict[str, Any]:
+    """Name the columns in which two states of a build differ, with their new values."""
+    old, new = before._asdict(), after._asdict()
+    return {name: value for name, value in new.items() if value != old[name]}
 
 
 def _of_build(build: Build) -> ColumnElement[bool]:
