@@ -1,31 +1,75 @@
 """Draw a formula of LaTeX."""
 
+from __future__ import annotations
+
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import ziamath
+from ziamath.drawable import Glyph
 
+from ade_engine.render import layout
+from ade_engine.render.clean import clean
+from ade_engine.render.color import css_color
+from ade_engine.render.errors import BadFormula
+from ade_engine.render.latex import place
+from ade_engine.render.mathml import mathml
 from ade_engine.render.picture import Picture
 
-SIZE_DEFAULT = 16.0
+assert layout  # how rows, tables and arrows are laid out
+
+SIZE_DEFAULT, SIZE_MIN, SIZE_MAX = 16.0, 4.0, 200.0
 MARGIN = 1.0
 CURRENT = "currentColor"
+UNSTYLED = "black"  # what ziamath gives to lines that were told no colour
 
 
 def formula_svg(
     latex: str, *, display: bool = True, size: float = SIZE_DEFAULT, color: str | None = None
 ) -> Picture:
-    """Draw the formula, letters `size` CSS pixels high, in `color` or that of the text around it.
+    """Draw the formula in letters of `size` CSS pixels, in `color` or that of the text around it.
 
     `display` sets it as on a line of its own: limits above and below, large sums and fractions.
     """
-    drawn: Any = ziamath.Latex(
-        latex, size=size, color=color or CURRENT, inline=not display, title=latex, margin=MARGIN
-    )
+    if not SIZE_MIN <= size <= SIZE_MAX:
+        raise BadFormula(f"The size is {size:g}; it can be {SIZE_MIN:g} to {SIZE_MAX:g} pixels")
+    ink = CURRENT if color is None else css_color(color)
+    try:
+        tree = mathml(latex, display=display)
+        tree.set("mathcolor", ink)
+        drawn = _draw(tree, size)
+    except RecursionError:
+        raise BadFormula("The formula is nested too deeply") from None
+    _know_letters(drawn.node, latex)
     root = drawn.svgxml()
+    for element in root.iter():
+        for name in ("fill", "stroke"):
+            if element.get(name) == UNSTYLED:
+                element.set(name, ink)
+    width, height = float(root.get("width")), float(root.get("height"))
     return Picture(
-        svg=ElementTree.tostring(root, encoding="unicode"),
-        width=float(root.get("width")),
-        height=float(root.get("height")),
+        svg=clean(root, title=latex, width=width, height=height, view_box=root.get("viewBox")),
+        width=width,
+        height=height,
         baseline=round(MARGIN - drawn.node.bbox.ymin, 3),
     )
+
+
+def _draw(tree: Element, size: float) -> Any:
+    try:
+        return ziamath.Math(tree, size=size, margin=MARGIN)
+    except (AssertionError, AttributeError, IndexError, TypeError, ValueError) as error:
+        # What is missing in a formula is missing in its tree, and ziamath meets it unprepared.
+        raise BadFormula("The formula is not complete: an argument is missing") from error
+
+
+def _know_letters(node: Any, latex: str) -> None:
+    """Refuse letters that the font does not have: it would draw an empty box for them."""
+    if isinstance(node, Glyph) and node.glyph.index == 0:
+        at = latex.find(node.char)
+        line, column = place(latex, at) if at >= 0 else (None, None)
+        raise BadFormula(
+            f"There is no letter for {node.char!r} in the font", line=line, column=column
+        )
+    for below in node.nodes:
+        _know_letters(below, latex)
