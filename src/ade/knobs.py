@@ -24,6 +24,7 @@ from pydantic.fields import FieldInfo
 PREFIX = "ADE_"
 TEST_PREFIX = "ADE_TEST_"
 DATABASE_SCHEMES = ("sqlite", "postgresql", "mssql")
+BUCKET = "[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]"
 SHOWN_CHARACTERS_MAX = 80
 
 
@@ -85,6 +86,11 @@ DatabaseUrl = Annotated[
         "a URL that begins with " + ", ".join(f"{scheme}://" for scheme in DATABASE_SCHEMES),
         mask_credentials,
     ),
+]
+BlobUrl = Annotated[
+    str | None,
+    _matching(rf"s3://{BUCKET}(/[A-Za-z0-9_=-][A-Za-z0-9._=-]{{0,99}}){{0,8}}/?"),
+    Shape("s3://bucket or s3://bucket/prefix; credentials are for AWS_*", mask_credentials),
 ]
 Secret = Annotated[
     SecretStr | None,

@@ -12,6 +12,7 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ import structlog
 
 from ade.artifacts import Blobs
 from ade.artifacts.collecting import collect_for_ever
+from ade.artifacts.opening import open_blobs
 from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
 from ade.events.mirror import Mirror
@@ -41,6 +43,8 @@ from ade.worker.workroom import LibraryWorkroom
 log = structlog.get_logger()
 SECONDS_PER_DAY = 24 * 3600
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
+# Threads that may wait for object storage without keeping others from the disk.
+NETWORK_THREADS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,11 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
         try:
             await store.aread(lambda reading: None)  # says in one line if there is no database
             await asyncio.to_thread(upgrade, settings.database_url)
+            blobs = await open_blobs(settings)
+            if blobs.depot is not None:
+                asyncio.get_running_loop().set_default_executor(
+                    ThreadPoolExecutor(NETWORK_THREADS_MAX, thread_name_prefix="ade-thread")
+                )
             async with AsyncExitStack() as stack:
                 isolation = None
                 # In safe mode nobody's code is started; the doors stay open for reading.
@@ -134,7 +143,7 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
                     isolation = await stack.enter_async_context(isolated(settings))
                 library = Library(settings.database_url)
                 stack.push_async_callback(asyncio.to_thread, library.close)
-                at_work = _at_work(settings, store, library, isolation)
+                at_work = _at_work(settings, store, library, blobs, isolation)
                 yield await stack.enter_async_context(at_work)
         finally:
             await asyncio.to_thread(store.close)
@@ -142,12 +151,16 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
 
 @asynccontextmanager
 async def _at_work(
-    settings: Settings, store: SqlStore, library: Library, isolation: Isolation | None
+    settings: Settings,
+    store: SqlStore,
+    library: Library,
+    blobs: Blobs,
+    isolation: Isolation | None,
 ) -> AsyncIterator[Parts]:
     mirror = Mirror(store, Path(settings.jobs_dir))
     store.on_group = metrics.committed
     kernel = Kernel(store, rules_of(settings), mirror=mirror)
-    parts = _parts(settings, store, kernel, library, isolation)
+    parts = _parts(settings, store, kernel, library, blobs, isolation)
     hints = hear(store, kernel.wake.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
     collecting = asyncio.create_task(collect_for_ever(parts.blobs, settings.database_url))
@@ -182,11 +195,11 @@ def _parts(
     store: SqlStore,
     kernel: Kernel,
     library: Library,
+    blobs: Blobs,
     isolation: Isolation | None,
 ) -> Parts:
     kinds = load_kinds()
     jobs_dir = Path(settings.jobs_dir)
-    blobs = Blobs(settings.blobs_dir)
     worker, builder = None, None
     if isolation is not None:
         name = worker_name()

@@ -14,6 +14,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
 from ade.knobs import (
+    BlobUrl,
     DatabaseUrl,
     Folder,
     FolderOrNone,
@@ -73,6 +74,16 @@ class Settings(BaseModel):
         "Database of all jobs; PostgreSQL for more than one process.",
         derive=_default_database_url,
         repr=False,  # it may hold a password
+    )
+    blob_url: BlobUrl = knob(
+        None,
+        "Object storage of documents, configurations and artifacts; without it, a folder.",
+    )
+    blob_cache_mb: int = knob(
+        10_240,
+        "Copies of what is in object storage; beyond it those unused longest go.",
+        "MiB",
+        (0, 10**9),
     )
     retain_days: int = knob(
         30, "Keep ended jobs this long; 0 keeps them for ever.", "days", (0, 36_500)
@@ -291,7 +302,7 @@ class Settings(BaseModel):
 
     @property
     def blobs_dir(self) -> Path:
-        """Folder of bytes by digest: documents and the files of configurations."""
+        """Folder of bytes by digest; with `blob_url`, of copies of them."""
         return self.storage_data_dir / "blobs"
 
     @property

@@ -140,6 +140,15 @@ class Blobs:
         with self.open(digest) as file:
             return file.read()
 
+    def is_reached(self) -> bool:
+        """Tell whether the object storage answers; a folder always does."""
+        try:
+            if self.depot is not None:
+                self.depot.reach()
+        except Unavailable:
+            return False
+        return True
+
     def digests(self) -> Iterator[str]:
         """List every blob."""
         if self.depot is not None:

@@ -25,7 +25,8 @@ def demo() -> None:
     from ade.settings import SettingsError, load_settings
 
     ours = {"ADE_STORAGE_DATA_DIR": str(FOLDER), "ADE_HOST": "127.0.0.1", "ADE_PORT": "0"}
-    others = {name: value for name, value in os.environ.items() if name != "ADE_DATABASE_URL"}
+    shared = ("ADE_DATABASE_URL", "ADE_BLOB_URL")
+    others = {name: value for name, value in os.environ.items() if name not in shared}
     try:
         settings = load_settings(others | ours, dotenv=Path(os.devnull))
     except SettingsError as refused:

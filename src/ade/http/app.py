@@ -95,7 +95,7 @@ def create_app(
         activation_routes(door),
         workspace_routes(door),
         people_routes(door),
-        health_routes(door, Health(kernel, settings, health_probes or {})),
+        health_routes(door, Health(kernel, settings, blobs, health_probes or {})),
         entrance_routes(door),
     ):
         app.include_router(router)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ade.artifacts import Blobs
 from ade.kernel import Kernel
 from ade.settings import Settings
 from ade.store.dialects.base import FIRST_ID
@@ -34,9 +35,13 @@ Probe = Callable[[], Component | Awaitable[Component]]
 class Health:
     """Ask every part how it is."""
 
-    def __init__(self, kernel: Kernel, settings: Settings, probes: Mapping[str, Probe]) -> None:
+    def __init__(
+        self, kernel: Kernel, settings: Settings, blobs: Blobs, probes: Mapping[str, Probe]
+    ) -> None:
         self._kernel = kernel
         self._settings = settings
+        self._blobs = blobs
+        self._reaching: asyncio.Future[bool] | None = None
         self._probes: dict[str, Probe] = {
             "database": self._database,
             "storage": self._storage,
@@ -60,9 +65,22 @@ class Health:
     async def _storage(self) -> Component:
         folder = self._settings.storage_data_dir
         free = (await asyncio.to_thread(shutil.disk_usage, folder)).free
-        if free < FREE_BYTES_MIN:
-            return Component("degraded", f"{free // 1024**2} MiB are free.")
-        return Component("ok", f"{free // 1024**2} MiB are free.")
+        told = f"{free // 1024**2} MiB are free."
+        if self._blobs.depot is None:
+            return Component("ok" if free >= FREE_BYTES_MIN else "degraded", told)
+        is_there = await self._reach()
+        told += " The object storage answers." if is_there else " The object storage is away."
+        return Component("ok" if is_there and free >= FREE_BYTES_MIN else "degraded", told)
+
+    async def _reach(self) -> bool:
+        """Ask the object storage; whoever asks while someone waits for it waits with them."""
+        if self._reaching is None or self._reaching.done():
+            self._reaching = asyncio.ensure_future(asyncio.to_thread(self._blobs.is_reached))
+        try:
+            async with asyncio.timeout(PROBE_SECONDS_MAX * 0.8):
+                return await asyncio.shield(self._reaching)
+        except TimeoutError:
+            return False
 
     def _safe_mode(self) -> Component:
         if self._kernel.rules.safe_mode:

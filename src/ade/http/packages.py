@@ -41,11 +41,10 @@ class Packages:
 
     async def keep(self, files: Mapping[str, bytes]) -> list[File]:
         """Keep files, each as a blob."""
-        return await asyncio.to_thread(
-            lambda: [self._keep(path, content) for path, content in files.items()]
-        )
+        return await asyncio.to_thread(self._blobs.abreast, self._keep, files.items())
 
-    def _keep(self, path: str, content: bytes) -> File:
+    def _keep(self, file: tuple[str, bytes]) -> File:
+        path, content = file
         blob = self._blobs.write([content], FILE_BYTES_MAX)
         return File(path, blob.digest, blob.size_bytes)
 
@@ -75,7 +74,7 @@ class Packages:
     def _unpack(self, writing: Writing) -> list[File]:
         with writing.so_far() as file:
             found = read_package(file, files_max=FILES_MAX, bytes_max=DRAFT_BYTES_MAX)
-            return [self._keep(path, content) for path, content in found]
+            return self._blobs.abreast(self._keep, found)
 
     async def send(self, request: Request, files: list[File], name: str) -> Response:
         """Answer with an archive of some files."""
@@ -92,6 +91,7 @@ class Packages:
     def _pack(self, files: list[File]) -> BinaryIO:
         """Write an archive to a file without a name, which is gone when it is closed."""
         digests = {file.path: file.digest for file in files}
+        self._blobs.abreast(self._blobs.existing, digests.values())
         packed: Any = tempfile.TemporaryFile(dir=self._blobs.unfinished_folder())  # noqa: SIM115
         try:
             write_package(packed, digests, lambda name: self._blobs.read(digests[name]))
@@ -103,7 +103,8 @@ class Packages:
 
     def places(self, files: list[File], below: str) -> dict[str, Path]:
         """Say where the bytes of files are, by the names that a sandbox shows them under."""
-        return {f"{below}/{file.path}": self._blobs.existing(file.digest) for file in files}
+        places = self._blobs.abreast(self._blobs.existing, [file.digest for file in files])
+        return {f"{below}/{file.path}": place for file, place in zip(files, places, strict=True)}
 
 
 async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:

@@ -1,7 +1,7 @@
 """Find what jobs work on, and keep what they leave: documents, packages, artifacts."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,17 +27,20 @@ class LibraryWorkroom:
     async def document(self, workspace_id: str, document_id: str) -> tuple[Path, str]:
         """Return where a document's bytes are, and its name; also one that was deleted since."""
         found = await self.library.find_document(workspace_id, document_id, deleted_too=True)
-        return self._bytes(found.digest, f"document {found.name[:100]!r}"), found.name
+        (path,) = await self._places({f"document {found.name[:100]!r}": found.digest})
+        return path, found.name
 
     async def package(self, workspace_id: str, version_id: str) -> dict[str, Path]:
         """Return where the bytes of each file of a configuration's version are."""
         version = await self.library.find_version(workspace_id, version_id)
-        return {file.path: self._bytes(file.digest, file.path) for file in version.files}
+        digests = {file.path: file.digest for file in version.files}
+        return dict(zip(digests, await self._places(digests), strict=True))
 
     async def blob(self, workspace_id: str, digest: str) -> Path:
         """Return where the bytes with a digest are, if the workspace has them."""
         await self.library.check_bytes(workspace_id, digest)
-        return self._bytes(digest, f"the dataset {digest}")
+        (path,) = await self._places({f"the dataset {digest}": digest})
+        return path
 
     async def keep(self, workspace_id: str, files: Sequence[LeftFile]) -> tuple[Artifact, ...]:
         """Keep files by their digests, for a result that will name them."""
@@ -48,7 +51,7 @@ class LibraryWorkroom:
                     f"The workspace may store {self.quota_bytes // MIB} MiB"
                     " (ADE_WORKSPACE_STORAGE_MB), and the files of this job do not fit any more."
                 )
-        return tuple([await asyncio.to_thread(self._keep, file) for file in files])
+        return tuple(await asyncio.to_thread(self.blobs.abreast, self._keep, files))
 
     def _keep(self, file: LeftFile) -> Artifact:
         """Copy a file among the blobs; what is there must be what was taken from the job."""
@@ -65,8 +68,13 @@ class LibraryWorkroom:
             raise Unavailable(f"The run's build is {build.status}.")
         return build.environment
 
-    def _bytes(self, digest: str, what: str) -> Path:
-        path = self.blobs.path(digest)
-        if not path.exists():
-            raise NotFound(f"The bytes of {what} are not in the storage any more.")
-        return path
+    async def _places(self, digests: Mapping[str, str]) -> list[Path]:
+        """Return where bytes are, once they are on this machine, or say what has none."""
+        return await asyncio.to_thread(self.blobs.abreast, self._place, digests.items())
+
+    def _place(self, named: tuple[str, str]) -> Path:
+        what, digest = named
+        try:
+            return self.blobs.existing(digest)
+        except NotFound:
+            raise NotFound(f"The bytes of {what} are not in the storage any more.") from None

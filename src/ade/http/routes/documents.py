@@ -127,7 +127,7 @@ def document_routes(door: Door) -> APIRouter:
         found = await library.find_document(grant.workspace.id, document_id)
         return await download(
             request,
-            blobs.path(found.digest),
+            await asyncio.to_thread(blobs.existing, found.digest),
             digest=found.digest,
             name=found.name,
             content_type=found.content_type,
@@ -151,7 +151,7 @@ def document_routes(door: Door) -> APIRouter:
         if found.size_bytes > settings.worker_disk_mb * MIB * PREVIEW_SHARE:
             raise UnreadableDocument("The document is too large for a preview.")
         asked = {"input": PREVIEW_INPUT, "sheet": sheet, "rows": rows}
-        path = blobs.existing(found.digest)
+        path = await asyncio.to_thread(blobs.existing, found.digest)
         outcome = await door.runs_errands.run(PREVIEW_ENTRY, asked, {PREVIEW_INPUT: path})
         return _preview(found.id, outcome)
 
