@@ -34,6 +34,7 @@ from ade.sandbox.inside.plan import LANDLOCK
 from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.probe import probe
 from ade.sandbox.supervisor import Bounds, Order, Running
+from ade_engine.cell import asked
 
 IMPORTS = ("python_calamine", "xlsxwriter", "numpy")
 WITH_IMPORTS = f"import {', '.join(IMPORTS)}"
@@ -123,7 +124,7 @@ async def run(pool: Pool) -> Status:
     environment = replace(
         own_environment(), key="bench", preload=("ade_engine.running", "ade_engine.cell", *IMPORTS)
     )
-    inputs = {"source": "None", "parameters": {}, "entrypoint": "main"}
+    inputs = asked("None")
     order = Order("ade_engine.cell", inputs, LIMITS, environment)
     outcome = await Running(pool, order, lambda progress: None, Bounds()).outcome()
     return outcome.status

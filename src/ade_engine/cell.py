@@ -1,14 +1,20 @@
-"""Run a cell of Python: its value is that of `main(**parameters)`, or of its last expression."""
+"""Run cells of Python: the value is that of `main(**parameters)`, or of the last expression.
+
+What the code leaves besides its value becomes files in `artifacts/`: figures of matplotlib that are
+still open, and the value itself if it is a table.
+"""
 
 import ast
 import linecache
 import math
+import os
 import sys
 import types
 from collections.abc import Callable, Mapping, Set
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from ade_engine import leavings
 from ade_engine.channel import Channel, ResultNotJson
 
 FILE = "cell.py"
@@ -16,28 +22,52 @@ REPR_CHARS_MAX = 1_000
 DEPTH_MAX = 100
 
 
+def asked(source: str, parameters: dict[str, Any] | None = None, entrypoint: str = "main") -> Any:
+    """Return what `main` is called with for one plain cell."""
+    return {
+        "cells": [{"file": FILE, "source": source}],
+        "parameters": parameters or {},
+        "entrypoint": entrypoint,
+        "datasets": {},
+        "snapshots": [],
+        "formats": [],
+    }
+
+
 def main(inputs: dict[str, Any], channel: Channel) -> Any:
-    """Run the cell and return its value in words of JSON."""
-    source, parameters = inputs["source"], inputs["parameters"]
+    """Run the cells and return the value of the last in words of JSON."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    parameters = inputs["parameters"]
     module = types.ModuleType("__main__")
-    module.__dict__.update(parameters)
-    module.__dict__.update(parameters=parameters, __file__=FILE, __builtins__=__builtins__)
+    names = module.__dict__
+    names.update(parameters)
+    names.update(parameters=parameters, datasets=inputs["datasets"], __builtins__=__builtins__)
     sys.modules["__main__"] = module
-    linecache.cache[FILE] = (len(source), None, source.splitlines(keepends=True), FILE)
-    value = _execute(source, module.__dict__)
-    entrypoint = module.__dict__.get(inputs["entrypoint"])
+    for snapshot in inputs["snapshots"]:
+        for cell in snapshot["cells"]:
+            _execute(cell, names)
+    value = None
+    for cell in inputs["cells"]:
+        value = _execute(cell, names)
+    entrypoint = names.get(inputs["entrypoint"])
     if callable(entrypoint):
         value = entrypoint(**parameters)
-    return encode(value)
+    formats = inputs["formats"]
+    leavings.keep_figures(formats, channel)
+    table = leavings.keep_table(value, formats, channel)
+    return encode(value if table is None else table)
 
 
-def _execute(source: str, namespace: dict[str, Any]) -> Any:
+def _execute(cell: dict[str, str], namespace: dict[str, Any]) -> Any:
     """Run the statements; return the value of the last one if it is an expression."""
-    tree = ast.parse(source, FILE)
+    file, source = cell["file"], cell["source"]
+    namespace["__file__"] = file
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    tree = ast.parse(source, file)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, FILE, "exec"), namespace)
+    exec(compile(tree, file, "exec"), namespace)
     if isinstance(last, ast.Expr):
-        return eval(compile(ast.Expression(last.value), FILE, "eval"), namespace)
+        return eval(compile(ast.Expression(last.value), file, "eval"), namespace)
     return None
 
 
@@ -73,9 +103,11 @@ def _dataclass(value: Any) -> Any:
 
 def _array(value: Any) -> Any:
     """Return the plain values of what numpy, polars or pandas made."""
-    if not type(value).__module__.startswith(("numpy", "polars", "pandas")):
+    if leavings.library_of(value) is None:
         return None
-    for name in ("tolist", "to_list", "to_dicts", "item"):
+    if leavings.is_table(value):
+        return value.to_dicts() if hasattr(value, "to_dicts") else value.to_dict("records")
+    for name in ("tolist", "to_list", "item"):
         method: Callable[[], Any] | None = getattr(value, name, None)
         if callable(method):
             return method()

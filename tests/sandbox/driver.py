@@ -32,6 +32,7 @@ from ade.sandbox.environment import RUNTIME, Environment, own_environment  # noq
 from ade.sandbox.pool import Pool, PoolRules, Walls  # noqa: E402
 from ade.sandbox.supervisor import Bounds, Order, Running  # noqa: E402
 from ade.sandbox.walls import landlock  # noqa: E402
+from ade_engine.cell import asked as cell_asked  # noqa: E402
 
 RULES = PoolRules(job_mb=16, tmp_mb=8, inodes=2_000, processes=32, open_files=64)
 BOUNDS = Bounds(file_mb=8, result_bytes=256 * 1024, artifact_mb=8)
@@ -93,7 +94,7 @@ class Driver:
         parameters = {name: value for name, value in facts.items() if not callable(value)}
         order = Order(
             entry="ade_engine.cell",
-            inputs={"source": source, "parameters": parameters, "entrypoint": "no_entrypoint"},
+            inputs=cell_asked(source, parameters, "no_entrypoint"),
             limits=Limits(**limits),
             environment=self._environment,
             collect_to=self._around.kept,

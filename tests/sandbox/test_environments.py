@@ -27,6 +27,7 @@ from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.supervisor import Bounds, Order, Running
 from ade.sandbox.walls import landlock
 from ade.sandbox.zygotes import ZygoteGone
+from ade_engine.cell import asked
 
 ATTACK = """
 import builtins, os, socket
@@ -84,7 +85,7 @@ def _environment(venv: Path, **more: Any) -> Environment:
 
 async def _run(environment: Environment, source: str) -> Outcome:
     pool = Pool(own_walls(), PoolRules())
-    inputs = {"source": source, "parameters": {}, "entrypoint": "no_entrypoint"}
+    inputs = asked(source, entrypoint="no_entrypoint")
     order = Order("ade_engine.cell", inputs, LIMITS, environment)
     try:
         return await Running(pool, order, lambda progress: None, Bounds()).outcome()

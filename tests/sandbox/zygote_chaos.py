@@ -19,6 +19,7 @@ from ade.sandbox.environment import RUNTIME, Environment, own_environment
 from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.supervisor import Bounds, Order, Running
 from ade.sandbox.walls import landlock
+from ade_engine.cell import asked
 
 AT_ONCE = 4
 KILLS_PER_JOB = 0.1
@@ -63,7 +64,7 @@ class Chaos:
         parameters = {"number": number, "secret": secret, "pause": pause}
         order = Order(
             entry="ade_engine.cell",
-            inputs={"source": SOURCE, "parameters": parameters, "entrypoint": "main"},
+            inputs=asked(SOURCE, parameters),
             limits=LIMITS,
             environment=self._environment,
         )

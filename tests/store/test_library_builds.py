@@ -1,7 +1,8 @@
 """Builds: one for each fingerprint, one holder at a time, on every database."""
 
 import asyncio
-from collections.abc import Callable
+import queue
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from ade.clock import ManualClock
 from ade.domain.errors import Conflict, NotFound
 from ade.kernel import Kernel
 from ade.stages.rules import Rules
-from ade.store.library import Build, BuildHeld, File, Library, Version
+from ade.store.hints import hear
+from ade.store.library import BUILDS_TOPIC, Build, BuildHeld, File, Library, Version
 from ade.store.rows import JobRow
+from ade.store.store import EVERYTHING, SqlStore
 
 LEASE_US = 15_000_000
 PRINT = "sha256:" + "f" * 64
@@ -210,3 +213,59 @@ async def test_an_environment_is_taken_from_its_builds_unless_a_job_needs_it(
     assert await library.environments_in_use() == set()
     assert (await library.find_build(WORKSPACE, build.id)).status == "cancelled"
     assert (await library.ensure_build(versions[0], PRINT)).status == "queued"
+
+
+class Listening:
+    """Hear, as another process would, what the database tells."""
+
+    def __init__(self, url: str) -> None:
+        self._heard: queue.Queue[Sequence[str]] = queue.Queue()
+        self._store = SqlStore(url)
+        self._hints = hear(self._store, self._heard.put)
+
+    async def next(self) -> list[str]:
+        """Wait for the next news."""
+        return list(await asyncio.to_thread(self._heard.get, timeout=30))
+
+    def close(self) -> None:
+        """Stop to hear."""
+        if self._hints is not None:
+            self._hints.close()
+        self._store.close()
+
+
+@pytest.fixture
+def elsewhere(postgres_url: str) -> Iterator[Listening]:
+    """Be another process."""
+    listening = Listening(postgres_url)
+    yield listening
+    listening.close()
+
+
+async def test_builders_in_other_processes_hear_of_builds(
+    postgres_url: str, elsewhere: Listening
+) -> None:
+    assert await elsewhere.next() == list(EVERYTHING)  # it hears from now on
+    library, store = Library(postgres_url), SqlStore(postgres_url)
+    try:
+        version = await a_version(library)
+        made = await library.ensure_build(version, PRINT)
+        assert await elsewhere.next() == [BUILDS_TOPIC]
+        await library.release_build(held(await a_claim(library)))
+        assert await elsewhere.next() == [BUILDS_TOPIC]
+        await library.cancel_build(WORKSPACE, made.id)
+        assert await elsewhere.next() == [BUILDS_TOPIC]
+        await library.ensure_build(version, PRINT)
+        assert await elsewhere.next() == [BUILDS_TOPIC]
+        # Nobody is told of what changes nothing for a builder.
+        await library.ensure_build(version, PRINT)
+        taken = await a_claim(library)
+        await library.renew_build(held(taken), LEASE_US)
+        await finish(library, taken)
+        with pytest.raises(Conflict):
+            await library.cancel_build(WORKSPACE, made.id)
+        Kernel(store).now.submit(submission())
+        assert await elsewhere.next() == ["work:local"]
+    finally:
+        library.close()
+        store.close()

@@ -227,6 +227,7 @@ PLACEHOLDERS = {
     "document": "0198c0de-0000-7000-8000-000000000003",
     "configuration": "0198c0de-0000-7000-8000-000000000004",
     "build": "0198c0de-0000-7000-8000-000000000005",
+    "artifact": "0198c0de-0000-7000-8000-000000000006",
     "ADE_BOOTSTRAP_API_KEY": "key",
 }
 BODIES: dict[str, Any] = {

@@ -16,7 +16,6 @@ Failures.
 """
 
 from ade.environments.environment import (
-    BUILDS_TOPIC,
     EnvironmentGone,
     ensure_build,
     environment_of,
@@ -24,7 +23,6 @@ from ade.environments.environment import (
 )
 
 __all__ = [
-    "BUILDS_TOPIC",
     "EnvironmentGone",
     "ensure_build",
     "environment_of",

@@ -16,10 +16,9 @@ from ade.kernel import Kernel
 from ade.kinds.normalize import ENGINE
 from ade.sandbox.environment import RUNTIME, Environment, own_environment
 from ade.settings import Settings
-from ade.store.library import Build, Library, Version
+from ade.store.library import BUILDS_TOPIC, Build, Library, Version
 from ade_engine.version import ENGINE_VERSION
 
-BUILDS_TOPIC = "builds"
 STAMP = "complete.json"
 PACKAGES = "packages"
 LOST = "Its packages were not on the disk any more; the next run builds them again."
@@ -53,7 +52,7 @@ async def ensure_build(
 ) -> Build:
     """Find or make the build of a version, and wake whoever builds; one that failed is tried again.
 
-    Every process looks for builds from time to time too, so a wake that nobody hears costs a poll.
+    Other processes hear of it from the database, or when they look for builds from time to time.
     With `settings`, one whose packages are not on this disk any more is made again.
     """
     build = await library.ensure_build(version, fingerprint_of(version))

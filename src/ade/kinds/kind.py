@@ -43,12 +43,14 @@ class Prepared:
 
     `files` are put into the job's folder under these names, `outputs` are taken out of it and kept
     in the job's own folder under others. `environment` names installed packages; None is ADE's own.
+    `warm` are modules that this job in particular should find imported.
     """
 
     inputs: dict[str, Any]
     files: Mapping[str, Path] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     environment: str | None = None
+    warm: tuple[str, ...] = ()
 
 
 class Workroom(Protocol):

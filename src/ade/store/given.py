@@ -28,6 +28,7 @@ _EXTRA_TYPES: dict[str, TypeEngine[Any]] = {
     "registers": SmallInteger(),
     "response_status": Integer(),
     "created_at": BigInteger(),
+    "size_bytes": BigInteger(),
 }
 
 

@@ -53,6 +53,10 @@ class Reading(Protocol):
         """Read what a job came to."""
         ...
 
+    def read_artifacts(self, ref: JobRef) -> list[ArtifactRow]:
+        """Read which files a job's result names."""
+        ...
+
     def read_events(self, ref: JobRef, after: int, limit: int) -> list[NewEvent]:
         """Read the event log of a job after a place in it."""
         ...

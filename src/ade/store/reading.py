@@ -5,7 +5,7 @@ from sqlalchemy import func, or_, select
 from ade.store import rows
 from ade.store.dialects.base import Dialect
 from ade.store.given import Given
-from ade.store.schema import events, is_eligible, is_queued, jobs, requests, workspaces
+from ade.store.schema import artifacts, events, is_eligible, is_queued, jobs, requests, workspaces
 from ade.store.statements import Statement
 from ade.store.statements.parts import same_job, same_lane, whole_jobs
 
@@ -23,6 +23,17 @@ READ_PAYLOAD = Statement(
 )
 READ_RESULT = Statement(
     lambda d, g: select(jobs.c.result).where(same_job(jobs, g)),
+    rows.JobRef._fields,
+    many=False,
+)
+
+
+READ_ARTIFACTS = Statement(
+    lambda d, g: (
+        select(*[artifacts.c[name] for name in rows.ArtifactRow._fields])
+        .where(artifacts.c.workspace_id == g["workspace_id"], artifacts.c.job_id == g["id"])
+        .order_by(artifacts.c.id)
+    ),
     rows.JobRef._fields,
     many=False,
 )

@@ -86,6 +86,11 @@ class SqlReading:
         statement = self._compiler.adhoc("read_result", lambda: reading.READ_RESULT)
         return self._scalar(statement, *ref)  # type: ignore[no-any-return]
 
+    def read_artifacts(self, ref: JobRef) -> list[ArtifactRow]:
+        """Read which files a job's result names."""
+        statement = self._compiler.adhoc("read_artifacts", lambda: reading.READ_ARTIFACTS)
+        return [ArtifactRow._make(row) for row in self._rows(statement, tuple(ref))]
+
     def read_events(self, ref: JobRef, after: int, limit: int) -> list[NewEvent]:
         """Read the event log of a job after a place in it: the table's lines and the row's own."""
         statement = self._compiler.adhoc("read_events", lambda: reading.READ_EVENTS)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ade.domain.job import TERMINAL, Status
-from ade.store.rows import JobRef, JobRow, Lane, NewEvent
+from ade.store.rows import ArtifactRow, JobRef, JobRow, Lane, NewEvent
 from ade.testing.tables import Tables
 
 
@@ -52,6 +52,11 @@ class MemoryReading:
     def read_result(self, ref: JobRef) -> str | None:
         """Read what a job came to."""
         return self._tables.results.get(JobRef(*ref))
+
+    def read_artifacts(self, ref: JobRef) -> list[ArtifactRow]:
+        """Read which files a job's result names."""
+        kept = self._tables.artifacts.values()
+        return sorted(row for row in kept if (row.workspace_id, row.job_id) == tuple(ref))
 
     def read_events(self, ref: JobRef, after: int, limit: int) -> list[NewEvent]:
         """Read the event log of a job after a place in it."""

@@ -137,7 +137,8 @@ class Attempt:
             unwalled = JobError(Category.INTERNAL_ERROR, "SANDBOX_UNAVAILABLE", error.detail)
             return _failed(unwalled)
         except NotFound as error:
-            return _failed(JobError(Category.DEPENDENCY_ERROR, "DEPENDENCY_NOT_FOUND", error.detail))
+            missing = JobError(Category.DEPENDENCY_ERROR, "DEPENDENCY_NOT_FOUND", error.detail)
+            return _failed(missing)
         except Unavailable as error:
             return _failed(JobError(Category.INTERNAL_ERROR, "UNAVAILABLE", error.detail))
         except AdeError as error:
@@ -172,7 +173,7 @@ class Attempt:
             files=files,
             outputs=prepared.outputs,
             environment=prepared.environment,
-            warm=kind.warm,
+            warm=prepared.warm or kind.warm,
         )
 
     def _lay_out(self, payload: dict[str, Any], prepared: Prepared) -> dict[str, Path]:

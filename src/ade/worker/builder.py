@@ -25,14 +25,13 @@ from collections.abc import Callable
 import structlog
 
 from ade.artifacts import Blobs
-from ade.environments import BUILDS_TOPIC
 from ade.environments.collect import collect
 from ade.environments.failure import reason_of
 from ade.events.wake import Bell
 from ade.kernel import Kernel
 from ade.settings import Settings
 from ade.stages.builds import BuildEnded
-from ade.store.library import Build, Library
+from ade.store.library import BUILDS_TOPIC, Build, Library
 from ade.worker.building import Building
 from ade.worker.runner import Runner
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ade_engine.cell import DEPTH_MAX, REPR_CHARS_MAX, encode, main
+from ade_engine.cell import DEPTH_MAX, REPR_CHARS_MAX, asked, encode, main
 from ade_engine.channel import Channel, ResultNotJson
 
 
@@ -30,7 +30,7 @@ def _own_main() -> Iterator[None]:
 
 def run(source: str, entrypoint: str = "main", **parameters: Any) -> Any:
     """Run a cell as the runtime does."""
-    inputs = {"source": source, "parameters": parameters, "entrypoint": entrypoint}
+    inputs = asked(source, parameters, entrypoint)
     return main(inputs, Channel(io.StringIO()))
 
 

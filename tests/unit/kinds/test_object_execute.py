@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from ade.domain.errors import InvalidRequest
+from ade.domain.keys import digest
 from ade.http.intake import Intake
 from ade.kinds import Kinds
 from ade.kinds.object_execute import SOURCE_CHARS_MAX, ExecuteInputs, ObjectExecute
@@ -19,6 +20,8 @@ AS_OBJECT = {
         "runtime": {"language": "python", "parameters": {"a": 1}},
     }
 }
+
+DATA = "sha256:" + "0" * 64
 
 
 def taken(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -34,8 +37,44 @@ def key(inputs: dict[str, Any]) -> str | None:
 
 
 def test_both_spellings_are_handed_over_as_one() -> None:
-    plain = {"source": "a + 1", "parameters": {"a": 1}, "entrypoint": "main"}
-    assert taken(PLAIN) == taken(AS_OBJECT) == plain
+    assert taken(PLAIN) == taken(AS_OBJECT)
+    assert taken(PLAIN)["cells"] == [{"file": "cell.py", "source": "a + 1"}]
+    assert taken(PLAIN)["parameters"] == {"a": 1}
+
+
+def test_blocks_of_code_are_run_under_their_numbers() -> None:
+    blocks = [
+        {"type": "paragraph", "text": "First, the data.", "style": "lead"},
+        {"type": "code", "language": "python", "text": "a = 1"},
+        {"type": "code", "text": "a + 1"},
+    ]
+    content = {"format": "blockdoc", "value": {"blocks": blocks, "version": 3}}
+    assert taken({"object": {"content": content}})["cells"] == [
+        {"file": "cell-block-2.py", "source": "a = 1"},
+        {"file": "cell-block-3.py", "source": "a + 1"},
+    ]
+
+
+def dependent(**changes: Any) -> dict[str, Any]:
+    """Ask for a cell that needs another object and some data."""
+    content = {"format": "python", "value": "def double(x):\n    return 2 * x"}
+    snapshot = {"kind": "object", "id": "o1", "content_digest": digest(content), "content": content}
+    code = {
+        "content": {"format": "python", "value": "double(1)"},
+        "dependencies": [
+            {"kind": "object", "id": "o1"},
+            {"kind": "dataset", "digest": DATA, "name": "prices.csv"},
+        ],
+        "runtime": {"parameters": {"x": 1}},
+    }
+    return {"object": code, "dependency_snapshots": [snapshot]} | changes
+
+
+def test_dependencies_are_handed_over_pinned() -> None:
+    found = taken(dependent())
+    assert found["datasets"] == [{"digest": DATA, "name": "prices.csv"}]
+    assert [cell["file"] for cell in found["snapshots"][0]["cells"]] == ["object-1.py"]
+    assert found["objects"] == ["o1"]
 
 
 def test_both_spellings_have_one_execution_key() -> None:
@@ -75,6 +114,30 @@ def test_defaults_that_are_spelled_out_are_the_same_work() -> None:
         {"object": {"type": "table", "content": {"format": "python", "value": "1"}}},
         {"object": {"content": {"format": "r", "value": "1"}}},
         {"object": {"content": {"format": "python"}}},
+        {"object": {"content": {"format": "blockdoc", "value": {}}}},
+        {"object": {"content": {"format": "blockdoc", "value": {"blocks": []}}}},
+        {"object": {"content": {"format": "blockdoc", "value": {"blocks": [{"type": "code"}]}}}},
+        {
+            "object": {
+                "content": {
+                    "format": "blockdoc",
+                    "value": {"blocks": [{"type": "code", "language": "r", "text": "1"}]},
+                }
+            }
+        },
+        {"source": "1", "datasets": [{"kind": "dataset", "digest": "sha256:ab"}]},
+        {"source": "1", "datasets": [{"kind": "dataset", "digest": DATA, "name": "../a"}]},
+        dependent(dependency_snapshots=[]),
+        dependent(
+            dependency_snapshots=[
+                {
+                    "kind": "object",
+                    "id": "o1",
+                    "content_digest": DATA,
+                    "content": {"format": "python", "value": "1"},
+                }
+            ]
+        ),
         {"object": {"content": {"format": "python", "value": "1"}, "runtime": {"language": "r"}}},
     ],
 )
@@ -87,7 +150,7 @@ def test_what_is_not_one_cell_is_refused(inputs: dict[str, Any]) -> None:
 
 def test_the_longest_source_is_taken() -> None:
     source = "x" * SOURCE_CHARS_MAX
-    assert taken({"source": source})["source"] == source
+    assert taken({"source": source})["cells"][0]["source"] == source
 
 
 def test_a_cell_needs_walls() -> None:

@@ -19,14 +19,14 @@ from ade.artifacts import Blobs
 from ade.domain.job import Status
 from ade.domain.lease import LeaseRule
 from ade.domain.outcome import Category, JobError, Outcome
-from ade.environments import BUILDS_TOPIC, ensure_build, environment_of
+from ade.environments import ensure_build, environment_of
 from ade.environments.activation import ActivationFolder
 from ade.environments.environment import is_there
 from ade.kernel import Kernel
 from ade.settings import Settings
 from ade.stages.rules import Rules
 from ade.stages.submit import Submission
-from ade.store.library import Build, BuildHeld, File, Library, Version
+from ade.store.library import BUILDS_TOPIC, Build, BuildHeld, File, Library, Version
 from ade.store.rows import JobRef, JobRow
 from ade.store.store import SqlStore
 from ade.worker.builder import Builder, end

@@ -9,7 +9,7 @@ from fastapi.responses import PlainTextResponse
 
 from ade.domain.errors import InvalidRequest, SafeMode
 from ade.domain.ids import is_uuid
-from ade.environments import BUILDS_TOPIC, ensure_build, fingerprint_of
+from ade.environments import ensure_build, fingerprint_of
 from ade.environments.activation import ActivationFolder
 from ade.environments.failure import reason_of
 from ade.http.auth import Grant
@@ -20,7 +20,7 @@ from ade.http.paging import cursor_after, read_cursor
 from ade.http.times import rfc3339
 from ade.stages.builds import BuildEnded
 from ade.stages.submit import SAFE_MODE_DETAIL
-from ade.store.library import Build, Version
+from ade.store.library import BUILDS_TOPIC, Build, Version
 
 PAGE_SIZE = 50
 SEQUENCE_MAX = 2**31 - 1

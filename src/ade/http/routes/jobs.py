@@ -163,8 +163,11 @@ def _file_of(door: Door, file: str) -> Any:
     async def read_file(
         request: Request, grant: Annotated[Grant, Depends(door.gatekeeper.viewer)], job_id: str
     ) -> Response:
-        job = await door.job(grant, job_id)
-        left = await door.library.find_left(job.workspace_id, job.id, file)
+        ref = job_ref(grant, job_id)
+        named = await door.kernel.read(lambda reading: reading.read_artifacts(ref))
+        left = next((one for one in named if one.name == file), None)
+        if left is None:
+            raise NotFound(f"The job left no {file}.")
         return await download(
             request,
             await asyncio.to_thread(door.blobs.existing, left.digest),

@@ -52,9 +52,13 @@ def _line():
 def _preload(modules):
     """Import what the environment has of these; a job that needs the rest says so itself."""
     for name in modules:
+        before = set(sys.modules)
         try:
             importlib.import_module(name)
         except Exception as error:
+            # A job shall begin the import anew, and not find the half of it.
+            for half in set(sys.modules) - before:
+                del sys.modules[half]
             sys.stderr.write(f"{name} was not imported: {type(error).__name__}\n")
 
 

@@ -4,7 +4,7 @@ Contents are blobs (`ade.artifacts`); nothing here holds a byte of them.
 """
 
 from ade.store.library.artifacts import Artifacts
-from ade.store.library.builds import Build, BuildHeld, Builds
+from ade.store.library.builds import BUILDS_TOPIC, Build, BuildHeld, Builds
 from ade.store.library.configurations import Configuration
 from ade.store.library.documents import Document, Documents
 from ade.store.library.drafts import ABSENT, DRAFT_BYTES_MAX, FILES_MAX, File, manifest_digest
@@ -12,6 +12,7 @@ from ade.store.library.versions import Version, Versions
 
 __all__ = [
     "ABSENT",
+    "BUILDS_TOPIC",
     "DRAFT_BYTES_MAX",
     "FILES_MAX",
     "Build",

@@ -22,18 +22,6 @@ class Artifacts(Holdings):
             raise NotFound("There is no such artifact in this workspace.")
         return ArtifactRow(*found)
 
-    async def find_left(self, workspace_id: str, job_id: str, name: str) -> ArtifactRow:
-        """Find a file that a job left under a name, or raise NotFound."""
-        wanted = select(*_COLUMNS).where(
-            artifacts.c.workspace_id == workspace_id,
-            artifacts.c.job_id == job_id,
-            artifacts.c.name == name,
-        )
-        found = await self._run(lambda: self._first(wanted), write=False)
-        if found is None:
-            raise NotFound(f"The job left no {name}.")
-        return ArtifactRow(*found)
-
     async def check_bytes(self, workspace_id: str, digest: str) -> None:
         """Raise NotFound unless a document or an artifact of the workspace has these bytes.
 

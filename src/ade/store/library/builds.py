@@ -1,7 +1,9 @@
 """Builds: one for each `(configuration, fingerprint)`, made by whoever holds its lease.
 
 A build is found or made under its unique key, so that any number of runs share one, and is claimed
-with a fence like a job: whoever loses its lease changes nothing any more.
+with a fence like a job: whoever loses its lease changes nothing any more. Builders in other
+processes hear at once, where the database tells (`ade.store.hints`), of a build that waits or was
+cancelled.
 """
 
 from typing import Any, NamedTuple
@@ -17,6 +19,7 @@ from ade.store.library.versions import Version
 from ade.store.schema import BUILD_SETTLED, builds, is_held, jobs, requests
 from ade.store.statements.parts import same_row
 
+BUILDS_TOPIC = "builds"
 CLAIM_LOOKS = 5
 AGAIN = ("failed", "cancelled")
 
@@ -84,6 +87,7 @@ class Builds(Desk):
                 0,
             )
             self._do(insert(builds).values(new._asdict()))
+            self._tell_builders()
             return new
         build = Build(*found)
         if build.status in AGAIN:
@@ -92,6 +96,7 @@ class Builds(Desk):
             )
             changed = _changed(build, anew)
             self._do(update(builds).where(same, _is_now(build)).values(**changed))
+            self._tell_builders()
             build = anew
         return build
 
@@ -189,7 +194,7 @@ class Builds(Desk):
             "lease_owner": None,
             "lease_expires_at": None,
         }
-        return await self._change_build(held, back)
+        return await self._change_build(held, back, told=True)
 
     async def cancel_build(self, workspace_id: str, build_id: str) -> Build:
         """Cancel a build that has not ended; whoever holds it finds its lease lost."""
@@ -203,14 +208,24 @@ class Builds(Desk):
             "lease_owner": None,
             "lease_expires_at": None,
         }
-        held = update(builds).where(_of_build(build), _is_now(build)).values(**ended)
-        await self._run(lambda: self._do(held))
+
+        def cancel() -> None:
+            self._do(update(builds).where(_of_build(build), _is_now(build)).values(**ended))
+            self._tell_builders()
+
+        await self._run(cancel)
         build = await self.find_build(workspace_id, build_id)
         if build.status != "cancelled":
             raise Conflict(f"The build has moved on meanwhile: it is {build.status}.")
         return build
 
-    async def _change_build(self, held: BuildHeld, values: dict[str, Any]) -> bool:
+    def _tell_builders(self) -> None:
+        """Wake builders in other processes when this transaction has committed."""
+        self._dialect.notify(self._cursor, [BUILDS_TOPIC])
+
+    async def _change_build(
+        self, held: BuildHeld, values: dict[str, Any], *, told: bool = False
+    ) -> bool:
         mine = and_(
             builds.c.workspace_id == held.workspace_id,
             builds.c.id == held.id,
@@ -220,7 +235,10 @@ class Builds(Desk):
 
         def change() -> bool:
             self._do(update(builds).where(mine).values(**values))
-            return bool(self._cursor.rowcount == 1)
+            changed = bool(self._cursor.rowcount == 1)
+            if changed and told:
+                self._tell_builders()
+            return changed
 
         return await self._run(change)
 
