@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 import ziamath
-from ziamath.drawable import Glyph
+from ziamath.drawable import Glyph, HLine
 
 from ade_engine.render import layout
 from ade_engine.render.clean import clean
@@ -19,9 +19,9 @@ from ade_engine.render.picture import Picture
 assert layout  # how rows, tables and arrows are laid out
 
 SIZE_DEFAULT, SIZE_MIN, SIZE_MAX = 16.0, 4.0, 200.0
-MARGIN = 1.0
+DRAWN_SIZE = 24.0  # every formula is drawn in this size; the asked one is a matter of the view box
+MARGIN = 1.5
 CURRENT = "currentColor"
-UNSTYLED = "black"  # what ziamath gives to lines that were told no colour
 
 
 def formula_svg(
@@ -37,39 +37,37 @@ def formula_svg(
     try:
         tree = mathml(latex, display=display)
         tree.set("mathcolor", ink)
-        drawn = _draw(tree, size)
+        drawn = _lay_out(tree)
+        _look_through(drawn.node, latex)
+        root = drawn.svgxml()
     except RecursionError:
         raise BadFormula("The formula is nested too deeply") from None
-    _know_letters(drawn.node, latex)
-    root = drawn.svgxml()
-    for element in root.iter():
-        for name in ("fill", "stroke"):
-            if element.get(name) == UNSTYLED:
-                element.set(name, ink)
-    width, height = float(root.get("width")), float(root.get("height"))
+    scale = size / DRAWN_SIZE
+    width, height = (round(float(root.get(side)) * scale, 3) for side in ("width", "height"))
     return Picture(
         svg=clean(root, title=latex, width=width, height=height, view_box=root.get("viewBox")),
         width=width,
         height=height,
-        baseline=round(MARGIN - drawn.node.bbox.ymin, 3),
+        baseline=round((MARGIN - drawn.node.bbox.ymin) * scale, 3),
     )
 
 
-def _draw(tree: Element, size: float) -> Any:
+def _lay_out(tree: Element) -> Any:
     try:
-        return ziamath.Math(tree, size=size, margin=MARGIN)
+        return ziamath.Math(tree, size=DRAWN_SIZE, margin=MARGIN)
     except (AssertionError, AttributeError, IndexError, TypeError, ValueError) as error:
         # What is missing in a formula is missing in its tree, and ziamath meets it unprepared.
         raise BadFormula("The formula is not complete: an argument is missing") from error
 
 
-def _know_letters(node: Any, latex: str) -> None:
-    """Refuse letters that the font does not have: it would draw an empty box for them."""
+def _look_through(node: Any, latex: str) -> None:
+    """Refuse letters that the font does not have; give lines the colour of what they belong to."""
     if isinstance(node, Glyph) and node.glyph.index == 0:
+        said = f"There is no letter for {node.char!r} in the font"
         at = latex.find(node.char)
         line, column = place(latex, at) if at >= 0 else (None, None)
-        raise BadFormula(
-            f"There is no letter for {node.char!r} in the font", line=line, column=column
-        )
+        raise BadFormula(said, line=line, column=column)
     for below in node.nodes:
-        _know_letters(below, latex)
+        if isinstance(below, HLine):
+            below.style = node.style
+        _look_through(below, latex)

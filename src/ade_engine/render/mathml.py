@@ -14,13 +14,14 @@ from xml.etree.ElementTree import Element
 from latex2mathml import exceptions
 from latex2mathml.converter import Converter
 from latex2mathml.symbols_parser import convert_symbol
+from ziamath import operators
 from ziamath.styles import MathVariant, styledchr
 
 from ade_engine.render import latex as reading
 from ade_engine.render.errors import BadFormula
 from ade_engine.render.latex import HELD, HELD_FIRST, Held, Mark, Operator, Run, Sign, Text
 from ade_engine.render.layout import OVER, OVER_AND_UNDER
-from ade_engine.render.spacing import SPACED_AS, em, set_spaces
+from ade_engine.render.spacing import CLOSE, OPEN, SPACED_AS, em, is_sign, set_spaces
 
 COMMAND = re.compile(r"\\(?:[a-zA-Z]+|.)")
 ROWS = {"math", "mrow", "mtd", "msqrt", "mpadded", "mphantom", "menclose"}
@@ -41,9 +42,9 @@ VARIANTS = {
     "sans-serif-italic": MathVariant("sans", italic=True),
     "monospace": MathVariant("mono"),
 }
-SIGNS = {"-": "−", "*": "∗"}
+SIGNS = {"-": "−", "*": "∗", "~": "∼"}
 STRUCK = "\u29f8"  # what the converter makes of a \\not that it cannot combine
-FENCES = set("|‖∣∥")
+FENCES = {*OPEN, *CLOSE, *"|‖∣∥"}
 MATRIX_FENCES = {"(": ")", "[": "]", "{": "}", "|": "|", "‖": "‖", "∥": "∥"}
 # Heights of \big, \Big, \bigg and \Bigg in TeX, by what latex2mathml calls them.
 BIG = {"1.2em": 1.2, "1.623em": 1.8, "2.047em": 2.4, "2.470em": 3.0}
@@ -195,6 +196,9 @@ def _repair(element: Element) -> None:
 
 def _bind(row: Element) -> None:
     """Make one thing of a binomial or a matrix and what stands on both its sides."""
+    if len(row) > 1 and {row[0].text, row[-1].text} & {"⟨", "⟩"}:
+        for bar in (row[0], row[-1]):  # of \\bra and \\ket: nothing is divided by it
+            bar.text = "|" if bar.text == "∣" else bar.text
     at = 0
     while at + 2 < len(row):
         opening, middle, closing = row[at : at + 3]
@@ -235,6 +239,9 @@ def _identifier(element: Element) -> None:
         element.set("mathvariant", variant)
     elif text in ITALIC:
         element.text = ITALIC[text]
+    elif len(text) == 1 and (is_sign(text) or text in operators.names):
+        element.tag = "mo"
+        _operator(element)
     elif len(text) > 1 and text.isalpha():
         element.tag = "mo"
         element.set(SPACED_AS, "op")
@@ -257,7 +264,7 @@ def _operator(element: Element) -> None:
     variant = element.attrib.pop("mathvariant", None)
     if variant in VARIANTS and text.isalnum():
         element.text = "".join(styledchr(char, VARIANTS[variant]) for char in text)
-    if element.get("fence") != "true" and text in FENCES and "minsize" not in element.attrib:
+    if text in FENCES and not {"fence", "minsize"} & element.attrib.keys():
         element.set("stretchy", "false")  # only \left and \right make them grow
     if (size := element.get("minsize")) in BIG:
         element.set("minsize", em(BIG[size]))
@@ -277,8 +284,8 @@ def _over(element: Element) -> None:
             over.set("stretchy", "false")
         else:
             over.text = "\u0302"
-    elif over.text == "~" and over.get("stretchy") != "false":
-        over.text = "\u0303"
+    elif over.text == "∼" and over.tag == "mo":
+        over.text = "~" if over.get("stretchy") == "false" else "\u0303"
 
 
 def _table(element: Element) -> None:

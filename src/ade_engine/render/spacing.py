@@ -144,14 +144,23 @@ def _core(atom: Element) -> Element:
     return core
 
 
+def is_sign(text: str) -> bool:
+    """Tell signs that have space around them from letters."""
+    return _class_of_sign(text) != "ord"
+
+
 def _sign(atom: Element) -> str:
     text = atom.text or ""
     if atom.get("fence") == "true" and atom.get("form") in FORMS:
         return FORMS[atom.get("form", "")]
     if text == "mod":
         return "bin"
-    if text in OP or (len(text) > 1 and text[0].isalpha()):
+    if len(text) > 1 and text[0].isalpha():
         return "op"
+    return _class_of_sign(text)
+
+
+def _class_of_sign(text: str) -> str:
     for signs, name in SIGNS:
         if text in signs:
             return name
@@ -165,6 +174,7 @@ SIGNS = (
     (CLOSE, "close"),
     (PUNCT, "punct"),
     (INNER, "inner"),
+    (OP, "op"),
     (BIN, "bin"),
     (ORD, "ord"),
     (REL, "rel"),
