@@ -24,6 +24,8 @@ def examples() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def difference(shown: Any, found: Any) -> Any:
     """Return what is shown and is not so; what is not shown may be as it likes."""
+    if isinstance(shown, list) and isinstance(found, list) and len(shown) == len(found):
+        return [d for d in map(difference, shown, found) if d is not None] or None
     if not isinstance(shown, dict) or not isinstance(found, dict):
         return None if shown == found else (shown, found)
     differing = {name: difference(value, found.get(name)) for name, value in shown.items()}
