@@ -71,6 +71,7 @@ class Server:
         """Open the database and make the app."""
         probes = changes.pop("health_probes", {})
         errands = changes.pop("errands", None)
+        blobs = changes.pop("blobs", None)
         settings = Settings(storage_data_dir=folder, database_url=url, **changes)
         directory = Directory(url)
         directory.bootstrap(KEY)
@@ -82,7 +83,7 @@ class Server:
             settings,
             load_kinds(),
             library=library,
-            blobs=Blobs(settings.blobs_dir),
+            blobs=blobs or Blobs(settings.blobs_dir),
             errands=errands,
             health_probes=probes,
         )

@@ -65,6 +65,13 @@ BAD_VALUES = [
     ("ADE_HOST", "not a host"),
     ("ADE_DATABASE_URL", "mysql://db/ade"),
     ("ADE_DATABASE_URL", "data/ade.db"),
+    ("ADE_BLOB_URL", "https://bucket.s3.amazonaws.com"),
+    ("ADE_BLOB_URL", "s3://"),
+    ("ADE_BLOB_URL", "s3://ab"),
+    ("ADE_BLOB_URL", "s3://bucket//x"),
+    ("ADE_BLOB_URL", "s3://bucket/../x"),
+    ("ADE_BLOB_URL", "s3://bucket/a b"),
+    ("ADE_BLOB_URL", "s3://bucket/x?region=eu"),
     ("AVAILABLE_HOSTS", "one,t wo"),
     ("ADE_STORAGE_DATA_DIR", "da\0ta"),
 ]
@@ -270,3 +277,21 @@ def test_settings_made_by_hand_know_their_origin() -> None:
     assert settings.origin("port") == "default"
     with pytest.raises(KeyError):
         settings.origin("warnings")
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://bucket", "s3://bucket/", "s3://my.bucket-1/a/b_c/v=1.0/", "s3://bucket/x"]
+)
+def test_object_storage_is_a_bucket_and_a_prefix(url: str) -> None:
+    settings = load(ADE_BLOB_URL=url)
+    assert settings.blob_url == url
+    assert KNOBS["blob_url"].show(settings.blob_url) == url
+    assert load().blob_url is None
+
+
+def test_credentials_in_the_url_of_object_storage_are_refused_and_not_shown() -> None:
+    told = refusal({"ADE_BLOB_URL": "s3://AKIAKEY:hush@bucket/prefix"})
+    assert told.startswith("ADE_BLOB_URL='s3://***@bucket/prefix' is not allowed: give s3://bucket")
+    assert "hush" not in told
+    assert "AKIAKEY" not in told
+    assert "AWS_*" in told

@@ -45,7 +45,6 @@ ANY_BYTES = 1 << 62  # what was kept was not too large when it was kept
 CACHE_BYTES_MAX = 10 * 1024 * MIB
 READ_ONLY = 0o400
 ABREAST = 8
-FETCHING_APART = 64
 # Between two collections the cache is looked through when it may have grown by this share.
 GROWTH_SHARE = 10
 GONE = "The bytes of this file are not in the storage any more."
@@ -68,8 +67,8 @@ class Blobs:
         self._cache_bytes_max = cache_bytes_max
         self._grown_bytes = 0
         self._trimming = threading.Lock()
-        # One file is fetched by one thread at a time; others may have to wait for a stranger's.
-        self._fetching = [threading.Lock() for _ in range(FETCHING_APART)]
+        self._fetching: dict[str, Future[None]] = {}
+        self._fetching_lock = threading.Lock()
 
     def write(self, pieces: Iterable[bytes], bytes_max: int) -> Blob:
         """Keep bytes; more than allowed raises PayloadTooLarge and leaves nothing."""
@@ -109,10 +108,25 @@ class Blobs:
             if not path.exists():
                 raise NotFound(GONE)
         elif not _touch(path):
-            with self._fetching[int(path.name[:8], 16) % FETCHING_APART]:
-                if not _touch(path):
-                    self._fetch(self.depot, digest)
+            self._fetch_once(self.depot, digest)
         return path
+
+    def _fetch_once(self, depot: Depot, digest: str) -> None:
+        """Fetch a blob; who asks while it is being fetched shares what comes of that."""
+        with self._fetching_lock:
+            others = self._fetching.get(digest)
+            ours: Future[None] = self._fetching.setdefault(digest, Future())
+        if others is not None:
+            return others.result()
+        try:
+            self._fetch(depot, digest)
+        except BaseException as error:
+            ours.set_exception(error)
+            raise
+        else:
+            ours.set_result(None)
+        finally:
+            del self._fetching[digest]
 
     def _fetch(self, depot: Depot, digest: str) -> None:
         pieces = depot.pieces(digest)

@@ -10,6 +10,8 @@ from ade.store.library import Library
 
 FIRST_SECONDS = 60.0
 EVERY_SECONDS = 600.0
+# Listing much object storage takes long and costs money: it is looked through more rarely then.
+REST_SHARE = 20
 log = structlog.get_logger()
 
 
@@ -34,6 +36,7 @@ async def collect_for_ever(blobs: Blobs, database_url: str) -> None:
     """
     await asyncio.sleep(FIRST_SECONDS)
     while True:
+        began = time.monotonic()
         library = Library(database_url)
         try:
             await collect_blobs(blobs, library)
@@ -41,4 +44,4 @@ async def collect_for_ever(blobs: Blobs, database_url: str) -> None:
             log.warning("cannot collect blobs", reason=type(error).__name__)
         finally:
             await asyncio.to_thread(library.close)
-        await asyncio.sleep(EVERY_SECONDS)
+        await asyncio.sleep(max(EVERY_SECONDS, REST_SHARE * (time.monotonic() - began)))

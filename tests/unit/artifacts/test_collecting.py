@@ -11,14 +11,15 @@ from tests.processes import aeventually
 
 from ade.artifacts import Blobs, collecting
 from ade.artifacts.collecting import collect_blobs
+from ade.artifacts.depot import OLD_SECONDS
 from ade.domain.errors import Unavailable
 from ade.store.library import File, Library
 
-LATER_SECONDS = 7200
+LATER_SECONDS = OLD_SECONDS + 60
 
 
-async def test_what_is_referred_to_stays(sqlite_url: str, tmp_path: Path) -> None:
-    blobs, library = Blobs(tmp_path), Library(sqlite_url)
+async def test_what_is_referred_to_stays(sqlite_url: str, blobs: Blobs) -> None:
+    library = Library(sqlite_url)
     try:
         written = [blobs.write([bytes([n])], 1) for n in range(4)]
         document, draft, version, nobodys = (blob.digest for blob in written)
@@ -52,7 +53,7 @@ async def test_collecting_goes_on_after_trouble(
         return set()
 
     monkeypatch.setattr(Library, "digests_in_use", troubled)
-    for name in ("FIRST_SECONDS", "EVERY_SECONDS"):
+    for name in ("FIRST_SECONDS", "EVERY_SECONDS", "REST_SHARE"):
         monkeypatch.setattr(collecting, name, 0)
     loop = asyncio.create_task(collecting.collect_for_ever(blobs, sqlite_url))
     await aeventually(lambda: not blobs.has(digest))

@@ -4,6 +4,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,24 @@ def test_what_cannot_be_fetched_is_away_and_not_gone(host: Host, other: Host) ->
     assert other.blobs.read(digest) == b"abc"
     with pytest.raises(NotFound):
         other.blobs.existing(NOBODYS)
+
+
+def test_who_asks_for_the_same_bytes_at_once_waits_once(host: Host, other: Host) -> None:
+    digest = host.keep(b"abc")
+    waits = HASTY.silence_seconds + HASTY.retry_seconds
+
+    def fetch(_: int) -> str:
+        try:
+            return other.blobs.read(digest).decode()
+        except StorageAway as away:
+            return away.reason
+
+    with ThreadPoolExecutor(8) as pool:
+        with host.storage.frozen():
+            began = time.monotonic()
+            assert set(pool.map(fetch, range(8))) == {"it cannot be reached"}
+            assert time.monotonic() - began < 2 * waits
+        assert set(pool.map(fetch, range(8))) == {"abc"}
 
 
 def test_bytes_are_sent_again_only_when_they_are_no_longer_fresh(host: Host, other: Host) -> None:
