@@ -34,7 +34,12 @@ class EngineError(Exception):
 
     def __str__(self) -> str:
         place = f" ({self.where})" if self.where else ""
-        return f"{self.message}{place}. {self.advice}"
+        return f"{self.message}{place}. {self.next_step}"
+
+    @property
+    def next_step(self) -> str:
+        """Say what to do next, here."""
+        return self.advice
 
 
 class UnreadableFile(EngineError):

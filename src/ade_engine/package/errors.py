@@ -25,7 +25,8 @@ DEPENDENCY_ERROR = "DEPENDENCY_ERROR"
 VALIDATION_ERROR = "VALIDATION_ERROR"
 RESOURCE_LIMIT = "RESOURCE_LIMIT"
 INTERNAL_ERROR = "INTERNAL_ERROR"
-
+ACTIVATION = "hook.on_activate"
+ACTIVATE_AGAIN = "Correct the function, and activate the version again."
 
 PROBLEMS = {
     "package_not_found": "There is no such folder.",
@@ -138,6 +139,12 @@ class AuthorError(EngineError):
 
     def __str__(self) -> str:
         return f"{super().__str__()} {self.failure.hint}".strip()
+
+    @property
+    def next_step(self) -> str:
+        """Say what to do next: `ade run` calls everything but what activates."""
+        is_general = type(self) is AuthorError and self.failure.rule == ACTIVATION
+        return ACTIVATE_AGAIN if is_general else self.advice
 
     def details(self) -> dict[str, Any]:
         """Give what a program may want to know."""

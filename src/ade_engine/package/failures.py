@@ -48,7 +48,7 @@ class Failures:
                 field=function.field,
                 rule=function.rule,
                 cell=cell,
-                hint=self.hint(error, source),
+                hint=self.hint(error, source) or _advice(error, function),
             ),
         )
 
@@ -110,10 +110,6 @@ class Failures:
         if isinstance(error, AttributeError) and named:
             held = public_name(type(getattr(error, "obj", None)))
             return f"`{name}` was asked of {held}; `type` in Field says what a value is."
-        if isinstance(error, TypeError | ValueError):
-            return "Think of numbers, dates and texts of another form in this column."
-        if isinstance(error, KeyError):
-            return "`row` and `table` know the fields that were mapped; ask with .get()."
         return ""
 
     def _module(self, error: ModuleNotFoundError) -> str:
@@ -122,6 +118,19 @@ class Failures:
         top = name.partition(".")[0]
         wanted = {module.partition(".")[0] for module in self.sources.imports}
         return name if top in wanted and name in (self.sources.imports | wanted) else ""
+
+
+def _advice(error: BaseException, function: AuthorFunction) -> str:
+    """Say what often is the cause, with a function that was given such things."""
+    given = set(function.parameters)
+    if isinstance(error, TypeError | ValueError):
+        if function.field is not None and given & {"value", "column", "row", "table"}:
+            return "Think of numbers, dates and texts of another form in this column."
+        if "row" in given:
+            return "Think of rows with other cells than those that you have in mind."
+    if isinstance(error, KeyError) and given & {"row", "table"}:
+        return "`row` and `table` know the fields that were mapped; ask with .get()."
+    return ""
 
 
 def public_name(kind: type) -> str:

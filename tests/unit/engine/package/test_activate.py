@@ -36,3 +36,15 @@ def test_a_hook_that_fails_is_told_with_its_place(tmp_path: Path) -> None:
         main({"config": str(tmp_path)}, Channel(io.StringIO()))
     assert str(failed.value.failure.place) == "hooks/on_activate.py:2"
     assert failed.value.failure.rule == "hook.on_activate"
+
+
+@pytest.mark.parametrize("body", ["int('x')", "len(1)", "{}['x']", "1 / 0"])
+def test_what_helps_a_hook_speaks_of_no_file(tmp_path: Path, body: str) -> None:
+    """No table was read, and `ade run` does not call it."""
+    write_package(tmp_path, columns__a=FIELD, hooks__on_activate=f"def run(ctx):\n    {body}\n")
+    with pytest.raises(AuthorError) as failed:
+        main({"config": str(tmp_path)}, Channel(io.StringIO()))
+    told = str(failed.value)
+    for word in ("column", "row", "table", "ade run"):
+        assert word not in told, told
+    assert told.endswith("Correct the function, and activate the version again.")

@@ -256,3 +256,38 @@ def test_names_that_the_source_uses_may_be_told(tmp_path: Path) -> None:
     text = FIELD + "def transform(value): return undefinde(value)"
     with load_package(write_package(tmp_path, columns__a=text)) as package:
         assert failure(package).failure.hint == "`undefinde` is not defined there."
+
+
+@pytest.mark.parametrize(
+    ("files", "hint"),
+    [
+        (
+            {"columns__a": FIELD + "\ndef validate(value): raise ValueError\n"},
+            "Think of numbers, dates and texts of another form in this column.",
+        ),
+        (
+            {"columns__a": FIELD + "\ndef validate_table(table): {}['b']\n"},
+            "`row` and `table` know the fields that were mapped; ask with .get().",
+        ),
+        (
+            {"row_types__note": "def detect_note(row): raise TypeError\n"},
+            "Think of rows with other cells than those that you have in mind.",
+        ),
+        ({"row_types__note": "def detect_note(ctx): raise TypeError\n"}, ""),
+        ({"hooks__on_job_end": "def on_job_end(summary): {}['b']\n"}, ""),
+    ],
+)
+def test_what_helps_fits_what_the_function_was_given(
+    tmp_path: Path, files: dict[str, str], hint: str
+) -> None:
+    with load_package(write_package(tmp_path, **{"columns__a": FIELD} | files)) as package:
+        given = dict.fromkeys(("value", "row", "table", "summary", "ctx"))
+        functions = [
+            *(function for rules in package.fields for function in rules.functions.values()),
+            *(detector.function for detector in package.row_detectors),
+            *(hook for hooks in package.hooks.values() for hook in hooks),
+        ]
+        (function,) = functions
+        with pytest.raises(AuthorError) as failed:
+            function(given)
+        assert failed.value.failure.hint == hint
