@@ -1,5 +1,6 @@
 """Draw formulas and diagrams as SVG that is safe to embed, and as PNG."""
 
+from ade_engine.render.diagram import diagram_svg
 from ade_engine.render.errors import (
     BadDiagram,
     BadFormula,
@@ -8,6 +9,7 @@ from ade_engine.render.errors import (
     RenderError,
 )
 from ade_engine.render.formula import formula_svg
+from ade_engine.render.job import main
 from ade_engine.render.picture import Picture
 from ade_engine.render.raster import to_png
 
@@ -18,6 +20,8 @@ __all__ = [
     "GraphvizNotFound",
     "Picture",
     "RenderError",
+    "diagram_svg",
     "formula_svg",
+    "main",
     "to_png",
 ]

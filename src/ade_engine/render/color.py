@@ -2,7 +2,7 @@
 
 import re
 
-from ade_engine.render.errors import BadFormula
+from ade_engine.render.errors import BadPicture
 
 HEX = re.compile(r"#[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?")
 NAMED = {
@@ -42,4 +42,4 @@ def css_color(asked: str) -> str:
         return NAMED[plain]
     if HEX.fullmatch(plain):
         return plain if len(plain) == 7 else "#" + "".join(digit * 2 for digit in plain[1:])
-    raise BadFormula(f"The colour {asked[:30]!r} is not known; write a name or #rrggbb")
+    raise BadPicture(f"The colour {asked[:30]!r} is not known; write a name or #rrggbb")

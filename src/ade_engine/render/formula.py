@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -22,6 +23,7 @@ SIZE_DEFAULT, SIZE_MIN, SIZE_MAX = 16.0, 4.0, 200.0
 DRAWN_SIZE = 24.0  # every formula is drawn in this size; the asked one is a matter of the view box
 MARGIN = 1.5
 CURRENT = "currentColor"
+DRAWN_BY = f"ziamath {version('ziamath')}"
 
 
 def formula_svg(
@@ -49,6 +51,7 @@ def formula_svg(
         width=width,
         height=height,
         baseline=round((MARGIN - drawn.node.bbox.ymin) * scale, 3),
+        drawn_by=DRAWN_BY,
     )
 
 

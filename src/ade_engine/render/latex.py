@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ade_engine.render.color import css_color
-from ade_engine.render.errors import BadFormula
+from ade_engine.render.errors import BadFormula, BadPicture
 
 CHARS_MAX = 5_000
 DEPTH_MAX = 30
@@ -334,7 +334,7 @@ class _Reader:
         asked = "".join(token.text for token in self._argument(command))
         try:
             return css_color(asked)
-        except BadFormula as error:
+        except BadPicture as error:
             raise self._bad(command, error.message) from None
 
     def _words(self, command: Token) -> str:

@@ -1,6 +1,11 @@
 """Turn a drawing into pixels."""
 
+from __future__ import annotations
+
 import functools
+import re
+import struct
+from importlib.resources import files
 from xml.etree import ElementTree
 
 import typst
@@ -20,12 +25,14 @@ PAGE = b"""\
 )
 #image(bytes(sys.inputs.svg), format: "svg", width: 100%, height: 100%)
 """
+FAMILY = re.compile(r'font-family="([^"]*)"')
+SANS, SERIF, MONO = "DejaVu Sans", "Libertinus Serif", "DejaVu Sans Mono"
 
 
 @functools.cache
 def fonts() -> typst.Fonts:
-    """Return the fonts that the wheel brings: those of the machine would change the pixels."""
-    return typst.Fonts(include_system_fonts=False, include_embedded_fonts=True)
+    """Return the fonts that wheels bring: those of the machine would change the pixels."""
+    return typst.Fonts(include_system_fonts=False, font_paths=[str(files("ziafont") / "fonts")])
 
 
 def to_png(svg: str, *, scale: float = 2.0) -> bytes:
@@ -48,12 +55,33 @@ def to_png(svg: str, *, scale: float = 2.0) -> bytes:
         format="png",
         ppi=POINTS_PER_INCH * scale,
         font_paths=fonts(),
-        sys_inputs={"svg": svg, "width": repr(width), "height": repr(height)},
+        sys_inputs={
+            "svg": FAMILY.sub(_known_family, svg),
+            "width": repr(width),
+            "height": repr(height),
+        },
     )
     assert isinstance(png, bytes)  # one page
     return png
 
 
+def png_size(png: bytes) -> tuple[int, int]:
+    """Return width and height in pixels."""
+    width, height = struct.unpack(">II", png[16:24])
+    return width, height
+
+
 def _size(svg: str) -> tuple[float, float]:
     root = ElementTree.fromstring(svg)
     return float(root.get("width", "")), float(root.get("height", ""))
+
+
+def _known_family(family: re.Match[str]) -> str:
+    asked = family[1].lower()
+    if "mono" in asked or "courier" in asked or "consolas" in asked:
+        known = MONO
+    elif "sans" not in asked and any(name in asked for name in ("serif", "times", "roman")):
+        known = SERIF
+    else:
+        known = SANS
+    return f'font-family="{known}"'
