@@ -30,6 +30,7 @@ from ade.http.routes.jobs import job_routes
 from ade.http.routes.logs import log_routes
 from ade.http.routes.people import people_routes
 from ade.http.routes.runs import run_routes
+from ade.http.routes.schemas import schema_routes
 from ade.http.routes.submissions import hot_routes, submission_routes
 from ade.http.routes.targets import target_routes
 from ade.http.routes.verbs import verb_routes
@@ -95,6 +96,7 @@ def create_app(
         activation_routes(door),
         workspace_routes(door),
         people_routes(door),
+        schema_routes(kinds),
         health_routes(door, Health(kernel, settings, blobs, health_probes or {})),
         entrance_routes(door),
     ):

@@ -1,13 +1,15 @@
-"""Print the OpenAPI document: `python -m ade.http.describe > docs/reference/openapi.json`."""
+"""Write down what the API is: `python -m ade.http.describe docs/reference`."""
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from ade.artifacts import Blobs
 from ade.http.app import create_app
+from ade.http.schemas import contract_schemas
 from ade.kernel import Kernel
-from ade.kinds import load_kinds
+from ade.kinds import Kinds, load_kinds
 from ade.settings import Settings
 from ade.store.directory import Directory
 from ade.store.library import Library
@@ -17,18 +19,33 @@ NOWHERE = "sqlite://"
 
 
 def main() -> None:
+    """Write the OpenAPI document and the JSON Schemas of the execution contract into a folder."""
+    folder = Path(sys.argv[1])
+    kinds = load_kinds()
+    _write(folder / "openapi.json", openapi(kinds))
+    for name, schema in contract_schemas(kinds).items():
+        _write(folder / "schemas" / name, schema)
+
+
+def openapi(kinds: Kinds) -> dict[str, Any]:
     """Make an app over nothing and let it describe itself; no database is opened."""
     store = SqlStore(NOWHERE)
     app = create_app(
         Kernel(store),
         Directory(NOWHERE),
         Settings(),
-        load_kinds(),
+        kinds,
         library=Library(NOWHERE),
         blobs=Blobs(Path(NOWHERE)),
     )
-    sys.stdout.write(json.dumps(app.openapi(), indent=1, ensure_ascii=False) + "\n")
+    described: dict[str, Any] = app.openapi()
     store.close()
+    return described
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -162,6 +162,20 @@ class Artifact(Answer):
     metadata: dict[str, Any]
 
 
+class SchemaName(Answer):
+    """Where a JSON Schema is."""
+
+    name: str
+    url: str
+
+
+class SchemaPage(Answer):
+    """The JSON Schemas of the execution contract."""
+
+    items: list[SchemaName]
+    next_cursor: None
+
+
 class LogLine(Answer):
     """Something that happened around a job, for its owner."""
 

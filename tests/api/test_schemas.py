@@ -1,0 +1,71 @@
+"""The contract's JSON Schemas: served, committed, and true of what is taken and given."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from tests.api.server import Server
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
+REGENERATE = ".venv/bin/python -m ade.http.describe docs/reference"
+PAYLOAD = {
+    "schema_version": "1.0",
+    "job_type": "object_execute",
+    "document_revision_id": "r",
+    "inputs": {"source": "1 + 1"},
+}
+
+
+async def read(server: Server, name: str) -> Any:
+    """Read a schema without a key."""
+    answer = await server.client().get(f"/api/v1/schemas/{name}")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/schema+json"
+    return answer.json()
+
+
+async def test_the_committed_schemas_are_what_the_server_says(server: Server) -> None:
+    listed = (await server.client().get("/api/v1/schemas")).json()["items"]
+    committed = {str(path.relative_to(COMMITTED)) for path in COMMITTED.rglob("*.json")}
+    assert {one["name"] for one in listed} == committed
+    for name in committed:
+        told = json.loads((COMMITTED / name).read_text())
+        assert await read(server, name) == told, f"look at it, then run: {REGENERATE}"
+        assert told["$id"] == f"/api/v1/schemas/{name}"
+
+
+async def test_a_schema_that_is_not_there(server: Server) -> None:
+    for name in ("nothing.json", "payload", "payload/"):
+        answer = await server.client().get(f"/api/v1/schemas/{name}")
+        assert answer.status_code == 404
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("changes", "fits"),
+    [
+        ({}, True),
+        ({"output_spec": {"formats": ["png"]}}, True),
+        ({"output_spec": None, "limits": {"cpu_ms": 1}}, True),
+        ({"schema_version": "1.7"}, True),
+        ({"schema_version": "2.0"}, False),
+        ({"output_spec": {"formats": ["exe"]}}, False),
+        ({"output_spec": {"format": "png"}}, False),
+        ({"inputs": {"source": 1}}, False),
+        ({"inputs": {"sauce": "1"}}, False),
+        ({"limits": {"cpu_ms": 0}}, False),
+        ({"unknown": 1}, False),
+    ],
+)
+async def test_the_server_takes_what_fits_the_schema(
+    server: Server, changes: dict[str, Any], fits: bool
+) -> None:
+    asked = PAYLOAD | changes
+    schema = await read(server, "payload/object_execute.json")
+    assert jsonschema_rs.is_valid(schema, asked) is fits
+    answer = await server.http.post("/api/v1/workspaces/default/jobs", json=asked)
+    assert (answer.status_code == 202) is fits, answer.text
+    if changes.get("schema_version") == "2.0":
+        assert answer.json()["code"] == "unsupported_schema_version"
