@@ -25,6 +25,7 @@ from tests.databases import WORKSPACE
 from ade.domain.job import Status
 from ade.domain.outcome import Category, Outcome, timed_out_error
 from ade.stages.rules import Rules
+from ade.store.desk import Desk
 
 NOBODY = "0198a000-0000-7000-8000-00000000dead"
 
@@ -235,6 +236,26 @@ async def test_who_only_looks_starts_nothing(server: Server) -> None:
     for path in (f"{BASE}/configurations/{configuration_id}/runs", f"{RUNS}/{run['run_id']}/rerun"):
         problem(await viewer.post(path, json=body), 403, "forbidden")
     problem(await viewer.post(f"{RUNS}/{run['run_id']}/cancel"), 403, "forbidden")
+
+
+async def test_a_run_of_what_is_known_asks_the_library_once(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand at once wait for one thread: each look more is a thousand more."""
+    configuration_id, document_id = await prepared(server)
+    await started(server, configuration_id, document_id)
+    await built(server)
+    looks: list[bool] = []
+    transact = Desk._transact
+
+    def noting(desk: Desk, work: Any, *, write: bool) -> Any:
+        looks.append(write)
+        return transact(desk, work, write=write)
+
+    monkeypatch.setattr(Desk, "_transact", noting)
+    run = await started(server, configuration_id, document_id)
+    assert looks == [False]
+    assert run["build"]["status"] == "ready"
 
 
 async def test_a_full_queue_leaves_no_run(serve: Serve) -> None:

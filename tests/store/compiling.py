@@ -6,6 +6,7 @@ from ade.store.dialects.base import Dialect
 from ade.store.dialects.mssql import MssqlDialect
 from ade.store.dialects.postgres import PostgresDialect
 from ade.store.dialects.sqlite import SqliteDialect
+from ade.store.library import builds, configurations, documents, drafts, versions
 from ade.store.statements import STATEMENTS, Statement
 
 DIALECTS: dict[str, Dialect] = {
@@ -13,6 +14,7 @@ DIALECTS: dict[str, Dialect] = {
     "postgresql": PostgresDialect(),
     "mssql": MssqlDialect(),
 }
+LIBRARY = (builds, configurations, documents, drafts, versions)
 # A statement of several changes runs only where one statement may hold them.
 CHAINS = {"claim"}
 
@@ -25,7 +27,13 @@ def statements() -> dict[str, Statement]:
         for name in (*reading.EQUAL_FILTERS, "submitted_after")
         for paged in (False, True)
     }
-    return {**STATEMENTS, **named, **listing}
+    library = {
+        f"{module.__name__.rpartition('.')[2]} {name.lower()}": statement
+        for module in LIBRARY
+        for name, statement in vars(module).items()
+        if isinstance(statement, Statement)
+    }
+    return {**STATEMENTS, **named, **listing, **library}
 
 
 def sql_of(dialect: str) -> dict[str, str]:

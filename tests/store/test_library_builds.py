@@ -14,7 +14,15 @@ from ade.domain.errors import Conflict, NotFound
 from ade.kernel import Kernel
 from ade.stages.rules import Rules
 from ade.store.hints import hear
-from ade.store.library import BUILDS_TOPIC, Build, BuildHeld, File, Library, Version
+from ade.store.library import (
+    BUILDS_TOPIC,
+    Build,
+    BuildHeld,
+    File,
+    Library,
+    RunParts,
+    Version,
+)
 from ade.store.rows import JobRow
 from ade.store.store import EVERYTHING, SqlStore
 
@@ -213,6 +221,56 @@ async def test_an_environment_is_taken_from_its_builds_unless_a_job_needs_it(
     assert await library.environments_in_use() == set()
     assert (await library.find_build(WORKSPACE, build.id)).status == "cancelled"
     assert (await library.ensure_build(versions[0], PRINT)).status == "queued"
+
+
+def print_of(version: Version) -> str:
+    """Name the build of a version."""
+    return version.digest
+
+
+async def test_the_parts_of_a_run_are_found_in_one_look(library: Library) -> None:
+    document = await library.add_document(WORKSPACE, "d", PRINT, 1, None, quota_bytes=0)
+    made = await library.add_configuration(WORKSPACE, "c", [File("config.toml", "sha256:a", 1)])
+
+    async def parts(**named: str) -> RunParts:
+        return await library.parts_of_run(WORKSPACE, document.id, fingerprint_of=print_of, **named)
+
+    draft = {"configuration_id": made.id}
+    assert await parts(**draft) == (document, None, None)
+    version = await library.snapshot(WORKSPACE, made.id, "someone")
+    assert await parts(**draft) == (document, version, None)
+    build = await library.ensure_build(version, print_of(version))
+    assert await parts(**draft) == (document, version, build)
+    # The draft goes on; the version that is named stays what it was.
+    await library.put_file(WORKSPACE, made.id, File("more.py", "sha256:b", 1))
+    assert await parts(**draft) == (document, None, None)
+    named = {"version_id": version.id.upper()}
+    assert await parts(**named) == (document, version, build)
+    assert await parts(**named, configuration_id=made.id.upper()) == (document, version, build)
+
+
+async def test_what_a_run_cannot_be_made_of(library: Library) -> None:
+    document = await library.add_document(WORKSPACE, "d", PRINT, 1, None, quota_bytes=0)
+    version = await a_version(library)
+    another = await a_version(library, "another")
+    await library.delete_configuration(WORKSPACE, another.configuration_id)
+    good = {"document_id": document.id, "configuration_id": version.configuration_id}
+    nobody = "0198b000-0000-7000-8000-000000000009"
+    for bad in (
+        {"document_id": nobody},
+        {"document_id": "no id"},
+        {"configuration_id": nobody},
+        {"configuration_id": another.configuration_id},
+        {"version_id": nobody},
+        {"version_id": another.id},
+    ):
+        with pytest.raises(NotFound):
+            await library.parts_of_run(WORKSPACE, fingerprint_of=print_of, **good | bad)
+    with pytest.raises(NotFound):
+        await library.parts_of_run(nobody, fingerprint_of=print_of, **good)
+    await library.delete_document(WORKSPACE, document.id)
+    with pytest.raises(NotFound, match="document"):
+        await library.parts_of_run(WORKSPACE, fingerprint_of=print_of, **good)
 
 
 class Listening:

@@ -16,7 +16,7 @@ from ade.kernel import Kernel
 from ade.kinds.normalize import ENGINE
 from ade.sandbox.environment import RUNTIME, Environment, own_environment
 from ade.settings import Settings
-from ade.store.library import BUILDS_TOPIC, Build, Library, Version
+from ade.store.library import AGAIN, BUILDS_TOPIC, Build, Library, Version
 from ade_engine.version import ENGINE_VERSION
 
 STAMP = "complete.json"
@@ -48,14 +48,22 @@ def fingerprint_of(version: Version) -> str:
 
 
 async def ensure_build(
-    library: Library, kernel: Kernel, version: Version, settings: Settings | None = None
+    library: Library,
+    kernel: Kernel,
+    version: Version,
+    settings: Settings | None = None,
+    *,
+    known: Build | None = None,
 ) -> Build:
     """Find or make the build of a version, and wake whoever builds; one that failed is tried again.
 
     Other processes hear of it from the database, or when they look for builds from time to time.
-    With `settings`, one whose packages are not on this disk any more is made again.
+    With `settings`, one whose packages are not on this disk any more is made again. `known` is the
+    version's build as it was just read, which saves reading it.
     """
-    build = await library.ensure_build(version, fingerprint_of(version))
+    build = known
+    if build is None or build.status in AGAIN:
+        build = await library.ensure_build(version, fingerprint_of(version))
     if settings is not None and build.status == "ready" and build.environment is not None:
         if is_there(build.environment, settings):
             return build

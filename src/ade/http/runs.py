@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ade.domain.errors import Forbidden, InvalidRequest, NotFound, SafeMode
+from ade.domain.errors import Forbidden, InvalidRequest, SafeMode
 from ade.domain.job import Priority, Status
 from ade.domain.vocabulary import run_status
-from ade.environments.environment import ensure_build
+from ade.environments.environment import ensure_build, fingerprint_of
 from ade.http.auth import Grant
 from ade.http.contract import RunRequest
 from ade.http.door import Door
@@ -15,7 +15,7 @@ from ade.http.job_json import job_path
 from ade.http.times import rfc3339
 from ade.kinds.normalize import Normalize
 from ade.stages.submit import SAFE_MODE_DETAIL, Submission
-from ade.store.library import Build, Version
+from ade.store.library import Build
 from ade.store.rows import JobRow
 
 KIND = Normalize.name
@@ -31,16 +31,11 @@ class Runs:
         self, grant: Grant, configuration_id: str, asked: Mapping[str, Any]
     ) -> tuple[Submission, Build]:
         """Run a configuration's draft as it is now, or the version that is named."""
-        library, workspace_id = self._door.library, grant.workspace.id
         self._refuse_in_safe_mode()
-        if (version_id := asked.get("config_version_id")) is not None:
-            version = await library.find_version(workspace_id, version_id)
-            if version.configuration_id != configuration_id.lower():
-                raise NotFound("There is no such version of this configuration.")
-        else:
-            found = await library.find_configuration(workspace_id, configuration_id)
-            version = await library.snapshot(workspace_id, found.id, grant.user_id)
-        return await self._submission(grant, version, asked["input_document_id"], asked)
+        version_id = asked.get("config_version_id")
+        return await self._submission(
+            grant, asked["input_document_id"], asked, version_id, configuration_id
+        )
 
     async def of_version(self, grant: Grant, asked: RunRequest) -> tuple[Submission, Build]:
         """Run a version on a document: the short form of `POST .../jobs`."""
@@ -48,25 +43,20 @@ class Runs:
             raise InvalidRequest("Give one document: document_id, or document_ids with one id.")
         document_id = asked["document_id"] if "document_id" in asked else asked["document_ids"][0]
         self._refuse_in_safe_mode()
-        version = await self._door.library.find_version(
-            grant.workspace.id, asked["config_version_id"]
-        )
-        return await self._submission(grant, version, document_id, asked)
+        return await self._submission(grant, document_id, asked, asked["config_version_id"])
 
     async def again(self, grant: Grant, job: JobRow, payload: str) -> tuple[Submission, Build]:
         """Run again what a run ran; its build is made again if it is not there any more."""
         self._refuse_in_safe_mode()
         earlier = json.loads(payload)
-        version = await self._door.library.find_version(
-            grant.workspace.id, earlier["inputs"]["config_version_id"]
-        )
+        inputs = earlier["inputs"]
         asked = {
             "limits": json.loads(job.limits),
             "priority": job.priority,
             "runtime_network_access": earlier["environment"]["network_access"] == "enabled",
         }
         submission, build = await self._submission(
-            grant, version, earlier["inputs"]["document_id"], asked
+            grant, inputs["document_id"], asked, inputs["config_version_id"]
         )
         return submission._replace(rerun_of=job.id), build
 
@@ -76,15 +66,29 @@ class Runs:
             raise SafeMode(SAFE_MODE_DETAIL)
 
     async def _submission(
-        self, grant: Grant, version: Version, document_id: str, asked: Mapping[str, Any]
+        self,
+        grant: Grant,
+        document_id: str,
+        asked: Mapping[str, Any],
+        version_id: str | None,
+        configuration_id: str | None = None,
     ) -> tuple[Submission, Build]:
-        door, settings = self._door, self._door.settings
+        door, settings, workspace_id = self._door, self._door.settings, grant.workspace.id
         network = asked.get("runtime_network_access")
         if network and not settings.runtime_network_access:
             raise Forbidden("Jobs get no network here: ADE_RUNTIME_NETWORK_ACCESS is off.")
         limits = door.intake.settled(asked.get("limits") or {})
-        document = await door.library.find_document(grant.workspace.id, document_id)
-        build = await ensure_build(door.library, door.kernel, version, settings)
+        document, version, known = await door.library.parts_of_run(
+            workspace_id,
+            document_id,
+            configuration_id=configuration_id,
+            version_id=version_id,
+            fingerprint_of=fingerprint_of,
+        )
+        if version is None:
+            draft = str(configuration_id)
+            version = await door.library.snapshot(workspace_id, draft, grant.user_id)
+        build = await ensure_build(door.library, door.kernel, version, settings, known=known)
         payload = {
             "job_type": KIND,
             "document_revision_id": version.digest,
@@ -98,7 +102,7 @@ class Runs:
             "environment": {"network_access": "enabled" if network else "disabled"},
         }
         submission = Submission(
-            workspace_id=grant.workspace.id,
+            workspace_id=workspace_id,
             kind=KIND,
             payload=json.dumps(payload),
             limits=limits,

@@ -14,7 +14,9 @@ from sqlalchemy.sql.base import Executable
 
 from ade.clock import Clock, SystemClock
 from ade.domain.errors import AdeError, Unavailable
+from ade.store.compiled import Compiler
 from ade.store.dialects import dialect_for
+from ade.store.statements import Statement
 
 RUNS_MAX = 5
 Found = TypeVar("Found")
@@ -26,6 +28,7 @@ class Desk:
     def __init__(self, url: str, *, clock: Clock | None = None) -> None:
         self._dialect, self._url = dialect_for(url)
         self._clock = clock or SystemClock()
+        self._compiler = Compiler(self._dialect)
         self._connection: Any = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ade-directory")
 
@@ -96,3 +99,12 @@ class Desk:
 
     def _first(self, statement: Executable) -> tuple[Any, ...] | None:
         return next(iter(self._rows(statement)), None)
+
+    def _known(self, statement: Statement, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement that is spelled once and kept: for what each request looks up."""
+        compiled = self._compiler.adhoc(statement, lambda: statement)
+        self._cursor.execute(compiled.sql, compiled.arrange(values))
+        return [tuple(row) for row in self._cursor.fetchall()]
+
+    def _first_known(self, statement: Statement, *values: Any) -> tuple[Any, ...] | None:
+        return next(iter(self._known(statement, *values)), None)

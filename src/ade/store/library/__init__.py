@@ -4,14 +4,16 @@ Contents are blobs (`ade.artifacts`); nothing here holds a byte of them.
 """
 
 from ade.store.library.artifacts import Artifacts
-from ade.store.library.builds import BUILDS_TOPIC, Build, BuildHeld, Builds
+from ade.store.library.builds import AGAIN, BUILDS_TOPIC, Build, BuildHeld
 from ade.store.library.configurations import Configuration
-from ade.store.library.documents import Document, Documents
+from ade.store.library.documents import Document
 from ade.store.library.drafts import ABSENT, DRAFT_BYTES_MAX, FILES_MAX, File, manifest_digest
-from ade.store.library.versions import Version, Versions
+from ade.store.library.run_parts import PartsOfRuns, RunParts
+from ade.store.library.versions import Version
 
 __all__ = [
     "ABSENT",
+    "AGAIN",
     "BUILDS_TOPIC",
     "DRAFT_BYTES_MAX",
     "FILES_MAX",
@@ -21,12 +23,13 @@ __all__ = [
     "Document",
     "File",
     "Library",
+    "RunParts",
     "Version",
     "manifest_digest",
 ]
 
 
-class Library(Documents, Versions, Builds, Artifacts):
+class Library(PartsOfRuns, Artifacts):
     """Read and change documents, configurations, versions and builds; find artifacts."""
 
     async def digests_in_use(self) -> set[str]:

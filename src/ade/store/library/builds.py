@@ -17,11 +17,28 @@ from ade.store.desk import Desk
 from ade.store.library.keys import key
 from ade.store.library.versions import Version
 from ade.store.schema import BUILD_SETTLED, builds, is_held, jobs, requests
+from ade.store.statements import Statement
 from ade.store.statements.parts import same_row
 
 BUILDS_TOPIC = "builds"
 CLAIM_LOOKS = 5
 AGAIN = ("failed", "cancelled")
+FIND = Statement(
+    lambda d, g: select(builds).where(
+        builds.c.workspace_id == g["workspace_id"], builds.c.id == g["id"]
+    ),
+    ("workspace_id", "id"),
+    many=False,
+)
+FIND_BY_PRINT = Statement(
+    lambda d, g: select(builds).where(
+        builds.c.workspace_id == g["workspace_id"],
+        builds.c.configuration_id == g["configuration_id"],
+        builds.c.fingerprint == g["fingerprint"],
+    ),
+    ("workspace_id", "configuration_id", "fingerprint"),
+    many=False,
+)
 
 
 class Build(NamedTuple):
@@ -102,20 +119,19 @@ class Builds(Desk):
 
     async def find_build(self, workspace_id: str, build_id: str) -> Build:
         """Find a build, or raise NotFound."""
-        here = and_(builds.c.workspace_id == workspace_id, builds.c.id == key(build_id, "build"))
-        found = await self._run(lambda: self._first(select(builds).where(here)), write=False)
+        id_ = key(build_id, "build")
+        found = await self._run(lambda: self._first_known(FIND, workspace_id, id_), write=False)
         if found is None:
             raise NotFound("There is no such build in this workspace.")
         return Build(*found)
 
     async def find_build_of(self, version: Version, fingerprint: str) -> Build | None:
         """Find the build of a fingerprint, if there is one."""
-        same = and_(
-            builds.c.workspace_id == version.workspace_id,
-            builds.c.configuration_id == version.configuration_id,
-            builds.c.fingerprint == fingerprint,
-        )
-        found = await self._run(lambda: self._first(select(builds).where(same)), write=False)
+        return await self._run(lambda: self._build_of(version, fingerprint), write=False)
+
+    def _build_of(self, version: Version, fingerprint: str) -> Build | None:
+        named = version.workspace_id, version.configuration_id, fingerprint
+        found = self._first_known(FIND_BY_PRINT, *named)
         return None if found is None else Build(*found)
 
     async def list_builds(

@@ -9,8 +9,18 @@ from ade.domain.errors import Conflict, NotFound
 from ade.store.library.holdings import Holdings
 from ade.store.library.keys import key
 from ade.store.schema import configurations
+from ade.store.statements import Statement
 
 CONFIGURATIONS_MAX = 10_000
+FIND = Statement(
+    lambda d, g: select(configurations).where(
+        configurations.c.workspace_id == g["workspace_id"],
+        configurations.c.id == g["id"],
+        configurations.c.deleted_at.is_(None),
+    ),
+    ("workspace_id", "id"),
+    many=False,
+)
 
 
 class Configuration(NamedTuple):
@@ -33,13 +43,7 @@ class Configurations(Holdings):
         )
 
     def _configuration(self, workspace_id: str, configuration_id: str) -> Configuration:
-        found = self._first(
-            select(configurations).where(
-                configurations.c.workspace_id == workspace_id,
-                configurations.c.id == key(configuration_id, "configuration"),
-                configurations.c.deleted_at.is_(None),
-            )
-        )
+        found = self._first_known(FIND, workspace_id, key(configuration_id, "configuration"))
         if found is None:
             raise NotFound("There is no such configuration in this workspace.")
         return Configuration(*found)

@@ -9,7 +9,16 @@ from ade.domain.errors import NotFound
 from ade.store.library.holdings import Holdings
 from ade.store.library.keys import key
 from ade.store.schema import documents, jobs, requests
+from ade.store.statements import Statement
 from ade.store.statements.parts import same_row
+
+FIND = Statement(
+    lambda d, g: select(documents).where(
+        documents.c.workspace_id == g["workspace_id"], documents.c.id == g["id"]
+    ),
+    ("workspace_id", "id"),
+    many=False,
+)
 
 
 class Document(NamedTuple):
@@ -61,16 +70,18 @@ class Documents(Holdings):
         self, workspace_id: str, document_id: str, *, deleted_too: bool = False
     ) -> Document:
         """Find a document, or raise NotFound."""
-        here = and_(
-            documents.c.workspace_id == workspace_id,
-            documents.c.id == key(document_id, "document"),
+        return await self._run(
+            lambda: self._document(workspace_id, document_id, deleted_too=deleted_too), write=False
         )
-        if not deleted_too:
-            here = and_(here, documents.c.deleted_at.is_(None))
-        found = await self._run(lambda: self._first(select(documents).where(here)), write=False)
-        if found is None:
+
+    def _document(
+        self, workspace_id: str, document_id: str, *, deleted_too: bool = False
+    ) -> Document:
+        row = self._first_known(FIND, workspace_id, key(document_id, "document"))
+        found = None if row is None else Document(*row)
+        if found is None or not (deleted_too or found.deleted_at is None):
             raise NotFound("There is no such document in this workspace.")
-        return Document(*found)
+        return found
 
     async def list_documents(
         self, workspace_id: str, *, before: str | None, limit: int

@@ -14,10 +14,19 @@ from ade.domain.file_names import refuse_clashes
 from ade.domain.keys import digest as digest_of
 from ade.store.library.configurations import Configuration, Configurations
 from ade.store.schema import draft_files
+from ade.store.statements import Statement
 
 FILES_MAX = 1000
 DRAFT_BYTES_MAX = 32 * 1024 * 1024
 ABSENT = "absent"
+LIST = Statement(
+    lambda d, g: select(draft_files.c.path, draft_files.c.digest, draft_files.c.size_bytes).where(
+        draft_files.c.workspace_id == g["workspace_id"],
+        draft_files.c.configuration_id == g["configuration_id"],
+    ),
+    ("workspace_id", "configuration_id"),
+    many=False,
+)
 
 
 class File(NamedTuple):
@@ -56,8 +65,7 @@ class Drafts(Configurations):
         )
 
     def _draft(self, configuration: Configuration) -> list[File]:
-        columns = draft_files.c.path, draft_files.c.digest, draft_files.c.size_bytes
-        rows = self._rows(select(*columns).where(_of(configuration)))
+        rows = self._known(LIST, configuration.workspace_id, configuration.id)
         return sorted(File(*row) for row in rows)
 
     async def find_file(self, workspace_id: str, configuration_id: str, path: str) -> File:

@@ -1,7 +1,7 @@
 """Versions: what a configuration was at one moment, written once and never changed."""
 
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Table, and_, func, insert, or_, select
 from sqlalchemy.sql.elements import ColumnElement
@@ -20,8 +20,25 @@ from ade.store.schema import (
     jobs,
     requests,
 )
+from ade.store.statements import Statement
 
 VERSIONS_MAX = 10_000
+FIND = Statement(
+    lambda d, g: select(config_versions).where(
+        config_versions.c.workspace_id == g["workspace_id"], config_versions.c.id == g["id"]
+    ),
+    ("workspace_id", "id"),
+    many=False,
+)
+FIND_BY_DIGEST = Statement(
+    lambda d, g: select(config_versions).where(
+        config_versions.c.workspace_id == g["workspace_id"],
+        config_versions.c.configuration_id == g["configuration_id"],
+        config_versions.c.digest == g["digest"],
+    ),
+    ("workspace_id", "configuration_id", "digest"),
+    many=False,
+)
 
 
 class Version(NamedTuple):
@@ -57,8 +74,9 @@ class Versions(Drafts):
         return self._with_digest(configuration, manifest_digest(self._draft(configuration)))
 
     def _with_digest(self, configuration: Configuration, digest: str) -> Version | None:
-        same = _of(configuration), config_versions.c.digest == digest
-        found = self._first(select(config_versions).where(*same))
+        found = self._first_known(
+            FIND_BY_DIGEST, configuration.workspace_id, configuration.id, digest
+        )
         return Version(*found) if found else None
 
     def _snapshot(self, workspace_id: str, configuration_id: str, by: str) -> Version:
@@ -87,29 +105,21 @@ class Versions(Drafts):
 
     async def find_version(self, workspace_id: str, version_id: str) -> Version:
         """Find a version by its id, or raise NotFound."""
-        here = and_(
-            config_versions.c.workspace_id == workspace_id,
-            config_versions.c.id == key(version_id, "version"),
-        )
-        return await self._version(here)
+        return await self._run(lambda: self._find_version(workspace_id, version_id), write=False)
+
+    def _find_version(self, workspace_id: str, version_id: str) -> Version:
+        return _found(self._first_known(FIND, workspace_id, key(version_id, "version")))
 
     async def find_sequence(
         self, workspace_id: str, configuration_id: str, sequence: int
     ) -> Version:
         """Find a version by its number, or raise NotFound."""
-        here = and_(
+        wanted = select(config_versions).where(
             config_versions.c.workspace_id == workspace_id,
             config_versions.c.configuration_id == key(configuration_id, "configuration"),
             config_versions.c.sequence == sequence,
         )
-        return await self._version(here)
-
-    async def _version(self, here: ColumnElement[bool]) -> Version:
-        wanted = select(config_versions).where(here)
-        found = await self._run(lambda: self._first(wanted), write=False)
-        if found is None:
-            raise NotFound("There is no such version of a configuration in this workspace.")
-        return Version(*found)
+        return _found(await self._run(lambda: self._first(wanted), write=False))
 
     async def list_versions(
         self, workspace_id: str, configuration_id: str, *, before: str | None, limit: int
@@ -154,6 +164,12 @@ class Versions(Drafts):
         for (manifest,) in self._rows(versions):
             found |= {entry[1] for entry in json.loads(manifest)}
         return found
+
+
+def _found(row: tuple[Any, ...] | None) -> Version:
+    if row is None:
+        raise NotFound("There is no such version of a configuration in this workspace.")
+    return Version(*row)
 
 
 def _of(configuration: Configuration) -> ColumnElement[bool]:
