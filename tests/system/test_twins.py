@@ -80,7 +80,7 @@ async def test_a_client_that_loses_every_first_reply_makes_one_job(started: Star
             async with httpx.AsyncClient(timeout=httpx.Timeout(10, read=0.000001)) as lost:
                 await lost.post(url, json=body, headers=headers)
         async with httpx.AsyncClient(timeout=60) as client:
-            answers = []
+            answers: list[httpx.Response] = []
             while not answers or answers[-1].status_code == 409:  # the first is still in flight
                 answers.append(await client.post(url, json=body, headers=headers))
             second = await client.post(url, json=body, headers=headers)

@@ -1,0 +1,1 @@
+"""Count the words of a stored text, as a job of ADE."""

@@ -1,0 +1,49 @@
+"""What may be asked for, and what a job needs before its walls close."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ade.kinds import Asked, Kind, OutputSpec, Prepared, Workroom
+
+PLACE = "inputs/text"
+
+
+class WordCountInputs(BaseModel):
+    """Say which text, and which words count."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    digest: str = Field(pattern=r"^sha256:[0-9a-f]{64}$", description="of a stored file")
+    at_least: int = Field(default=1, ge=1, le=1_000_000, description="how often a word must occur")
+
+
+class WordCountOutputs(OutputSpec):
+    """Say in which formats the table is wanted."""
+
+    formats: list[Literal["csv", "json"]] = Field(default=["csv"], max_length=2)  # type: ignore[assignment]
+
+
+class WordCount(Kind):
+    """Count the words of a stored text."""
+
+    name = "word_count"
+    inputs = WordCountInputs
+    output_spec = WordCountOutputs
+    entry = "ade_word_count.run"
+    env_version = "word-count@1"
+    warm = ("ade_word_count.run",)
+    retries = 1
+
+    async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
+        """Fetch the text; if the workspace has none with this digest, the job says so."""
+        assert workroom is not None, "a worker of `ade serve` and `ade worker` has one"
+        text = await workroom.blob(asked.workspace_id, asked.inputs["digest"])
+        return Prepared(
+            inputs={
+                "text": PLACE,
+                "at_least": asked.inputs["at_least"],
+                "formats": asked.output_spec["formats"],
+            },
+            files={PLACE: text},
+        )

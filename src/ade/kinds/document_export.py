@@ -1,0 +1,64 @@
+"""`document_export`: turn a document into PDF and HTML."""
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ade.domain.errors import InvalidRequest
+from ade.kinds.document import Document, ViewMode, fetch_images, made_by
+from ade.kinds.kind import Asked, Kind, OutputSpec, Prepared, Workroom
+
+FORMATS = ("pdf", "html")
+
+
+class ExportInputs(BaseModel):
+    """Give the document and how it is shown."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    document: Document
+    export_format: Literal["pdf", "html"] | None = Field(
+        default=None, description="or name formats in the output_spec; pdf, if nothing is said"
+    )
+    view_mode: ViewMode = "document"
+    include_speaker_notes: bool = False
+
+
+class ExportOutputs(OutputSpec):
+    """Say in which formats the document is wanted."""
+
+    formats: list[Literal["pdf", "html"]] = Field(default=[], max_length=len(FORMATS))  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def _once_each(self) -> Self:
+        if len(set(self.formats)) < len(self.formats):
+            raise ValueError("a format is named twice")
+        return self
+
+
+class DocumentExport(Kind):
+    """Turn a document into PDF and HTML, as pages or as slides."""
+
+    name = "document_export"
+    inputs = ExportInputs
+    output_spec = ExportOutputs
+    entry = "ade_engine.export.exporting"
+    env_version = made_by("export@1")
+    warm = ("ade_engine.export.exporting",)
+
+    async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
+        """Fetch the images by digest, before the walls close."""
+        inputs = {**asked.inputs, "formats": _formats(asked)}
+        objects = inputs["document"]["objects"]
+        return Prepared(inputs, await fetch_images(objects, asked.workspace_id, workroom))
+
+
+def _formats(asked: Asked) -> list[Any]:
+    """Return the formats that are wanted, however it was said."""
+    named, listed = asked.inputs["export_format"], asked.output_spec["formats"]
+    if named is not None and listed and named not in listed:
+        raise InvalidRequest(
+            f"export_format asks for {named}, the formats of output_spec for {', '.join(listed)}."
+        )
+    wanted = set(listed) or {named or FORMATS[0]}
+    return [name for name in FORMATS if name in wanted]
