@@ -106,7 +106,7 @@ class ObjectRender(Kind):
     output_spec = RenderOutputs
     entry = "ade_engine.render"
     env_version = "+".join(("render@1", *(f"{name}{version(name)}" for name in DRAWN_BY)))
-    warm = ("ade_engine.render",)
+    warm = ("ade_engine.render", "ade_engine.render.warm")
 
     async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
         """Say which formats are wanted beside what is drawn."""

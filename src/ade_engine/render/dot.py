@@ -23,8 +23,19 @@ TOKEN = re.compile(
     r"|(?P<sign>.)",
     re.DOTALL | re.MULTILINE,
 )
-ANGLE = re.compile(r"[<>]")
+ANGLE = re.compile(r"<!--.*?-->|[<>]", re.DOTALL)
 PICTURE = re.compile(r"<\s*img\b", re.IGNORECASE)
+
+
+def with_defaults(source: str, statements: str) -> str:
+    """Put statements where a graph begins: whatever it says itself comes later and holds.
+
+    Options of the command line would do the opposite. They stand on the line of the brace, so that
+    no line gets another number.
+    """
+    signs = (token for token in _tokens(source) if token.kind == "sign")
+    brace = next((token.at for token in signs if token.text == "{"), None)
+    return source if brace is None else f"{source[: brace + 1]}{statements}{source[brace + 1 :]}"
 
 
 class Token(NamedTuple):
@@ -43,7 +54,7 @@ def check(source: str) -> None:
     for token in _joined(_tokens(source)):
         if token.kind == "html" and PICTURE.search(token.text):
             raise BadDiagram("<IMG> reads a file", line=_line(source, token.at))
-        if name is not None and token.text == "=" and name.text in READING_FILES:
+        if name is not None and token[:2] == ("sign", "=") and name.text in READING_FILES:
             said = f"The attribute {name.text} reads a file or names one"
             raise BadDiagram(said, line=_line(source, name.at))
         name = token if token.kind in ("name", "quoted") else None
@@ -65,10 +76,10 @@ def _tokens(source: str) -> Iterator[Token]:
 
 
 def _closing(source: str, at: int) -> int:
-    """Return where a label of HTML ends: its angles are balanced."""
+    """Return where a label of HTML ends: its angles are balanced, but for those in comments."""
     depth = 1
     for angle in ANGLE.finditer(source, at):
-        depth += 1 if angle[0] == "<" else -1
+        depth += {"<": 1, ">": -1}.get(angle[0], 0)
         if depth == 0:
             return angle.end()
     return len(source)

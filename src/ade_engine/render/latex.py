@@ -15,6 +15,19 @@ from typing import NamedTuple
 
 from ade_engine.render.color import css_color
 from ade_engine.render.errors import BadFormula, BadPicture
+from ade_engine.render.vocabulary import (
+    COLORS,
+    DEFINING,
+    DROPPED,
+    DROPPED_WITH_ARGUMENT,
+    ENVIRONMENTS,
+    IN_TEXT,
+    MARKS,
+    NEGATED,
+    REFUSED,
+    RENAMED,
+    TEXTS,
+)
 
 CHARS_MAX = 5_000
 DEPTH_MAX = 30
@@ -31,70 +44,6 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 WRAPPED = (("$$", "$$"), ("$", "$"), (r"\[", r"\]"), (r"\(", r"\)"))
-
-TEXTS = {
-    r"\text": "",
-    r"\textrm": "",
-    r"\textnormal": "",
-    r"\textup": "",
-    r"\textmd": "",
-    r"\mbox": "",
-    r"\hbox": "",
-    r"\textbf": "bold",
-    r"\textit": "italic",
-    r"\emph": "italic",
-    r"\textsl": "italic",
-    r"\textsf": "sans",
-    r"\texttt": "mono",
-}
-IN_TEXT = {
-    **{f"\\{sign}": sign for sign in "%&$#_{}"},
-    r"\ ": " ",
-    r"\,": "\u2009",
-    r"\;": "\u2005",
-    r"\quad": "\u2003",
-    r"\ldots": "…",
-    r"\dots": "…",
-    r"\textbackslash": "\\",
-    r"\degree": "°",
-    r"\S": "§",
-}
-MARKS = {
-    r"\mathord": "ord",
-    r"\mathop": "op",
-    r"\mathbin": "bin",
-    r"\mathrel": "rel",
-    r"\mathopen": "open",
-    r"\mathclose": "close",
-    r"\mathpunct": "punct",
-    r"\mathinner": "inner",
-}
-# What it is called here, by what people call it. An empty name: its content stands for itself.
-ENVIRONMENTS = {
-    **{name: name for name in ("matrix", "pmatrix", "bmatrix", "Bmatrix", "vmatrix", "Vmatrix")},
-    **{name: name for name in ("smallmatrix", "array", "cases", "split")},
-    **dict.fromkeys(("align", "align*", "aligned", "eqnarray", "eqnarray*", "flalign*"), "align*"),
-    **dict.fromkeys(("gather", "gather*", "gathered", "multline", "multline*"), "displaylines"),
-    **dict.fromkeys(("equation", "equation*", "displaymath", "math"), ""),
-    "dcases": "cases",
-}
-NEGATED = {"=": r"\neq ", "<": r"\nless ", ">": r"\ngtr "}
-RENAMED = {r"\cfrac": r"\dfrac", r"\tag*": r"\tag", r"\hspace*": r"\hspace"}
-COLORS = {r"\color": 1, r"\textcolor": 1, r"\colorbox": 1, r"\fcolorbox": 2}
-DROPPED = {r"\nonumber", r"\notag", r"\displaylimits", r"\allowbreak", r"\nobreak", r"\relax"}
-DROPPED_WITH_ARGUMENT = {r"\label"}
-DEFINING = {
-    r"\newcommand",
-    r"\renewcommand",
-    r"\providecommand",
-    r"\newenvironment",
-    r"\def",
-    r"\gdef",
-    r"\edef",
-    r"\let",
-    r"\DeclareMathOperator",
-}
-REFUSED = {r"\href", r"\style", r"\class", r"\verb", r"\unicode", r"\require", r"\input"}
 
 
 class Run(NamedTuple):

@@ -132,7 +132,7 @@ def _held(element: Element, held: list[Held]) -> Held | None:
     text = element.text or ""
     if not HELD.search(text):
         return None
-    if len(text) > 1 or element.tag not in ("mi", "mo"):
+    if len(text) > 1 or element.tag != "mi":
         raise BadFormula("A text or the name of an operator stands where none can be")
     return held[ord(text) - HELD_FIRST]
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import typst
 
 from ade_engine.render.errors import BadPicture
+from ade_engine.render.families import MONO, SANS, SERIF, generic
 
 SCALE_MIN, SCALE_MAX = 0.1, 16.0
 PIXELS_MAX = 25_000_000
@@ -26,7 +27,7 @@ PAGE = b"""\
 #image(bytes(sys.inputs.svg), format: "svg", width: 100%, height: 100%)
 """
 FAMILY = re.compile(r'font-family="([^"]*)"')
-SANS, SERIF, MONO = "DejaVu Sans", "Libertinus Serif", "DejaVu Sans Mono"
+KNOWN = {SANS: "DejaVu Sans", SERIF: "Libertinus Serif", MONO: "DejaVu Sans Mono"}
 
 
 @functools.cache
@@ -77,11 +78,4 @@ def _size(svg: str) -> tuple[float, float]:
 
 
 def _known_family(family: re.Match[str]) -> str:
-    asked = family[1].lower()
-    if "mono" in asked or "courier" in asked or "consolas" in asked:
-        known = MONO
-    elif "sans" not in asked and any(name in asked for name in ("serif", "times", "roman")):
-        known = SERIF
-    else:
-        known = SANS
-    return f'font-family="{known}"'
+    return f'font-family="{KNOWN[generic(family[1])]}"'

@@ -14,9 +14,9 @@ from ade_engine.render.layout import OVER, OVER_AND_UNDER
 SPACED_AS = "spaced-as"  # says the class where the sign does not; nobody else reads it
 CLASSES = ("ord", "op", "bin", "rel", "open", "close", "punct", "inner")
 THIN, MEDIUM, THICK = 3 / 18, 4 / 18, 5 / 18
-WIDTHS = {"1": THIN, "2": MEDIUM, "3": THICK}
-# Rows: the left neighbour, columns: the right one, both in the order of CLASSES. Letters stand for
-# spaces that are left out in scripts: a is thin, b medium, c thick.
+# Rows: the left neighbour, columns: the right one, in the order of CLASSES. Spaces that have a
+# letter are left out in scripts.
+SPACES = {"0": 0.0, "1": THIN, "a": THIN, "b": MEDIUM, "c": THICK}
 TABLE = {
     "ord": "01bc000a",
     "op": "110c000a",
@@ -27,7 +27,6 @@ TABLE = {
     "punct": "aa0aaaaa",
     "inner": "a1bca0aa",
 }
-LETTERS = {"a": THIN, "b": MEDIUM, "c": THICK}
 
 OPEN = frozenset("([{⟨⌊⌈⟦⟪")
 CLOSE = frozenset(")]}⟩⌋⌉⟧⟫!?")
@@ -104,7 +103,7 @@ def _space_row(row: Element, in_script: bool) -> None:
 
 def _width(left: str, right: str, in_script: bool) -> float:
     kind = TABLE[left][CLASSES.index(right)]
-    return WIDTHS.get(kind) or (0.0 if in_script else LETTERS.get(kind, 0.0))
+    return 0.0 if in_script and kind.isalpha() else SPACES[kind]
 
 
 def _classes(atoms: list[Element]) -> list[str]:

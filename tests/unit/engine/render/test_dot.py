@@ -1,0 +1,69 @@
+"""Diagrams that name files are refused, however they spell it; what only looks like it is not."""
+
+import pytest
+
+from ade_engine.render import BadDiagram
+from ade_engine.render.dot import CHARS_MAX, check, with_defaults
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("digraph { a [image=x] }", 1),
+        ('digraph {\n a [label=b,\n image = "/etc/passwd"] }', 3),
+        ('digraph { "image"="x" }', 1),
+        ('digraph { a ["ima" + "ge"="x"] }', 1),
+        ('digraph { a ["ima\\\nge"="x"] }', 1),
+        ("digraph { /* = */ shapefile /* x */ = /* y */ z }", 1),
+        ("digraph {\n# image\n// image\nimagepath=x }", 4),
+        ("digraph { fontpath=x }", 1),
+        ("digraph { stylesheet=x }", 1),
+        ("digraph { _background=x }", 1),
+        ('digraph { a [label=<<TABLE><TR><TD><IMG SRC="x"/></TD></TR></TABLE>>] }', 1),
+        ("digraph {\n a [label=<< img src='x'>>] }", 2),
+        ("digraph { a [label=<b<!-- < -->>, image=x] }", 1),
+    ],
+)
+def test_what_reads_files_is_refused(source: str, line: int) -> None:
+    with pytest.raises(BadDiagram, match="reads a file") as caught:
+        check(source)
+    assert caught.value.details() == {"line": line}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "digraph { image -> shapefile }",
+        'digraph { a [label="image=x"] }',
+        'digraph { a [label="\\" image=x"] }',
+        "digraph { /* image=x */ a }",
+        "digraph { a // image=x\n }",
+        "digraph {\n#image=x\n a }",
+        "digraph { a [label=<image=x>] }",
+        "digraph { imagescale=true; a [myimage=x] }",
+        "",
+        "digraph { a [label=<b<!-- > --> image=x>] }",
+    ],
+)
+def test_what_only_looks_like_it_is_not(source: str) -> None:
+    check(source)
+
+
+def test_a_diagram_has_a_longest_length() -> None:
+    check("#" * CHARS_MAX)
+    with pytest.raises(BadDiagram, match="there can be 200,000"):
+        check("#" * (CHARS_MAX + 1))
+    with pytest.raises(BadDiagram, match="means nothing"):
+        check("digraph { \x00 }")
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("digraph { a }", "digraph {+ a }"),
+        ('/* { */ strict graph "{" {\n{ a } }', '/* { */ strict graph "{" {+\n{ a } }'),
+        ("words", "words"),
+    ],
+)
+def test_defaults_stand_where_the_graph_begins(source: str, expected: str) -> None:
+    assert with_defaults(source, "+") == expected

@@ -1,0 +1,205 @@
+"""Formulas are drawn as they are meant: every one of the list, with TeX's spaces, in any colour."""
+
+import contextlib
+import re
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from ade_engine.render import BadFormula, BadPicture, RenderError, formula_svg
+from ade_engine.render.mathml import mathml
+
+FORMULAS = tomllib.loads((Path(__file__).parents[3] / "formulas.toml").read_text())["formula"]
+MOVE = re.compile(r"translate\((\S+) (\S+)\)")
+
+
+def tree(latex: str, *, display: bool = True) -> ElementTree.Element:
+    return mathml(latex, display=display)
+
+
+def letters(latex: str, **how: Any) -> list[ElementTree.Element]:
+    """Return what is drawn for the letters, from left to right as it was drawn."""
+    root = ElementTree.fromstring(formula_svg(latex, **how).svg)
+    return [one for one in root.iter() if one.tag.endswith("}path")]
+
+
+def places(latex: str, **how: Any) -> list[tuple[float, float]]:
+    """Return where letters stand, in a size of 24."""
+    found = [MOVE.match(one.get("transform", "")) for one in letters(latex, **how)]
+    return [(float(one[1]), float(one[2])) for one in found if one]
+
+
+def gaps(latex: str) -> list[float]:
+    return [after - before for (before, _), (after, _) in pairwise(places(latex))]
+
+
+@pytest.mark.parametrize("formula", FORMULAS, ids=[one["name"] for one in FORMULAS])
+def test_every_formula_of_the_list_is_drawn(formula: dict[str, Any]) -> None:
+    for display in (True, False):
+        picture = formula_svg(formula["latex"], display=display)
+        assert picture.svg.count("<path") >= len(re.findall(r"[a-z]", "".join(_texts(formula))))
+        assert 0 < picture.baseline < picture.height
+        assert formula_svg(formula["latex"], display=display) == picture
+
+
+def _texts(formula: dict[str, Any]) -> list[str]:
+    return [one.text or "" for one in tree(formula["latex"]).iter("mtext")]
+
+
+def test_the_list_holds_a_hundred_formulas() -> None:
+    assert len(FORMULAS) == 100
+    assert len({one["name"] for one in FORMULAS}) == 100
+
+
+# --- colours, sizes, what is said -----------------------------------------------------------------
+
+
+def test_letters_have_the_colour_of_the_text_around_them_or_the_one_asked_for() -> None:
+    inks = {one.get("fill") for one in letters(r"\frac{a}{\overline{b}}")}
+    assert inks == {"currentColor"}
+    root = ElementTree.fromstring(formula_svg(r"\frac{a}{\overline{b}}", color="#0a0").svg)
+    assert {one.get("fill") for one in root.iter() if "fill" in one.attrib} == {"#00aa00"}
+
+
+def test_a_part_may_have_its_own_colour() -> None:
+    drawn = ElementTree.fromstring(formula_svg(r"a \textcolor{red}{\overline{b}\text{ c}} d").svg)
+    inks = [one.get("fill") for one in drawn.iter() if "fill" in one.attrib]
+    assert inks == ["currentColor", "#ff0000", "#ff0000", "#ff0000", "currentColor"]
+
+
+def test_the_asked_size_scales_everything_alike() -> None:
+    small, large = formula_svg("x^{y^z}", size=10), formula_svg("x^{y^z}", size=40)
+    assert large.width == pytest.approx(4 * small.width, abs=0.01)
+    assert large.baseline == pytest.approx(4 * small.baseline, abs=0.01)
+    drawn = [picture.svg.partition("viewBox")[2] for picture in (small, large)]
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("size", [3.9, 201, float("nan")])
+def test_a_size_beyond_the_limits_is_refused(size: float) -> None:
+    with pytest.raises(BadFormula, match="The size is"):
+        formula_svg("x", size=size)
+
+
+@pytest.mark.parametrize("color", ["red; x", "url(#a)", "#12", "javascript"])
+def test_a_colour_that_is_none_is_refused(color: str) -> None:
+    with pytest.raises(BadPicture, match="The colour"):
+        formula_svg("x", color=color)
+
+
+def test_the_source_is_what_the_picture_says() -> None:
+    root = ElementTree.fromstring(formula_svg(r"a < b \& \text{c}").svg)
+    assert root.get("aria-label") == r"a < b \& \text{c}"
+    assert root[0].text == r"a < b \& \text{c}"
+    assert root.get("role") == "img"
+
+
+def test_the_baseline_is_where_letters_stand() -> None:
+    picture = formula_svg("x", size=24)
+    bottom = sum(float(part) for part in _view_box(picture.svg)[1::2])
+    assert bottom == pytest.approx(picture.baseline, abs=0.002)
+    assert formula_svg("y").baseline > formula_svg("x").baseline
+
+
+def _view_box(svg: str) -> list[str]:
+    return (ElementTree.fromstring(svg).get("viewBox") or "").split()
+
+
+# --- what stands where ----------------------------------------------------------------------------
+
+
+def test_a_minus_that_belongs_to_its_number_has_no_space_after_it() -> None:
+    binary, unary = gaps("a-b")[1], gaps("=-b")[1]
+    assert unary < binary - 3
+    assert gaps("(-b)")[1] == pytest.approx(unary, abs=0.01)
+
+
+def test_relations_have_more_space_than_signs_and_letters_none() -> None:
+    plain = gaps("ab")[0]
+    assert plain < gaps("a+b")[0] < gaps("a=b")[0]
+    assert gaps(r"a \leqslant b")[0] == pytest.approx(gaps(r"a = b")[0], abs=1.0)
+    assert gaps("{a}{=}{b}")[0] == pytest.approx(plain, abs=0.01)
+
+
+def test_in_scripts_spaces_go() -> None:
+    spaced = [one.get("width") for one in tree("x^{a=b}").iter("mspace")]
+    assert spaced == []
+    assert [one.get("width") for one in tree("a=b").iter("mspace")] == ["0.2083em", "0.2083em"]
+
+
+@pytest.mark.parametrize("display", [True, False])
+def test_limits_are_below_in_display_and_beside_in_a_text(display: bool) -> None:
+    for latex in (r"\lim_x y", r"\operatorname*{arg\,max}_x y"):
+        word = len(places(latex, display=display)) - 2
+        (last, _), (limit, low) = places(latex, display=display)[word - 1 : word + 1]
+        assert low > 0
+        assert (limit < last) == display
+
+
+def test_fences_are_as_high_as_what_they_hold() -> None:
+    flat, high = formula_svg(r"\left(x\right)"), formula_svg(r"\left(\frac{x}{y}\right)")
+    assert high.height > 2 * flat.height
+    assert formula_svg(r"(\frac{x}{y})").height < high.height
+    norm = formula_svg(r"\lVert \frac{x}{y} \rVert")
+    assert norm.height == pytest.approx(formula_svg(r"\frac{x}{y}").height, abs=0.01)
+
+
+def test_an_arrow_is_as_long_as_its_label() -> None:
+    short, long = formula_svg(r"\xrightarrow{f}"), formula_svg(r"\xrightarrow{\text{many words}}")
+    assert long.width > short.width + 50
+    assert long.width > formula_svg(r"\text{many words}", size=16 * 0.7).width
+
+
+def test_lines_of_tables_are_drawn() -> None:
+    def lines(columns: str, rule: str = "") -> int:
+        latex = rf"\begin{{array}}{{{columns}}} a & b \\ {rule} c & d \end{{array}}"
+        return formula_svg(latex).svg.count("<rect")
+
+    assert lines("cc") == 0
+    assert lines("c|c") == 1
+    assert lines("c|c", r"\hline") == 2
+
+
+def test_letters_are_of_the_alphabet_that_was_asked_for() -> None:
+    said = {
+        r"\mathbb{RP}": "ℝℙ",
+        r"\mathsf{ab}": "𝖺𝖻",
+        r"\mathtt{ab}": "𝚊𝚋",
+        r"\mathbf{a1}": "𝐚𝟏",
+        r"\boldsymbol{\beta}": "𝜷",
+        r"\phi\epsilon\partial": "𝜙𝜖𝜕",
+    }
+    for latex, expected in said.items():
+        assert "".join(tree(latex).itertext()) == expected
+
+
+def test_texts_keep_their_words_and_hyphens() -> None:
+    (text,) = tree(r"\text{log-likelihood -- 5\,\% \& more}").iter("mtext")
+    assert text.text == "log‐likelihood\u00a0–\u00a05\u2009%\u00a0&\u00a0more"
+
+
+def test_a_deep_formula_costs_no_more_than_its_length() -> None:
+    """Each level was laid out twice once: these would take hours."""
+    for opening, closing in (
+        (r"\frac{1}{1+", "}"),
+        (r"\left(1+", r"\right)"),
+        (r"\phantom{", "}"),
+        ("x^{", "}"),
+        (r"\xrightarrow{", "}"),
+    ):
+        assert formula_svg(opening * 29 + "x" + closing * 29).width > 0
+
+
+def test_whatever_is_cut_off_is_drawn_or_refused() -> None:
+    cut = [one["latex"][:end] for one in FORMULAS[::3] for end in range(1, len(one["latex"]), 7)]
+    refused = 0
+    for latex in cut:
+        with contextlib.suppress(RenderError):
+            refused += 1
+            assert formula_svg(latex).width > 0
+            refused -= 1
+    assert len(cut) / 4 < refused < len(cut)
