@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tests.processes import eventually, is_frozen
@@ -22,7 +23,10 @@ KEY_ID = "ADETESTKEYID"
 SECRET = "a-secret-of-the-tests"
 BUCKET = "blobs"
 PREFIX = "some/where"
-HASTY = Patience(connect_seconds=2, answer_seconds=3, silence_seconds=3, retries=3, retry_seconds=3)
+# As long as a busy machine may take, but not long to find out that nobody listens.
+PATIENCE = Patience(answer_seconds=20, silence_seconds=20, retries=3, retry_seconds=3)
+# For a storage that is known not to answer.
+HASTY = replace(PATIENCE, answer_seconds=0.5, silence_seconds=0.5, retries=1)
 START_SECONDS = 20.0
 
 
@@ -91,7 +95,7 @@ class ObjectStorage:
         }
         return {name: value for name, value in given.items() if value}
 
-    def remote(self, patience: Patience = HASTY, /, **changes: str) -> S3Remote:
+    def remote(self, patience: Patience = PATIENCE, /, **changes: str) -> S3Remote:
         """Make a client."""
         return S3Remote(self.url, patience, self.environ(**changes))
 

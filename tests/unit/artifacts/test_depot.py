@@ -3,18 +3,19 @@
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.object_storage import HASTY, ObjectStorage
+from tests.object_storage import HASTY, PATIENCE, ObjectStorage
 
 from ade.artifacts import Blobs
 from ade.artifacts.depot import FRESH_SECONDS, OLD_SECONDS, Depot
 from ade.artifacts.naming import Blob, key_of
 from ade.artifacts.remote import StorageAway, Stored
-from ade.artifacts.s3 import S3Remote
+from ade.artifacts.s3 import Patience, S3Remote
 from ade.domain.errors import NotFound, Unavailable
 
 MIB = 1024 * 1024
@@ -27,9 +28,11 @@ NOBODYS = "sha256:" + "0" * 64
 class Host:
     """Stand for a machine with a folder of its own."""
 
-    def __init__(self, storage: ObjectStorage, folder: Path, **given: int) -> None:
+    def __init__(
+        self, storage: ObjectStorage, folder: Path, patience: Patience = PATIENCE, **given: int
+    ) -> None:
         self.storage = storage
-        self.depot = Depot(storage.remote())
+        self.depot = Depot(storage.remote(patience))
         self.blobs = Blobs(folder, self.depot, **given)
 
     def keep(self, content: bytes) -> str:
@@ -50,9 +53,16 @@ class Host:
 
 
 class Interrupted(S3Remote):
-    """Let something happen right after a look at an object."""
+    """Let something happen right after a look at an object, or after it was written."""
 
     then: Callable[[], object] | None = None
+    after: Callable[[], object] | None = None
+
+    def put(self, key: str, pieces: Iterable[bytes], size_bytes: int) -> None:
+        """Write, and let it happen."""
+        super().put(key, pieces, size_bytes)
+        if self.after is not None:
+            self.after()
 
     def head(self, key: str) -> Stored | None:
         """Look, and let it happen once."""
@@ -126,22 +136,21 @@ def test_what_cannot_be_fetched_is_away_and_not_gone(host: Host, other: Host) ->
         other.blobs.existing(NOBODYS)
 
 
-def test_who_asks_for_the_same_bytes_at_once_waits_once(host: Host, other: Host) -> None:
+def test_who_asks_for_the_same_bytes_at_once_waits_once(host: Host, tmp_path: Path) -> None:
     digest = host.keep(b"abc")
-    waits = HASTY.silence_seconds + HASTY.retry_seconds
+    hasty = Host(host.storage, tmp_path / "two", replace(HASTY, silence_seconds=2, retries=0))
 
     def fetch(_: int) -> str:
         try:
-            return other.blobs.read(digest).decode()
+            return hasty.blobs.read(digest).decode()
         except StorageAway as away:
             return away.reason
 
-    with ThreadPoolExecutor(8) as pool:
-        with host.storage.frozen():
-            began = time.monotonic()
-            assert set(pool.map(fetch, range(8))) == {"it cannot be reached"}
-            assert time.monotonic() - began < 2 * waits
-        assert set(pool.map(fetch, range(8))) == {"abc"}
+    with ThreadPoolExecutor(8) as pool, host.storage.frozen():
+        began = time.monotonic()
+        assert set(pool.map(fetch, range(8))) == {"it cannot be reached"}
+        assert time.monotonic() - began < 8 * 2 / 2
+    assert hasty.blobs.read(digest) == b"abc"
 
 
 def test_bytes_are_sent_again_only_when_they_are_no_longer_fresh(host: Host, other: Host) -> None:
@@ -160,6 +169,19 @@ def test_an_object_of_another_size_is_replaced(host: Host, other: Host) -> None:
     host.storage.spoil(digest, b"half")
     other.keep(b"abc")
     assert host.storage.blob(digest).read_bytes() == b"abc"
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_bytes(b"ab")])
+def test_what_the_storage_took_and_has_not_kept_is_not_kept(
+    storage: ObjectStorage, tmp_path: Path, spoil: Callable[[Path], object]
+) -> None:
+    digest = f"sha256:{hashlib.sha256(b'abc').hexdigest()}"
+    remote = Interrupted(storage.url, PATIENCE, storage.environ())
+    remote.after = lambda: spoil(storage.blob(digest))
+    blobs = Blobs(tmp_path / "one", Depot(remote))
+    with pytest.raises(StorageAway):
+        blobs.write([b"abc"], 3)
+    assert not blobs.path(digest).exists()
 
 
 def test_a_file_that_is_not_what_its_name_says_is_not_sent(host: Host, tmp_path: Path) -> None:
@@ -191,7 +213,7 @@ def test_what_is_deleted_while_it_is_written_is_sent_again_or_said(
     storage: ObjectStorage, host: Host, tmp_path: Path
 ) -> None:
     """Delete an object at the one moment that the collector cannot see."""
-    remote = Interrupted(storage.url, HASTY, storage.environ())
+    remote = Interrupted(storage.url, PATIENCE, storage.environ())
     collector = Depot(remote)
     digest = host.keep(b"abc")
     storage.date(digest, OLD)
@@ -226,15 +248,15 @@ def test_strange_objects_are_left_alone(storage: ObjectStorage, host: Host) -> N
     assert storage.keys() == sorted(strange)
 
 
-def test_more_garbage_than_fits_on_a_page_is_collected(storage: ObjectStorage, host: Host) -> None:
-    digests = [f"sha256:{number:064x}" for number in range(1100)]
+def test_garbage_behind_the_first_page_is_collected(storage: ObjectStorage, host: Host) -> None:
+    digests = [f"sha256:{number:064x}" for number in range(2100)]
     storage.blob(digests[0]).parent.mkdir(parents=True)
     for digest in digests:
         storage.blob(digest).touch()
         os.utime(storage.blob(digest), (OLD, OLD))
-    keep = digests[500]
-    assert host.blobs.collect({keep}, NOW) == len(digests) - 1
-    assert storage.keys() == [key_of(keep)]
+    unused = {*digests[:5], *digests[1500:1505], *digests[-5:]}
+    assert host.blobs.collect(set(digests) - unused, NOW) == len(unused)
+    assert storage.keys() == [key_of(digest) for digest in digests if digest not in unused]
 
 
 # --- the cache ------------------------------------------------------------------------------------
@@ -323,7 +345,7 @@ def test_nothing_is_deleted_in_a_place_that_was_taken_over(
 
 def test_a_start_that_cannot_use_the_storage_says_why(storage: ObjectStorage) -> None:
     wrong = Depot(storage.remote(AWS_SECRET_ACCESS_KEY="wrong"))
-    nowhere = Depot(S3Remote("s3://nowhere/x", HASTY, storage.environ()))
+    nowhere = Depot(S3Remote("s3://nowhere/x", PATIENCE, storage.environ()))
     storage_url = storage.url
     for depot, url, why in (
         (wrong, storage_url, "it refuses these credentials"),
