@@ -1,0 +1,58 @@
+"""Fonts: the wheel's own as far as they go, and a word about what they do not have."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.engine.export.exported import LAYOUT, export, plain
+
+from ade_engine.export import fonts
+from ade_engine.export.fonts import fonts_for, missing_glyphs, own_fonts
+from ade_engine.export.pages import lay_out
+from ade_engine.export.warnings import Warnings
+
+SCRIPTS = {
+    "Latin": "Aß∂ĀŁőſỄ",
+    "Greek": "ΑΩαωἀ",
+    "Cyrillic": "АЯаяЁѣ",
+    "Hebrew": "אבת",
+    "Arabic": "ابة",
+    "signs": "→∑∫√≠≤∞±×÷…–—“”„°µ€✓■●★☃♥½²⟨⟩ℝ𝔸𝛼",
+}
+NOWHERE = "\N{EGYPTIAN HIEROGLYPH A001}"
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_wheels_own_fonts_have_these_scripts(script: str) -> None:
+    lay_out(LAYOUT)
+    assert missing_glyphs(set(SCRIPTS[script]), LAYOUT, own_fonts()) == set()
+
+
+def test_characters_that_no_font_has_are_told() -> None:
+    lay_out(LAYOUT)
+    asked = {*"a漢字é", '"', "\\", NOWHERE}
+    assert missing_glyphs(asked, LAYOUT, own_fonts()) == {"漢", "字", NOWHERE}
+
+
+def test_documents_without_gaps_use_no_font_of_the_machine() -> None:
+    lay_out(LAYOUT)
+    warnings = Warnings()
+    assert fonts_for({*"aé∑\u200b\ufe0f\u0301"}, LAYOUT, warnings) is own_fonts()
+    assert warnings.told() == []
+
+
+def test_gaps_are_filled_from_the_machine_or_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(fonts, "FOLDERS", (tmp_path / "none",))
+    result = export(plain(f"a {NOWHERE}"))
+    assert [(one["code"], NOWHERE in one["message"]) for one in result["warnings"]] == [
+        ("missing_glyphs", True)
+    ]
+
+
+def test_many_missing_characters_are_counted() -> None:
+    ideographs = "".join(map(chr, range(0x13000, 0x13100)))
+    [told] = [
+        one for one in export(plain(ideographs))["warnings"] if one["code"] == "missing_glyphs"
+    ]
+    assert "and 236 more" in told["message"]

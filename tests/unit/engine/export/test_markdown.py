@@ -1,0 +1,203 @@
+"""Texts of Markdown: what is markup, what is text, and that no text makes it slow."""
+
+import time
+
+import pytest
+
+from ade_engine.export import tree
+from ade_engine.export.markdown import BLOCK_DEPTH_MAX, parse, plain, safe_url
+from ade_engine.export.tree import Blocks, Break, Code, Formula, Link, Math, Paragraph, Styled, Text
+
+
+def parsed(text: str) -> Blocks:
+    """Parse a text that gives no warning."""
+    told: list[str] = []
+    blocks = parse(text, lambda code, message: told.append(code))
+    assert told == []
+    return blocks
+
+
+def warned(text: str) -> tuple[Blocks, list[str]]:
+    """Parse a text; return its blocks and the codes of its warnings."""
+    told: list[str] = []
+    return parse(text, lambda code, message: told.append(code)), told
+
+
+def line(text: str) -> tuple[tree.Inline, ...]:
+    """Parse a text that is one paragraph."""
+    [paragraph] = parsed(text)
+    assert isinstance(paragraph, Paragraph)
+    return paragraph.inlines
+
+
+def test_a_line_has_its_styles() -> None:
+    assert line("a *b* **c** ~~d~~ `e`") == (
+        Text("a "),
+        Styled("emphasis", (Text("b"),)),
+        Text(" "),
+        Styled("strong", (Text("c"),)),
+        Text(" "),
+        Styled("strike", (Text("d"),)),
+        Text(" "),
+        Code("e"),
+    )
+
+
+def test_blocks_are_known() -> None:
+    kinds = [
+        type(block) for block in parsed("# a\n\nb\n\n- c\n\n> d\n\n```py\ne\n```\n\n---\n\n$$f$$")
+    ]
+    assert kinds == [
+        tree.Heading,
+        Paragraph,
+        tree.List,
+        tree.Quote,
+        tree.CodeBlock,
+        tree.Rule,
+        Formula,
+    ]
+
+
+def test_a_list_keeps_its_first_number_and_its_lists() -> None:
+    [ordered] = parsed("7. a\n   - b\n8. c")
+    assert ordered == tree.List(
+        items=(
+            (Paragraph((Text("a"),)), tree.List(((Paragraph((Text("b"),)),),), None)),
+            (Paragraph((Text("c"),)),),
+        ),
+        start=7,
+    )
+
+
+def test_a_table_has_columns_rows_and_sides() -> None:
+    [table] = parsed("| a | b | c |\n|---|:-:|--:|\n| 1 | *2* |\n")
+    assert table == tree.Table(
+        columns=((Text("a"),), (Text("b"),), (Text("c"),)),
+        rows=(((Text("1"),), (Styled("emphasis", (Text("2"),)),), ()),),
+        alignment=("left", "center", "right"),
+    )
+
+
+def test_raw_html_is_text() -> None:
+    assert line("a <b onclick=x>c</b>") == (Text("a <b onclick=x>c</b>"),)
+    [block] = parsed("<script>alert(1)</script>")
+    assert block == Paragraph((Text("<script>alert(1)</script>"),))
+
+
+def test_formulas_stand_in_lines_and_on_their_own() -> None:
+    assert line("so $a+b$, says he") == (Text("so "), Math("a+b"), Text(", says he"))
+    assert parsed("$$\na\n= b\n$$") == (Formula("a\n= b"),)
+    assert parsed("one $$x$$ two") == (
+        Paragraph((Text("one"),)),
+        Formula("x"),
+        Paragraph((Text("two"),)),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["it costs $5 and $6", "$ a$", "$a $", "a $", r"\$a\$", "$$$$", "$$ $$", "$$a\n\nb$$", "`$a$`"],
+)
+def test_money_and_stray_signs_are_no_formulas(text: str) -> None:
+    for block in parsed(text):
+        assert isinstance(block, Paragraph)
+        assert not any(isinstance(inline, Math) for inline in block.inlines)
+
+
+def test_a_formula_in_a_heading_or_a_cell_stays_in_its_line() -> None:
+    heading, table = parsed("# a $$b$$\n\n| $x$ |\n|---|\n| $$y$$ |")
+    assert heading == tree.Heading(1, (Text("a "), Math("b")))
+    assert table == tree.Table(((Math("x"),),), (((Math("y"),),),), ("left",))
+
+
+@pytest.mark.parametrize("url", ["https://a.b/c?d=e#f", "http://a.b", "mailto:a@b.c"])
+def test_addresses_of_the_web_and_of_mail_are_links(url: str) -> None:
+    assert line(f"[a](<{url}>)") == (Link(url, (Text("a"),)),)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "JaVaScRiPt:alert(1)",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "ftp://a.b",
+        "/relative",
+        "#anchor",
+        "//a.b/c",
+        "http:",
+        "https://",
+        "mailto:",
+        "https://a.b/" + "x" * 2_000,
+    ],
+)
+def test_other_addresses_become_text(url: str) -> None:
+    blocks, told = warned(f"[a](<{url}>)")
+    assert blocks == (Paragraph((Text("a"),)),)
+    assert told == ["link_removed"]
+    assert safe_url(url) is None
+
+
+def test_what_is_no_address_is_no_link() -> None:
+    assert safe_url("http://[") is None
+
+
+def test_a_picture_is_not_fetched_but_described() -> None:
+    blocks, told = warned("![a cat](https://a.b/cat.png)")
+    assert blocks == (Paragraph((Text("[a cat]"),)),)
+    assert told == ["image_not_fetched"]
+
+
+def test_what_nests_too_deeply_is_less_deep_and_complete() -> None:
+    depth = BLOCK_DEPTH_MAX + 3
+    [block] = parsed("> " * depth + "inmost")
+    levels = 0
+    while isinstance(block, tree.Quote):
+        levels += 1
+        [block] = block.blocks
+    assert levels == BLOCK_DEPTH_MAX
+    assert block == Paragraph((Text("inmost"),))
+
+
+def test_what_the_parser_does_not_follow_is_shown_as_written() -> None:
+    text = "> " * 200 + "inmost"
+    blocks, told = warned(text)
+    assert blocks == plain(text)
+    assert told == ["markdown_shown_plain"]
+
+
+def test_plain_text_keeps_its_lines_and_means_itself() -> None:
+    assert plain("*a*\n# b\n\n  c") == (
+        Paragraph((Text("*a*"), Break(), Text("# b"))),
+        Paragraph((Text("  c"),)),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 20_000,
+        "![" * 10_000,
+        "[a](" * 900,
+        "*a_" * 10_000,
+        "**a *b " * 5_000,
+        "`a``" * 8_000,
+        ">" * 20_000,
+        "- " * 10_000,
+        "$a " * 10_000,
+        "$$a\n\n" * 8_000,
+        "$$a\n" * 8_000,
+        "$" + r"\$" * 20_000,
+        "$" * 30_000,
+        "|a" * 8_000 + "\n" + "|-" * 8_000,
+        "<a" * 20_000,
+        "\\" * 30_000,
+    ],
+    ids=lambda text: text[:8].strip(),
+)
+def test_no_text_makes_it_slow(text: str) -> None:
+    began = time.process_time()
+    blocks, _ = warned(text)
+    assert time.process_time() - began < 5
+    assert blocks

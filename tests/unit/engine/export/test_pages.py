@@ -1,0 +1,280 @@
+"""PDF: pages that hold all they were given, in which no text of a stranger is markup."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typst
+from PIL import Image, ImageChops
+from tests.unit.engine.export.exported import (
+    code,
+    drawn,
+    equation,
+    export,
+    image,
+    page_picture,
+    plain,
+    set_texts,
+    table,
+    text,
+)
+
+from ade_engine.export.characters import ZERO_WIDTH_SPACE
+
+HOSTILE = [
+    '#panic("markup")',
+    "#pagebreak()",
+    '#read("/etc/passwd")',
+    '#import "content.typ": *',
+    "#let data = 1; $ x^ $ @nobody <label>",
+    "```#pagebreak()```",
+    "*/ /* // [#]{}()]",
+    r"\u{41} \#\*",
+    "= heading\n- list\n+ enum\n/ term: x",
+]
+
+
+def inked(picture: Image.Image) -> tuple[int, int, int, int] | None:
+    """Return the box around all that is not white."""
+    blank = Image.new("RGB", picture.size, "white")
+    difference = ImageChops.difference(picture, blank).convert("L")
+    return difference.point([0] * 40 + [255] * 216).getbbox()
+
+
+@pytest.mark.parametrize("view_mode", ["document", "slide"])
+@pytest.mark.parametrize("evil", HOSTILE)
+def test_markup_of_typst_is_text_wherever_it_stands(evil: str, view_mode: str) -> None:
+    result = export(
+        plain(evil, object_id=evil, slide=1, notes=f"`` {evil} ``"),
+        code(evil, {"stdout": evil, "error": evil, "result_json": evil}, slide=1),
+        table([evil], [[evil]], caption=evil) | {"slide": 1},
+        image(drawn(2, 2), alt=evil, caption=evil) | {"slide": 1},
+        view_mode=view_mode,
+        notes=True,
+        title=evil,
+        authors=[evil],
+    )
+    assert result["pages"] == (3 if view_mode == "slide" else 1)
+    shown = set_texts("slides.typ" if view_mode == "slide" else "document.typ")
+    assert shown.count(evil.split("\n", maxsplit=1)[0]) >= 7
+
+
+def test_a_page_has_all_that_it_was_given() -> None:
+    result = export(
+        text("# Head\n\nRunning *text* with `code`, [a link](https://a.b) and $x$.\n\n- item"),
+        equation(r"\int_0^1 x\,dx"),
+        code("print(1)", {"stdout": "out", "stderr": "err", "result_json": 1, "error": "bad"}),
+        table(["column"], [["cell"]], caption="above"),
+        image(drawn(30, 20), caption="below"),
+        text("noted", notes="for me"),
+        notes=True,
+        title="Title",
+        authors=["Ada"],
+    )
+    assert result == {"formats": ["pdf"], "view_mode": "document", "pages": 1, "warnings": []}
+    shown = set_texts()
+    words = (
+        "Head,text,code,a link,item,print(1),out,err,bad,column,cell,above,below,for me,Title,Ada"
+    )
+    assert [word for word in words.split(",") if word not in shown] == []
+
+
+def test_notes_are_on_pages_of_their_own_only_if_asked_for() -> None:
+    objects = [text("# A", notes="secret one"), text("# B"), text("# C", notes="secret two")]
+    assert export(*objects, view_mode="slide")["pages"] == 3
+    assert "secret" not in set_texts("slides.typ")
+    assert export(*objects, view_mode="slide", notes=True)["pages"] == 5
+    assert "secret two" in set_texts("slides.typ")
+    export(*objects)
+    assert "secret" not in set_texts()
+
+
+def test_pages_are_a4_and_slides_sixteen_to_nine() -> None:
+    export(text("a"))
+    assert _page_size() == pytest.approx((595.28, 841.89), abs=0.1)
+    export(text("a"), view_mode="slide")
+    width, height = _page_size()
+    assert width / height == pytest.approx(16 / 9, abs=0.001)
+
+
+def _page_size() -> tuple[float, float]:
+    """Ask Typst how large the first page of the last PDF is."""
+    source = Path("layout/size.typ")
+    source.write_text(
+        '#context [#metadata({let m = measure(image("/artifacts/document.pdf", page: 1));'
+        " (m.width.pt(), m.height.pt())})<size>]"
+    )
+    [[width, height]] = json.loads(typst.query(source, "<size>", field="value", root=Path()))
+    return width, height
+
+
+FULL = "\n".join(f"{n}. Point number {n} of a slide that nobody shortened" for n in range(1, 61))
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        [text(f"# Full\n\n{FULL}")],
+        [code("line = 1\n" * 400)],
+        [table([f"column {n}" for n in range(30)], [["value"] * 30] * 40)],
+        [text("# Images"), *[image(drawn(900, 2_000))] * 3],
+        [equation(r"\begin{matrix}" + r"a & b \\" * 60 + r"\end{matrix}")],
+        [text("# " + "Endless title " * 60 + "\n\nand its body")],
+        [text("x" * 3_000)],
+    ],
+    ids=["text", "code", "table", "images", "formula", "title", "word"],
+)
+def test_what_does_not_fit_on_a_slide_is_scaled_and_nothing_leaves_it(
+    objects: list[dict[str, Any]],
+) -> None:
+    objects = [one | {"slide": 1} for one in objects]
+    assert export(*objects, view_mode="slide")["pages"] == 1
+    box = inked(page_picture(1, width=1280, height=720))
+    assert box is not None
+    left, top, right, bottom = box
+    assert left >= 60
+    assert top >= 40
+    assert right <= 1280 - 60
+    assert bottom <= 720 - 20
+
+
+def test_a_slide_that_became_unreadable_is_told() -> None:
+    result = export(text("# Fine"), text(f"# Full\n\n{FULL}"), view_mode="slide", title="T")
+    [told] = result["warnings"]
+    assert told["code"] == "slide_too_full"
+    assert told["message"].startswith("Slide 3 holds too much: it was scaled to ")
+    assert FULL.splitlines()[-1].partition(". ")[2] in set_texts("slides.typ")
+
+
+def test_slides_that_fit_are_not_scaled() -> None:
+    def upper() -> Image.Image:
+        return page_picture(1, width=1280, height=720).crop((0, 0, 1280, 190))
+
+    export(text("# A\n\nb"), view_mode="slide")
+    little = upper()
+    export(text("# A\n\nb\n\n" + "c\n\n" * 5), view_mode="slide")
+    assert inked(little) is not None
+    assert ImageChops.difference(little, upper()).getbbox() is None
+
+
+def test_long_tables_run_over_pages_and_repeat_their_header() -> None:
+    result = export(table(["the header", "n"], [["x", n] for n in range(200)]))
+    assert result["pages"] > 3
+    first, second = page_picture(1, width=595, height=842), page_picture(2, width=595, height=842)
+    box = (0, 70, 595, 94)
+    assert inked(first.crop(box)) is not None
+    assert ImageChops.difference(first.crop(box), second.crop(box)).getbbox() is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        text("x" * 5_000),
+        text("https://a.b/" + "path/" * 300),
+        text(f"`{'y' * 300}`"),
+        text(f"# {'z' * 300}"),
+        code("v = '" + "w" * 5_000 + "'"),
+        table(["a", "b"], [["q" * 2_000, "r" * 2_000]]),
+        table([f"number {n}" for n in range(50)], [["abcdefghij klmnop"] * 50] * 3),
+        equation("+".join("abcdefgh" * 15)),
+        text("$" + "+".join("abcdefgh" * 15) + "$"),
+        image(drawn(3_000, 50)),
+        image(drawn(50, 3_000), width_percent=100),
+    ],
+    ids=[
+        "word",
+        "address",
+        "code",
+        "heading",
+        "lines",
+        "cells",
+        "columns",
+        "formula",
+        "math",
+        "wide",
+        "high",
+    ],
+)
+def test_nothing_leaves_the_page(given: dict[str, Any]) -> None:
+    export(given, title="T" * 200)
+    box = inked(page_picture(1, width=595, height=842))
+    assert box is not None
+    assert box[0] >= 65
+    assert box[2] <= 595 - 65
+
+
+@pytest.mark.parametrize("view_mode", ["document", "slide"])
+@pytest.mark.parametrize(
+    "objects",
+    [
+        [text("".join("  " * n + "- *a **b ~~c~~***\n" for n in range(25)))],
+        [text("> " * 12 + "- " * 12 + "a")],
+        [plain("".join(chr(n) for n in range(32, 0x2FFF)))],
+        [plain("x" * 100_000)],
+        [table(["a"] * 10, [[1] * 10] * 1_000)],
+        [code("x = f(1)  # 'a'\n" * 10_000)],
+        [text("$" + "$ $".join(map(str, range(300))) + "$")],
+        [],
+    ],
+    ids=["lists", "quotes", "characters", "word", "table", "code", "formulas", "nothing"],
+)
+def test_hostile_documents_are_exported_in_time(
+    objects: list[dict[str, Any]], view_mode: str
+) -> None:
+    began = time.process_time()
+    assert export(*objects, view_mode=view_mode)["pages"] >= 1
+    assert time.process_time() - began < 30
+
+
+def test_long_words_can_be_broken() -> None:
+    export(text("x" * 50))
+    assert ZERO_WIDTH_SPACE.join("x" * 50) in set_texts()
+
+
+SAME = """
+import io, json, sys
+from ade_engine.channel import Channel
+from ade_engine.export import exporting, thumbnails
+document = json.load(open(sys.argv[1]))
+made = {"formats": ["pdf", "html"], "view_mode": sys.argv[2], "include_speaker_notes": True}
+exporting.main(made | {"document": document}, Channel(io.StringIO()))
+wanted = {"sizes": [{"width": 200, "height": 100}], "background": "white", "page": 1}
+thumbnails.main(wanted | {"document": document, "view_mode": sys.argv[2]}, Channel(io.StringIO()))
+"""
+
+
+@pytest.mark.parametrize("view_mode", ["document", "slide"])
+def test_the_same_document_gives_the_same_bytes_whoever_exports_it_and_when(
+    view_mode: str, tmp_path: Path
+) -> None:
+    document = {
+        "title": "Same",
+        "authors": ["A", "B"],
+        "objects": [
+            text("# a\n\n*b* $x$ $y$ [c](https://d.e) 漢字 é ✓", notes="n"),
+            equation(r"\frac{1}{2}"),
+            code("x = 1", {"result_json": {"b": 1, "a": 2}}),
+            table(["a"], [[1]]),
+            image(drawn(20, 20)),
+        ],
+    }
+    given = tmp_path / "document.json"
+    given.write_text(json.dumps(document))
+    made: list[dict[str, bytes]] = []
+    for seed, zone, epoch in (("1", "UTC", "0"), ("2", "Asia/Tokyo", "1800000000")):
+        folder = tmp_path / seed
+        folder.mkdir()
+        subprocess.run(
+            [sys.executable, "-c", SAME, str(given), view_mode],
+            cwd=folder,
+            env={"PYTHONHASHSEED": seed, "TZ": zone, "SOURCE_DATE_EPOCH": epoch},
+            check=True,
+        )
+        made.append({one.name: one.read_bytes() for one in folder.joinpath("artifacts").iterdir()})
+    assert set(made[0]) == {"document.pdf", "document.html", "thumbnail-200x100.png"}
+    assert made[0] == made[1]
+    assert b"CreationDate" not in made[0]["document.pdf"]
