@@ -1,0 +1,169 @@
+"""What a document may hold, and how its images are found."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pydantic import ValidationError
+
+from ade.domain.errors import NotFound, Unavailable
+from ade.kinds import Workroom, document
+from ade.kinds.document import Document, fetch_images
+
+DIGEST = "sha256:" + "0" * 64
+OTHER = "sha256:" + "1" * 64
+
+
+def text(value: str = "a", **more: Any) -> dict[str, Any]:
+    """Return an object of text."""
+    return {"type": "text", "content": {"value": value}, **more}
+
+
+def image(**content: Any) -> dict[str, Any]:
+    """Return an object of an image."""
+    return {"type": "image", "content": content}
+
+
+def code(value: str = "1", **outputs: Any) -> dict[str, Any]:
+    """Return an object of code."""
+    return {"type": "code", "content": {"value": value, "outputs": outputs}}
+
+
+def table(columns: list[str], rows: list[list[Any]], **more: Any) -> dict[str, Any]:
+    """Return an object of a table."""
+    return {"type": "table", "content": {"columns": columns, "rows": rows, **more}}
+
+
+def taken(*objects: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Take a document in, as the worker hands it to the runtime."""
+    return Document.model_validate({"objects": list(objects), **more}).model_dump(mode="json")
+
+
+def test_every_type_of_object_is_taken() -> None:
+    given = [
+        text("# a", object_id="1", notes="n", slide=1),
+        {"type": "text", "content": {"format": "plain", "value": ""}, "slide": "first"},
+        {"type": "equation", "content": {"format": "latex", "value": "x"}},
+        code("x", stdout="o", stderr="e", result_json={"a": [1, None]}, error="bad"),
+        code("y", error={"code": "C", "message": "m", "details": {"traceback": "t", "line": 3}}),
+        {"type": "code", "content": {"format": "c++", "value": "int x;"}},
+        image(digest=DIGEST, alt="a", caption="c", width_percent=50),
+        image(data="AAAA", media_type="image/webp"),
+        table(["a", "b"], [["x", 1], [None, 2.5], [True]], alignment=["auto", "right"]),
+    ]
+    objects = taken(*given, title="T", authors=["A"], language="pt-BR")["objects"]
+    assert [one["type"] for one in objects] == [one["type"] for one in given]
+    assert objects[3]["content"]["outputs"]["result_json"] == {"a": [1, None]}
+    assert objects[8]["content"]["rows"] == [["x", 1], [None, 2.5], [True]]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        {"type": "diagram", "content": {"value": "a"}},
+        {"content": {"value": "a"}},
+        text("a", color="red"),
+        text("a", object_id=""),
+        text("a", slide=""),
+        text("a", slide=1.5),
+        text("x" * (document.TEXT_CHARS_MAX + 1)),
+        text("a", notes="x" * (document.NOTES_CHARS_MAX + 1)),
+        {"type": "text", "content": {"format": "html", "value": "a"}},
+        {"type": "equation", "content": {"value": ""}},
+        {"type": "equation", "content": {"value": "x" * (document.LATEX_CHARS_MAX + 1)}},
+        {"type": "code", "content": {"format": "c d", "value": ""}},
+        code("x" * (document.CODE_CHARS_MAX + 1)),
+        code(stdout="x" * (document.OUTPUT_CHARS_MAX + 1)),
+        code(result_json=["x" * document.OUTPUT_CHARS_MAX]),
+        code(error={"message": "m", "details": {"a": "x" * document.OUTPUT_CHARS_MAX}}),
+        code(images=[{"digest": DIGEST}] * (document.IMAGES_MAX + 1)),
+        image(),
+        image(digest=DIGEST, data="AAAA", media_type="image/png"),
+        image(data="AAAA"),
+        image(data="AAAA", media_type="image/svg+xml"),
+        image(data="A" * (document.IMAGE_BASE64_CHARS_MAX + 1), media_type="image/png"),
+        image(digest="sha256:../../etc/passwd"),
+        image(digest=DIGEST + "\n"),
+        image(digest=DIGEST, file="/etc/passwd"),
+        image(digest=DIGEST, width_percent=101),
+        table([], []),
+        table(["a"], [["x", "y"]]),
+        table(["a"] * (document.COLUMNS_MAX + 1), []),
+        table(["a"], [[1]] * (document.ROWS_MAX + 1)),
+        table(["a"] * 50, [[1]] * (document.CELLS_MAX // 50 + 1)),
+        table(["a"], [["x" * (document.CELL_CHARS_MAX + 1)]]),
+        table(["a"], [[[1]]]),
+        table(["a"], [], alignment=["left", "left"]),
+        table(["a"], [], alignment=["justify"]),
+    ],
+    ids=lambda one: str(one)[:60],
+)
+def test_what_is_beyond_a_limit_or_unknown_is_refused(one: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        taken(one)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"objects": [text()] * (document.OBJECTS_MAX + 1)},
+        {"objects": [], "title": "x" * (document.TITLE_CHARS_MAX + 1)},
+        {"objects": [], "authors": ["a"] * (document.AUTHORS_MAX + 1)},
+        {"objects": [], "authors": [""]},
+        {"objects": [], "language": "english"},
+        {"objects": [], "language": 'en" onload="x'},
+        {"objects": [], "language": "en\n"},
+        {"objects": [], "date": "2026-01-01"},
+        {"objects": [image(digest=DIGEST)] * (document.IMAGES_MAX + 1)},
+        {"objects": [text("x" * document.TEXT_CHARS_MAX)] * 21},
+        {"objects": [code("x" * document.CODE_CHARS_MAX)] * 11},
+        {"objects": [text("a", notes="x" * document.NOTES_CHARS_MAX)] * 101},
+        {"objects": [table(["a"] * 10, [["x" * 2_000] * 10] * 101)]},
+    ],
+    ids=lambda given: str(given)[:60],
+)
+def test_documents_have_limits_too(given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Document.model_validate(given)
+
+
+class Shelf:
+    """Have some images, and count who asks."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    async def blob(self, workspace_id: str, digest: str) -> Path:
+        """Return where the bytes are."""
+        self.asked.append((workspace_id, digest))
+        if digest == OTHER:
+            raise NotFound("There is no such file.")
+        return Path("/shelf") / digest[7:]
+
+
+async def test_images_are_fetched_once_and_told_where_they_lie() -> None:
+    shelf = Shelf()
+    objects = taken(
+        image(digest=DIGEST),
+        code(images=[{"digest": DIGEST}]),
+        image(data="AA", media_type="image/png"),
+    )["objects"]
+    files = await fetch_images(objects, "w", cast(Workroom, shelf))
+    place = "inputs/" + "0" * 64
+    assert files == {place: Path("/shelf") / ("0" * 64)}
+    assert shelf.asked == [("w", DIGEST)]
+    assert objects[0]["content"]["file"] == place
+    assert objects[1]["content"]["outputs"]["images"][0]["file"] == place
+    assert "file" not in objects[2]["content"]
+
+
+async def test_an_image_that_is_not_there_is_told() -> None:
+    with pytest.raises(NotFound):
+        await fetch_images(taken(image(digest=OTHER))["objects"], "w", cast(Workroom, Shelf()))
+
+
+async def test_without_a_library_only_images_by_digest_fail() -> None:
+    assert await fetch_images(taken(text())["objects"], "w", None) == {}
+    with pytest.raises(Unavailable):
+        await fetch_images(taken(image(digest=DIGEST))["objects"], "w", None)

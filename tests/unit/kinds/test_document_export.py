@@ -1,0 +1,92 @@
+"""What may be asked of `document_export`, and in which words the formats are said."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from ade.domain.errors import InvalidRequest
+from ade.http.intake import Intake
+from ade.kinds import Asked, Kinds
+from ade.kinds.document_export import DocumentExport, ExportInputs, ExportOutputs
+from ade.settings import Settings
+
+DOCUMENT = {"objects": [{"type": "text", "content": {"format": "markdown", "value": "# a"}}]}
+
+
+async def prepared(spec: dict[str, Any], **inputs: Any) -> dict[str, Any]:
+    """Prepare an attempt; return what the entry is called with."""
+    given = ExportInputs.model_validate({"document": DOCUMENT, **inputs}).model_dump(mode="json")
+    wanted = ExportOutputs.model_validate(spec).model_dump(mode="json")
+    return (await DocumentExport().prepare(Asked("w", "j", 1, given, wanted), None)).inputs
+
+
+@pytest.mark.parametrize(
+    ("named", "listed", "formats"),
+    [
+        (None, [], ["pdf"]),
+        ("html", [], ["html"]),
+        (None, ["html"], ["html"]),
+        ("pdf", ["pdf"], ["pdf"]),
+        ("pdf", ["html", "pdf"], ["pdf", "html"]),
+        (None, ["html", "pdf"], ["pdf", "html"]),
+    ],
+)
+async def test_either_word_says_the_format(
+    named: str | None, listed: list[str], formats: list[str]
+) -> None:
+    inputs = await prepared({"formats": listed}, export_format=named)
+    assert inputs["formats"] == formats
+    assert (inputs["view_mode"], inputs["include_speaker_notes"]) == ("document", False)
+
+
+async def test_words_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="asks for pdf, the formats of output_spec for html"):
+        await prepared({"formats": ["html"]}, export_format="pdf")
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {},
+        {"document": DOCUMENT, "export_format": "docx"},
+        {"document": DOCUMENT, "view_mode": "canvas"},
+        {"document": DOCUMENT, "template": "x"},
+    ],
+)
+def test_what_is_not_known_is_refused(inputs: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ExportInputs.model_validate(inputs)
+
+
+@pytest.mark.parametrize("formats", [["docx"], ["pdf", "pdf"], ["pdf", "html", "pdf"]])
+def test_formats_are_known_and_named_once(formats: list[str]) -> None:
+    with pytest.raises(ValidationError):
+        ExportOutputs.model_validate({"formats": formats})
+
+
+def test_the_key_depends_on_all_that_the_result_does() -> None:
+    def key(spec: dict[str, Any] | None = None, **inputs: Any) -> str | None:
+        asked: Any = {
+            "job_type": "document_export",
+            "document_revision_id": "r",
+            "inputs": {"document": DOCUMENT, **inputs},
+            "output_spec": spec or {},
+        }
+        intake = Intake(Settings(), Kinds([DocumentExport()]))
+        return intake.submission(asked, "workspace", "user").execution_key
+
+    keys = [
+        key(),
+        key(view_mode="slide"),
+        key(include_speaker_notes=True),
+        key({"formats": ["html"]}),
+        key(document=DOCUMENT | {"title": "T"}),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert key(view_mode="document") == keys[0]
+
+
+def test_the_environment_names_the_typesetter() -> None:
+    assert DocumentExport.env_version.startswith("export@1+typst0.")
+    assert not DocumentExport.trusted
