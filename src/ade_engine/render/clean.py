@@ -90,7 +90,7 @@ class _Reader:
         if self._passed_over or space not in ("", SVG):
             self._passed_over += 1
             return
-        element = Element(tag, {key: value for key, value in attributes.items() if " " not in key})
+        element = Element(tag, attributes)
         if self._path:
             self._path[-1].append(element)
         else:

@@ -21,7 +21,7 @@ from ade_engine.render import latex as reading
 from ade_engine.render.errors import BadFormula
 from ade_engine.render.latex import HELD, HELD_FIRST, Held, Mark, Operator, Run, Sign, Text
 from ade_engine.render.layout import OVER, OVER_AND_UNDER
-from ade_engine.render.spacing import CLOSE, OPEN, SPACED_AS, em, is_sign, set_spaces
+from ade_engine.render.spacing import CLOSE, OPEN, SPACED_AS, em, is_arrow, is_sign, set_spaces
 
 COMMAND = re.compile(r"\\(?:[a-zA-Z]+|.)")
 ROWS = {"math", "mrow", "mtd", "msqrt", "mpadded", "mphantom", "menclose"}
@@ -43,8 +43,9 @@ VARIANTS = {
     "monospace": MathVariant("mono"),
 }
 SIGNS = {"-": "−", "*": "∗", "~": "∼"}
-STRUCK = "\u29f8"  # what the converter makes of a \\not that it cannot combine
+STRUCK = "\u29f8"  # what the converter makes of a \not that it cannot combine
 FENCES = {*OPEN, *CLOSE, *"|‖∣∥"}
+GROWING = {"fence", "minsize", "stretchy"}
 MATRIX_FENCES = {"(": ")", "[": "]", "{": "}", "|": "|", "‖": "‖", "∥": "∥"}
 # Heights of \big, \Big, \bigg and \Bigg in TeX, by what latex2mathml calls them.
 BIG = {"1.2em": 1.2, "1.623em": 1.8, "2.047em": 2.4, "2.470em": 3.0}
@@ -197,7 +198,7 @@ def _repair(element: Element) -> None:
 def _bind(row: Element) -> None:
     """Make one thing of a binomial or a matrix and what stands on both its sides."""
     if len(row) > 1 and {row[0].text, row[-1].text} & {"⟨", "⟩"}:
-        for bar in (row[0], row[-1]):  # of \\bra and \\ket: nothing is divided by it
+        for bar in (row[0], row[-1]):  # of \bra and \ket: nothing is divided by it
             bar.text = "|" if bar.text == "∣" else bar.text
     at = 0
     while at + 2 < len(row):
@@ -244,7 +245,7 @@ def _identifier(element: Element) -> None:
         _operator(element)
     elif len(text) > 1 and text.isalpha():
         element.tag = "mo"
-        element.set(SPACED_AS, "op")
+        element.set(SPACED_AS, "ord" if text == "mod" else "op")  # \pmod sets its own space
     elif len(element):  # \mathord with a whole formula in it
         element.tag = "mrow"
 
@@ -264,7 +265,7 @@ def _operator(element: Element) -> None:
     variant = element.attrib.pop("mathvariant", None)
     if variant in VARIANTS and text.isalnum():
         element.text = "".join(styledchr(char, VARIANTS[variant]) for char in text)
-    if text in FENCES and not {"fence", "minsize"} & element.attrib.keys():
+    if (text in FENCES or is_arrow(text)) and not GROWING & element.attrib.keys():
         element.set("stretchy", "false")  # only \left and \right make them grow
     if (size := element.get("minsize")) in BIG:
         element.set("minsize", em(BIG[size]))
@@ -286,6 +287,12 @@ def _over(element: Element) -> None:
             over.text = "\u0302"
     elif over.text == "∼" and over.tag == "mo":
         over.text = "~" if over.get("stretchy") == "false" else "\u0303"
+
+
+def _fraction(element: Element) -> None:
+    """Set what is above and below the line as in a text: TeX does, also in display."""
+    for part in element:
+        part.attrib.setdefault("displaystyle", "false")
 
 
 def _table(element: Element) -> None:
@@ -320,6 +327,7 @@ REPAIRS: dict[str, Callable[[Element], None]] = {
     "mi": _identifier,
     "mn": _number,
     "mo": _operator,
+    "mfrac": _fraction,
     "mover": _over,
     "munderover": _over,
     "mtable": _table,

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element
 
+from ziamath.operators import leftfences
+
 from ade_engine.render.layout import OVER, OVER_AND_UNDER
 
 SPACED_AS = "spaced-as"  # says the class where the sign does not; nobody else reads it
@@ -36,6 +38,7 @@ BIN = frozenset("+−±∓×÷·∗∘∙∩∪⊎⊓⊔∧∨⊕⊖⊗⊘⊙⋅
 OP = frozenset("∏∐∑∫∬∭∮∯∰∱∲∳⋀⋁⋂⋃⨀⨁⨂⨃⨄⨅⨆⨉⨋⨌")
 ORD = frozenset("∀∃∄∅∆∇∂∞∎√∛∜∠∡∢⊤∁⋮")
 REL = frozenset("=<>:⟂⟝⟞⫽")
+ARROWS = ((0x2190, 0x21FF), (0x27F0, 0x27FF), (0x2900, 0x297F))
 RELATIONS = (
     (0x2190, 0x21FF),
     (0x2200, 0x22FF),
@@ -91,7 +94,7 @@ def _space_row(row: Element, in_script: bool) -> None:
             if left is not None:
                 width = _width(classes[id(left)], classes[id(child)], in_script)
                 width += FRACTION_PADDING * ((left.tag == "mfrac") + (child.tag == "mfrac"))
-                width += FENCE_PADDING * _is_fenced(child)
+                width += FENCE_PADDING * (_is_fenced(child) and child[0].text in leftfences)
                 if width:
                     children.append(Element("mspace", width=em(width)))
             left = child
@@ -141,6 +144,11 @@ def _core(atom: Element) -> Element:
     while core.tag in SCRIPTED or (core is not atom and core.tag == "mrow" and len(core) == 1):
         core = core[0]
     return core
+
+
+def is_arrow(text: str) -> bool:
+    """Tell arrows from other signs."""
+    return len(text) == 1 and any(low <= ord(text) <= high for low, high in ARROWS)
 
 
 def is_sign(text: str) -> bool:

@@ -144,8 +144,29 @@ def test_fences_are_as_high_as_what_they_hold() -> None:
     flat, high = formula_svg(r"\left(x\right)"), formula_svg(r"\left(\frac{x}{y}\right)")
     assert high.height > 2 * flat.height
     assert formula_svg(r"(\frac{x}{y})").height < high.height
-    norm = formula_svg(r"\lVert \frac{x}{y} \rVert")
-    assert norm.height == pytest.approx(formula_svg(r"\frac{x}{y}").height, abs=0.01)
+
+
+@pytest.mark.parametrize("sign", [r"\lVert", r"\|", "|", r"\langle", r"\lfloor", "(", r"\uparrow"])
+def test_what_is_not_told_to_grow_does_not(sign: str) -> None:
+    plain = formula_svg(r"\frac{x^2}{y_i}")
+    assert formula_svg(rf"{sign} \frac{{x^2}}{{y_i}}").height == plain.height
+
+
+@pytest.mark.parametrize("kind", ["pmatrix", "bmatrix", "Bmatrix", "vmatrix", "Vmatrix"])
+def test_matrices_are_within_fences_of_their_height(kind: str) -> None:
+    def height(name: str) -> float:
+        return formula_svg(rf"\begin{{{name}}} a \\ b \\ c \end{{{name}}}").height
+
+    assert 0.9 * height("matrix") < height(kind) < 1.3 * height("matrix")
+    assert len(letters(rf"\begin{{{kind}}} a \end{{{kind}}}")) == 3
+
+
+def test_in_fractions_sums_have_their_limits_beside_them() -> None:
+    """As TeX does, also in display."""
+    display, text = (formula_svg(r"\sum_i^n", display=way).height for way in (True, False))
+    above = formula_svg(r"\frac{\sum_i^n}{y}").height - formula_svg(r"\frac{x}{y}").height
+    assert above < text < display
+    assert above < display - formula_svg("x").height - 2
 
 
 def test_an_arrow_is_as_long_as_its_label() -> None:

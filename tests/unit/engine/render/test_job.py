@@ -78,7 +78,9 @@ def test_an_error_is_told_in_the_words_of_a_job() -> None:
 def test_importing_it_leaves_one_thread_no_files_and_needs_no_home() -> None:
     """A process with more could not be forked from; ziamath alone asks for a home folder."""
     look = (
-        "import os, sys; sys.path.insert(0, sys.argv[1]); before = os.listdir('/proc/self/fd')\n"
+        "import os, pwd, sys; sys.path.insert(0, sys.argv[1])\n"
+        "pwd.getpwuid = {}.__getitem__  # nobody has an entry here\n"
+        "before = os.listdir('/proc/self/fd')\n"
         "import ade_engine.render.warm\n"
         "assert len(os.listdir('/proc/self/task')) == 1\n"
         "assert os.listdir('/proc/self/fd') == before\n"
