@@ -1,6 +1,7 @@
 """`object_execute`: run a cell of Python behind walls."""
 
 import re
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -255,7 +256,7 @@ class ObjectExecute(Kind):
     inputs = ExecuteInputs
     output_spec = ExecuteOutputs
     entry = "ade_engine.cell"
-    env_version = "python-cell@2"
+    env_version = f"python-cell@2+python{sys.version_info.major}.{sys.version_info.minor}"
 
     async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
         """Fetch the datasets by digest, before the walls close."""
