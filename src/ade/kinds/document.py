@@ -36,6 +36,7 @@ CELL_CHARS_MAX = 5_000
 IMAGES_MAX = 100
 IMAGE_BASE64_CHARS_MAX = 14_000_000
 WIDTH_PERCENT_MIN = 5
+WARM = ("ade_engine.export.warm",)
 MADE_BY = ("typst", "ziamath", "latex2mathml", "markdown-it-py")
 
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ade.domain.errors import InvalidRequest
-from ade.kinds.document import Document, ViewMode, fetch_images, made_by
+from ade.kinds.document import WARM, Document, ViewMode, fetch_images, made_by
 from ade.kinds.kind import Asked, Kind, OutputSpec, Prepared, Workroom
 
 FORMATS = ("pdf", "html")
@@ -44,7 +44,7 @@ class DocumentExport(Kind):
     output_spec = ExportOutputs
     entry = "ade_engine.export.exporting"
     env_version = made_by("export@1")
-    warm = ("ade_engine.export.exporting",)
+    warm = WARM
 
     async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
         """Fetch the images by digest, before the walls close."""

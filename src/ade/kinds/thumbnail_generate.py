@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ade.kinds.document import Document, DocumentObject, ViewMode, fetch_images, made_by
+from ade.kinds.document import WARM, Document, DocumentObject, ViewMode, fetch_images, made_by
 from ade.kinds.kind import Asked, Kind, OutputSpec, Prepared, Workroom
 
 SIDE_PIXELS_MAX = 4_096
@@ -68,7 +68,7 @@ class ThumbnailGenerate(Kind):
     output_spec = ThumbnailOutputs
     entry = "ade_engine.export.thumbnails"
     env_version = made_by("thumbnail@1")
-    warm = ("ade_engine.export.thumbnails",)
+    warm = WARM
 
     async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
         """Fetch the images by digest, before the walls close."""

@@ -1,6 +1,7 @@
 """Have Typst set pages: PDF, and PNG of a page."""
 
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
@@ -24,6 +25,9 @@ TEMPLATES = (
 DATA = "data.json"
 POINTS_PER_INCH = 72
 MESSAGE_CHARS_MAX = 500
+THREADS_MAX = 4
+# Typst would start a thread for each core: on a large machine more than a job may have.
+os.environ.setdefault("RAYON_NUM_THREADS", str(min(THREADS_MAX, os.cpu_count() or 1)))
 
 
 @dataclass(frozen=True, slots=True)

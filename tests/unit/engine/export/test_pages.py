@@ -1,6 +1,7 @@
 """PDF: pages that hold all they were given, in which no text of a stranger is markup."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -150,6 +151,14 @@ def test_a_slide_that_became_unreadable_is_told() -> None:
     assert FULL.splitlines()[-1].partition(". ")[2] in set_texts("slides.typ")
 
 
+def test_text_that_is_scaled_still_fills_its_lines() -> None:
+    export(text("# Full\n\n" + "word " * 900), view_mode="slide")
+    above_the_foot = page_picture(1, width=1280, height=720).crop((0, 0, 1280, 650))
+    box = inked(above_the_foot)
+    assert box is not None
+    assert box[2] > 1_100
+
+
 def test_slides_that_fit_are_not_scaled() -> None:
     def upper() -> Image.Image:
         return page_picture(1, width=1280, height=720).crop((0, 0, 1280, 190))
@@ -271,10 +280,30 @@ def test_the_same_document_gives_the_same_bytes_whoever_exports_it_and_when(
         subprocess.run(
             [sys.executable, "-c", SAME, str(given), view_mode],
             cwd=folder,
-            env={"PYTHONHASHSEED": seed, "TZ": zone, "SOURCE_DATE_EPOCH": epoch},
+            env=os.environ | {"PYTHONHASHSEED": seed, "TZ": zone, "SOURCE_DATE_EPOCH": epoch},
             check=True,
         )
         made.append({one.name: one.read_bytes() for one in folder.joinpath("artifacts").iterdir()})
     assert set(made[0]) == {"document.pdf", "document.html", "thumbnail-200x100.png"}
     assert made[0] == made[1]
     assert b"CreationDate" not in made[0]["document.pdf"]
+
+
+def test_large_machines_get_no_more_threads_than_a_job_may_have() -> None:
+    asked = (
+        "import os; os.cpu_count = lambda: 128; import ade_engine.export.pages; "
+        "print(os.environ['RAYON_NUM_THREADS'])"
+    )
+    assert _printed(asked) == "4\n"
+
+
+def test_what_is_warmed_before_a_fork_starts_no_thread() -> None:
+    asked = "import os, ade_engine.export.warm; print(len(os.listdir('/proc/self/task')))"
+    assert _printed(asked) == "1\n"
+
+
+def _printed(source: str) -> str:
+    """Run a line of Python in a process that has heard nothing of threads."""
+    around = {name: value for name, value in os.environ.items() if not name.startswith("RAYON")}
+    command = [sys.executable, "-c", source]
+    return subprocess.run(command, env=around, capture_output=True, check=True, text=True).stdout

@@ -1,0 +1,14 @@
+"""Do once, before any job is forked, what each would otherwise do again: import this.
+
+No page is set here: that starts threads, and a process with threads is not one to fork.
+"""
+
+from ade_engine.export import thumbnails
+from ade_engine.export.fonts import own_fonts
+from ade_engine.export.markdown import parse
+from ade_engine.render import warm
+
+assert thumbnails  # and with it all that exports need
+assert warm
+own_fonts()
+parse("# a\n\n*b* $c$ `d`\n\n| e |\n|---|\n| f |\n", lambda code, message: None)
