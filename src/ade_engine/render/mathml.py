@@ -24,6 +24,8 @@ from ade_engine.render.layout import OVER, OVER_AND_UNDER
 from ade_engine.render.spacing import CLOSE, OPEN, SPACED_AS, em, is_arrow, is_sign, set_spaces
 
 COMMAND = re.compile(r"\\(?:[a-zA-Z]+|.)")
+PARTS = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "munder": 2, "mover": 2}
+PARTS |= {"msubsup": 3, "munderover": 3}
 ROWS = {"math", "mrow", "mtd", "msqrt", "mpadded", "mphantom", "menclose"}
 ITALIC = {
     **{char: styledchr(char, MathVariant("serif", italic=True)) for char in "ϵϑϰϕϱϖ∂"},
@@ -184,6 +186,8 @@ def _leaf(tag: str, text: str, **attributes: str) -> Element:
 
 
 def _repair(element: Element) -> None:
+    if len(element) != PARTS.get(element.tag, len(element)):
+        raise BadFormula("The formula is not complete: an argument is missing")
     children: list[Element] = []
     for child in element:
         _repair(child)

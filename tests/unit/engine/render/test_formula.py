@@ -9,6 +9,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from ade_engine.render import BadFormula, BadPicture, RenderError, formula_svg
 from ade_engine.render.mathml import mathml
@@ -213,6 +215,21 @@ def test_a_deep_formula_costs_no_more_than_its_length() -> None:
         (r"\xrightarrow{", "}"),
     ):
         assert formula_svg(opening * 29 + "x" + closing * 29).width > 0
+
+
+RARE = ("left", "right", "middle", "limits", "sideset", "genfrac", "smash", "rule", "root", "not")
+PIECES = sorted(
+    {piece for one in FORMULAS for piece in re.findall(r"\\[a-zA-Z]+|\\.|.", one["latex"])}
+    | {f"\\{name}" for name in RARE}
+    | {"2pt", "[", "]"}
+)
+
+
+@example([r"\limits", r"\frac", "1"], True)
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=15), st.booleans())
+def test_whatever_is_written_is_drawn_or_refused(pieces: list[str], display: bool) -> None:
+    with contextlib.suppress(RenderError):
+        assert formula_svg(" ".join(pieces), display=display).width > 0
 
 
 def test_whatever_is_cut_off_is_drawn_or_refused() -> None:
