@@ -137,6 +137,7 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
                     ThreadPoolExecutor(NETWORK_THREADS_MAX, thread_name_prefix="ade-thread")
                 )
             async with AsyncExitStack() as stack:
+                stack.callback(blobs.end)
                 isolation = None
                 # In safe mode nobody's code is started; the doors stay open for reading.
                 if works and not settings.safe_mode:

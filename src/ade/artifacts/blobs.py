@@ -30,7 +30,7 @@ from typing import BinaryIO, Self, TypeVar
 
 import structlog
 
-from ade.artifacts.depot import Damaged, Depot
+from ade.artifacts.depot import Damaged, Depot, damaged
 from ade.artifacts.naming import ALGORITHM, Blob, digest_at, key_of
 from ade.domain.errors import NotFound, PayloadTooLarge, StorageFull, Unavailable
 
@@ -69,6 +69,11 @@ class Blobs:
         self._trimming = threading.Lock()
         self._fetching: dict[str, Future[None]] = {}
         self._fetching_lock = threading.Lock()
+        self._ending = threading.Event()
+
+    def end(self) -> None:
+        """Break off a collection that is under way, so that nobody has to wait for it."""
+        self._ending.set()
 
     def write(self, pieces: Iterable[bytes], bytes_max: int) -> Blob:
         """Keep bytes; more than allowed raises PayloadTooLarge and leaves nothing."""
@@ -136,7 +141,7 @@ class Blobs:
             for piece in pieces:
                 writing.add(piece)
             if writing.digest != digest:
-                raise Damaged(depot.uri(digest))
+                raise damaged(depot.uri(digest))
             writing.settle()
 
     def has(self, digest: str) -> bool:
@@ -212,12 +217,15 @@ class Blobs:
         That was kept before there was such a storage, or the storage has lost it.
         """
         if not depot.is_ours():
-            log.error("the blob storage was taken over by another database; nothing is deleted")
+            log.error("this database's mark is gone from the blob storage; nothing is deleted")
             return 0
         missing = {digest for digest in self._here() if digest in in_use}
 
         def unused() -> Iterator[str]:
             for found in depot.blobs():
+                if self._ending.is_set():
+                    missing.clear()
+                    return
                 missing.discard(found.digest)
                 if found.digest not in in_use and depot.is_old(found, now):
                     yield found.digest
@@ -231,6 +239,8 @@ class Blobs:
     def _send(self, depot: Depot, digest: str) -> bool:
         path = self.path(digest)
         with contextlib.suppress(FileNotFoundError, Damaged):  # the latter is logged
+            if self._ending.is_set():
+                return False
             depot.keep(Blob(digest, path.stat().st_size), path)
             return True
         return False

@@ -52,9 +52,11 @@ log = structlog.get_logger()
 class Damaged(Unavailable):
     """The stored bytes are not the ones that were kept."""
 
-    def __init__(self, where: str) -> None:
-        super().__init__(DAMAGED)
-        log.error("damaged blob", where=where)
+
+def damaged(where: str) -> Damaged:
+    """Say in the log which bytes are damaged, and to the client that some are."""
+    log.error("damaged blob", where=where)
+    return Damaged(DAMAGED)
 
 
 class Kept(NamedTuple):
@@ -173,5 +175,5 @@ def _checked(path: Path, digest: str) -> Iterator[bytes]:
             yield held
             held = piece
     if f"{ALGORITHM}:{seen.hexdigest()}" != digest:
-        raise Damaged(str(path))
+        raise damaged(str(path))
     yield held

@@ -259,6 +259,15 @@ def test_garbage_behind_the_first_page_is_collected(storage: ObjectStorage, host
     assert storage.keys() == [key_of(digest) for digest in digests if digest not in unused]
 
 
+def test_a_collection_can_be_broken_off(storage: ObjectStorage, host: Host) -> None:
+    old, lost = host.keep(b"old"), host.keep(b"lost")
+    storage.date(old, OLD)
+    host.depot.delete(lost)
+    host.blobs.end()
+    assert host.blobs.collect({lost}, NOW) == 0
+    assert storage.keys() == [key_of(old)]
+
+
 # --- the cache ------------------------------------------------------------------------------------
 
 

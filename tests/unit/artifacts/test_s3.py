@@ -195,7 +195,11 @@ def test_missing_credentials_are_told(
 
 def test_a_missing_bucket_is_told(storage: ObjectStorage) -> None:
     remote = S3Remote("s3://nowhere/x", PATIENCE, storage.environ())
-    for verb in (lambda: remote.put("a", [b"1"], 1), lambda: list(remote.list("a"))):
+    for verb in (
+        lambda: remote.put("a", [b"1"], 1),
+        lambda: remote.get("a"),
+        lambda: list(remote.list("a")),
+    ):
         with pytest.raises(StorageAway) as away:
             verb()
         assert away.value.reason == "there is no such bucket"
