@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import struct
 from importlib.resources import files
@@ -26,6 +27,9 @@ PAGE = b"""\
 )
 #image(bytes(sys.inputs.svg), format: "svg", width: 100%, height: 100%)
 """
+THREADS_MAX = 4
+# Typst would start a thread for each core: on a large machine more than a job may have.
+os.environ.setdefault("RAYON_NUM_THREADS", str(min(THREADS_MAX, os.cpu_count() or 1)))
 FAMILY = re.compile(r'font-family="([^"]*)"')
 KNOWN = {SANS: "DejaVu Sans", SERIF: "Libertinus Serif", MONO: "DejaVu Sans Mono"}
 

@@ -75,16 +75,18 @@ def test_an_error_is_told_in_the_words_of_a_job() -> None:
     }
 
 
-def test_importing_it_leaves_one_thread_no_files_and_needs_no_home() -> None:
+def test_importing_it_starts_no_thread_opens_no_file_and_needs_no_home() -> None:
     """A process with more could not be forked from; ziamath alone asks for a home folder."""
     look = (
         "import os, pwd, sys; sys.path.insert(0, sys.argv[1])\n"
         "pwd.getpwuid = {}.__getitem__  # nobody has an entry here\n"
         "before = os.listdir('/proc/self/fd')\n"
+        "os.cpu_count = lambda: 128\n"
         "import ade_engine.render.warm\n"
         "assert len(os.listdir('/proc/self/task')) == 1\n"
         "assert os.listdir('/proc/self/fd') == before\n"
         "assert 'HOME' not in os.environ\n"
+        "assert os.environ['RAYON_NUM_THREADS'] == '4'\n"
     )
     source = str(Path(ade_engine.render.__file__).parents[2])
     command = [sys.executable, "-I", "-W", "error", "-c", look, source]
