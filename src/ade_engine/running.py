@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 from ade_engine.channel import Channel, ResultNotJson
 from ade_engine.failure import describe
+from ade_engine.whereabouts import answer_on
 
 FAILED = 1
 ARTIFACTS = "artifacts"
@@ -16,6 +17,7 @@ ARTIFACTS = "artifacts"
 def run_entry(entry: str, inputs: dict[str, Any], stream: TextIO) -> int:
     """Run the entry; return the exit status of the process."""
     channel = Channel(stream)
+    answer_on(stream)
     with suppress(OSError):  # what works nowhere leaves nothing
         os.mkdir(ARTIFACTS)
     try:

@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from tests.sandbox.surroundings import Surroundings  # noqa: E402
 
 from ade.domain.limits import Limits  # noqa: E402
-from ade.domain.outcome import Outcome, timed_out_error  # noqa: E402
+from ade.domain.outcome import Outcome, located, timed_out_error  # noqa: E402
 from ade.sandbox import supervisor, watch  # noqa: E402
 from ade.sandbox.environment import RUNTIME, Environment, own_environment  # noqa: E402
 from ade.sandbox.pool import Pool, PoolRules, Walls  # noqa: E402
@@ -103,13 +103,16 @@ class Driver:
         return Running(self._pool, order, lambda progress: None, BOUNDS)
 
     async def _within(self, running: Running, asked: dict[str, Any]) -> tuple[Outcome, bool]:
-        """Wait as the worker does: when the time is up the job is asked to stop, then killed."""
+        """Wait as the worker does, for a job that is asked to stop or one whose time is up."""
         is_late = False
 
         def stop() -> None:
             nonlocal is_late
             is_late = True
-            running.stop()
+            if asked.get("is_timed"):
+                running.time_out()
+            else:
+                running.stop()
 
         timeout_ms = {**LIMITS, **asked.get("limits", {})}["timeout_ms"]
         timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, stop)
@@ -301,7 +304,7 @@ def _told(outcome: Outcome, is_late: bool) -> dict[str, Any]:
     result = outcome.result or {}
     error = outcome.error
     if is_late and error is not None:
-        error = timed_out_error(0)
+        error = located(timed_out_error(0), outcome.place)
     return {
         "verdict": outcome.status.value if error is None else f"{error.category}/{error.code}",
         "message": error.message if error else "",

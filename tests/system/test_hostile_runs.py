@@ -109,21 +109,64 @@ def test_an_interrupt_of_its_own_shows_no_value(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "limits", "code"),
+    ("body", "limits", "code", "line"),
     [
-        ("while True:\n    pass", {"cpu_ms": 1000}, "CPU_LIMIT"),
-        ("import time\ntime.sleep(600)", {"timeout_ms": 1500}, "TIMED_OUT"),
-        ("kept = []\nwhile True:\n    kept.append(bytearray(1 << 20))", {"memory_mb": 128},
-         "MEMORY_LIMIT"),
-        ("while True:\n    print('x' * 100_000)", {"max_output_kb": 1}, "OUTPUT_LIMIT"),
+        ("while True: pass", {"cpu_ms": 1000}, "CPU_LIMIT", 0),
+        ("import re\nre.match('(a+)+$', 'a' * 60 + 'b')", {"cpu_ms": 1000}, "CPU_LIMIT", 1),
+        ("import time\ntime.sleep(600)", {"timeout_ms": 1500}, "TIMED_OUT", 1),
+        ("kept = []\nwhile True: kept.append(bytearray(1 << 20))", {"memory_mb": 128},
+         "MEMORY_LIMIT", 1),
+        ("bytearray(1 << 40)", {"memory_mb": 128}, "MEMORY_LIMIT", 0),
+        ("while True: print('x' * 100_000)", {"max_output_kb": 1}, "OUTPUT_LIMIT", 0),
     ],
-    ids=["cpu", "clock", "memory", "output"],
+    ids=["cpu", "library", "clock", "memory", "too much at once", "output"],
 )  # fmt: skip
-def test_a_limit_is_named(server: Server, body: str, limits: dict[str, int], code: str) -> None:
+def test_a_limit_is_named_and_the_place_where_it_was_reached(
+    server: Server, body: str, limits: dict[str, int], code: str, line: int
+) -> None:
     found = failed(server, package(body), **limits)
     assert kind(found) == ("RESOURCE_LIMIT", code)
-    assert found["message"]
-    assert code == "OUTPUT_LIMIT" or limits.items() <= found["details"].items()
+    details = found["details"]
+    assert code == "OUTPUT_LIMIT" or limits.items() <= details.items()
+    assert (details["file"], details["line"]) == (FILE, FIRST_LINE + line), found
+    assert (details["function"], details["field"]) == ("transform", "name")
+    assert details["source"] == body.splitlines()[line]
+    where = f", in transform ({FILE}:{FIRST_LINE + line}, field name)."
+    assert found["message"].endswith(where)
+
+
+def test_the_place_is_in_a_module_that_several_fields_share(server: Server) -> None:
+    files = package("from ._shared import spin\nreturn spin(value)")
+    files["columns/_shared.py"] = "def spin(value):\n    while True: pass\n"
+    found = failed(server, files, cpu_ms=1000)
+    details = found["details"]
+    assert (details["file"], details["line"]) == ("columns/_shared.py", 2)
+    assert (details["function"], details["field"]) == ("spin", "name")
+
+
+def test_a_place_that_is_made_up_shows_no_value(server: Server) -> None:
+    """It compiles code under the name of the document, and of the value, and stays in there."""
+    for name in ("value", "__import__('glob').glob('inputs/*')[0]", f"'{FILE}'"):
+        source = "'def ' + value.replace('-', '_') + '(): \\n while True: pass'"
+        body = (
+            f"exec(compile({source}, {name}, 'exec'), globals())\n"
+            "globals()[value.replace('-', '_')]()"
+        )
+        found = failed(server, package(body), cpu_ms=1000)
+        assert kind(found) == ("RESOURCE_LIMIT", "CPU_LIMIT")
+        assert found["details"]["field"] == "name"
+        assert "Vermeulen" not in json.dumps(found)
+
+
+def test_the_engine_says_what_it_did_when_its_time_was_up(server: Server) -> None:
+    rows = "".join(f"name {number},{number}\n" for number in range(400_000))
+    document_id = uploaded(server, f"Name,Amount\n{rows}".encode())
+    limits = {"cpu_ms": 300}
+    files = package("return value")
+    run = ran(server, configured(server, files, template=None), document_id, limits=limits)
+    assert kind(run["error"]) == ("RESOURCE_LIMIT", "CPU_LIMIT")
+    details = run["error"]["details"]
+    assert details.get("doing") or details.get("file") == FILE, run["error"]
 
 
 REFUSED = {
@@ -267,14 +310,14 @@ def test_words_on_the_channel_are_not_believed(server: Server) -> None:
         ("FIELD = (\n", f"{FILE}:1"),
         (f"{HEAD}raise ValueError('no')\n", f"{FILE}:6"),
         (f"{HEAD}import pandora_box\n", "pandora_box"),
-        (f"{HEAD}while True:\n    pass\n", "CPU"),
+        (f"{HEAD}while True: pass\n", f"CPU time ({FILE}:6, field name)"),
     ],
     ids=["syntax", "raises", "module", "loops"],
 )
 def test_what_fails_while_it_is_loaded_fails_the_build(
     tmp_path_factory: pytest.TempPathFactory, server: Server, source: str, words: str
 ) -> None:
-    if words == "CPU":
+    if words.startswith("CPU"):
         with starting(tmp_path_factory.mktemp("brief"), ADE_WORKER_CPU_SECONDS=1) as start:
             found = failed(start.server(), {FILE: source})
     else:
@@ -295,6 +338,20 @@ def test_a_hook_that_fails_leaves_the_version_inactive(server: Server) -> None:
     told = server.http.get(path).json()
     assert told["status"] == "failed"
     assert "hooks/on_activate.py:2" in told["diagnostics"][0]["message"]
+
+
+def test_a_hook_that_takes_too_long_is_told_with_its_place(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    hook = "import time\n\ndef on_activate():\n    time.sleep(600)\n"
+    with starting(tmp_path_factory.mktemp("slow"), ADE_BUILD_TIMEOUT=3) as start:
+        server = start.server()
+        files = package("return value") | {"hooks/on_activate.py": hook}
+        found = failed(server, files)
+    assert kind(found) == ("DEPENDENCY_ERROR", "BUILD_FAILED")
+    assert found["message"].endswith(
+        "stopped while running on_activate, in on_activate (hooks/on_activate.py:4)."
+    )
 
 
 def test_nothing_is_left_of_all_this(server: Server) -> None:

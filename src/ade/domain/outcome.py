@@ -1,6 +1,6 @@
 """How an attempt ends: the words between whoever ran the code and the kernel that records it."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,32 @@ class JobError:
             "message": self.message,
             "details": self.details,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Say where a job's code was when it was stopped, as far as that is known.
+
+    `doing` is what ADE itself was doing for the job, where none of the job's own code was running.
+    """
+
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+    field: str | None = None
+    source: str | None = None
+    doing: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is known, as the details of an error."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return "" if self.doing is None else f", while {self.doing}"
+        spot = self.file if self.line is None else f"{self.file}:{self.line}"
+        spot += f", field {self.field}" if self.field else ""
+        return f", in {self.function} ({spot})" if self.function else f" ({spot})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +109,8 @@ class Artifact:
 class Outcome:
     """Hold what one attempt came to; `status` is terminal, or `paused`.
 
-    `files` is what it left where it ran; `artifacts` what of that is kept, and named by its result.
+    `files` is what it left where it ran; `artifacts` what of that is kept, and named by its result;
+    `place` where its code was when it was stopped.
     """
 
     status: Status
@@ -93,6 +120,15 @@ class Outcome:
     isolation: tuple[str, ...] = ()
     files: tuple[LeftFile, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
+    place: Place | None = None
+
+
+def located(error: JobError, place: Place | None) -> JobError:
+    """Return an error with the place of the code in it, unless it names one already."""
+    if place is None or "file" in error.details:
+        return error
+    message = f"{error.message.rstrip('.')}{place}."
+    return replace(error, message=message, details={**error.details, **place.as_dict()})
 
 
 def lease_lost_error(attempt: int) -> JobError:

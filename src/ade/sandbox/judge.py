@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ade.domain.limits import Limits
-from ade.domain.outcome import Category, JobError
+from ade.domain.outcome import Category, JobError, Place, located
 
 NEARLY = 0.97
 DENIED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENOSYS}
@@ -20,6 +20,7 @@ FULL = {errno.ENOSPC, errno.EDQUOT}
 ALLOCATION_WORDS = ("memory allocation of", "bad_alloc", "cannot allocate memory")
 DETAILS = ("file", "line", "column", "function", "traceback", "type")
 VIOLATIONS_SHOWN_MAX = 20
+LINE_MAX = 10**9
 
 
 @dataclass(slots=True)
@@ -136,8 +137,8 @@ def _declared(seen: Seen, declared: dict[str, Any]) -> JobError | None:
         message, details = str(declared["message"])[:2000], dict(declared["details"])
     except (KeyError, TypeError, ValueError):
         return None
-    if code == "OUT_OF_MEMORY":
-        return memory_error(seen.limits)
+    if code == "OUT_OF_MEMORY" or details.get("exception") == "MemoryError":
+        return located(memory_error(seen.limits), _place(details))
     if category in (Category.INTERNAL_ERROR, Category.SANDBOX_VIOLATION):
         category = Category.USER_CODE_ERROR
     is_refusal = bool(seen.violations) or details.get("errno") in DENIED_NUMBERS
@@ -153,7 +154,7 @@ def _exception(seen: Seen, told: dict[str, Any]) -> JobError:
     details = {name: told[name] for name in DETAILS if told.get(name) is not None}
     number = told.get("errno") if isinstance(told.get("errno"), int) else None
     if "MemoryError" in bases:
-        return memory_error(seen.limits)
+        return located(memory_error(seen.limits), _place(details))
     if "can't start new thread" in message or (number == errno.EAGAIN and "OSError" in bases):
         return limit_error(
             "PROCESS_LIMIT", f"The job started too many processes or threads: {message}", **details
@@ -174,6 +175,17 @@ def _exception(seen: Seen, told: dict[str, Any]) -> JobError:
     if seen.violations or number in DENIED:
         return _refused(seen, message, **details)
     return JobError(Category.USER_CODE_ERROR, "PYTHON_EXCEPTION", message, details)
+
+
+def _place(details: dict[str, Any]) -> Place | None:
+    """Take the place of an exception in the job's own words."""
+    words = {name: details.get(name) for name in ("file", "function", "field", "source")}
+    told: dict[str, Any] = {n: word[:300] for n, word in words.items() if isinstance(word, str)}
+    if not told.get("function", "").isidentifier():
+        told.pop("function", None)  # such as <module>
+    line = details.get("line")
+    is_line = type(line) is int and 0 < line < LINE_MAX
+    return Place(**told, line=line if is_line else None) if "file" in told else None
 
 
 def _refused(seen: Seen, message: str, **details: Any) -> JobError:

@@ -20,7 +20,7 @@ import structlog
 
 from ade.domain.job import Status
 from ade.domain.limits import Limits
-from ade.domain.outcome import Category, JobError, Outcome
+from ade.domain.outcome import Category, JobError, Outcome, Place, located
 from ade.sandbox import watch
 from ade.sandbox.collect import Harvest, collect, collect_named
 from ade.sandbox.environment import Environment
@@ -39,14 +39,19 @@ from ade.sandbox.leaving import artifact_error, left_files, logs_of, missing_err
 from ade.sandbox.output import Bounded, Intake, Lines
 from ade.sandbox.pool import Pool
 from ade.sandbox.walls import seccomp
+from ade.sandbox.whereabouts import ANSWER_SECONDS, Sources, place_of
 from ade.sandbox.words import Tell, Words
 from ade.sandbox.zygotes import Child, Ended, WallsDown, ZygoteGone
+from ade_engine.whereabouts import ASKED_BY
 
 log = structlog.get_logger()
 LOOK_SECONDS = 0.025
 LOOK_SHARE = 20
 FOLDER_LOOK_EVERY = 8
 STOP_GRACE_SECONDS = 2.0
+# Who eats memory has less time to say where; beyond the kernel's ceiling it has none at all.
+ANSWER_SECONDS_HUNGRY = 0.025
+ANSWERED_SECONDS = 0.002
 DRAIN_SECONDS = 0.5
 PROGRESS_BYTES_TOTAL = 8 * 1024 * 1024
 REFUSALS_MAX = 64
@@ -95,6 +100,8 @@ class Running:
         self._child: Child | None = None
         self._killed_for: JobError | None = None
         self._is_stopped = False
+        self._is_asked = self._is_answered = False
+        self._is_killed = False
         self._violations: list[str] = []
         self._refusals = 0
         self._heard_bytes = 0
@@ -119,14 +126,32 @@ class Running:
     def kill(self) -> None:
         """Kill the code and everything that it started."""
         self._killed_for = self._killed_for or stopped_error()
+        self._is_killed = True
         if self._child is not None:
             self._child.signal(signal.SIGKILL)
         elif self._taking is not None:
             self._taking.cancel()
 
+    def time_out(self) -> None:
+        """Kill the code because its time is over, a moment after asking where it is."""
+        self._end_for(stopped_error())
+
     def _kill_for(self, reason: JobError) -> None:
+        """Kill at once, for what cannot wait."""
         self._killed_for = self._killed_for or reason
         self.kill()
+
+    def _end_for(self, reason: JobError, answer_seconds: float = ANSWER_SECONDS) -> None:
+        """Kill a moment after asking where the code is; the reason stands, whatever it answers."""
+        if self._killed_for is not None:
+            return
+        self._killed_for = reason
+        if self._child is None:
+            self.kill()
+            return
+        self._is_asked = True
+        self._child.signal(ASKED_BY)
+        asyncio.get_running_loop().call_later(answer_seconds, self.kill)
 
     # --- its life -------------------------------------------------------------------------------
 
@@ -239,7 +264,7 @@ class Running:
             if kept.taken_bytes > self._flood_bytes:
                 megabytes = self._flood_bytes // MIB
                 message = f"The job printed more than {megabytes} MiB and was stopped."
-                self._kill_for(limit_error("OUTPUT_LIMIT", message))
+                self._end_for(limit_error("OUTPUT_LIMIT", message))
 
         return take
 
@@ -248,6 +273,9 @@ class Running:
         if self._heard_bytes > self._bounds.result_bytes + PROGRESS_BYTES_TOTAL:
             self._kill_for(limit_error("OUTPUT_LIMIT", "The job reported too much progress."))
         self._lines.take(piece)
+        if self._is_asked and not self._is_answered and self._words.stack.frames:
+            self._is_answered = True  # the rest of its stack comes at once
+            asyncio.get_running_loop().call_later(ANSWERED_SECONDS, self.kill)
         if self._lines.overflowed:
             message = f"The result is larger than {self._bounds.result_bytes // 1024} KiB."
             self._kill_for(limit_error("RESULT_TOO_LARGE", message))
@@ -279,7 +307,7 @@ class Running:
 
     async def _watch_on(self, child: Child, eye: watch.Watch) -> None:
         looks, wait = 0, LOOK_SECONDS
-        while self._killed_for is None:
+        while not self._is_killed:
             await asyncio.sleep(wait)
             looks += 1
             began = time.perf_counter()
@@ -297,10 +325,12 @@ class Running:
 
     def _stop_at_limits(self, now: watch.Usage) -> None:
         limits = self._order.limits
-        if now.memory_kb > limits.memory_mb * 1024:
+        if now.memory_kb > _data_bytes(limits) // 1024:
             self._kill_for(memory_error(limits))
+        elif now.memory_kb > limits.memory_mb * 1024:
+            self._end_for(memory_error(limits), ANSWER_SECONDS_HUNGRY)
         elif now.cpu_ms > limits.cpu_ms:
-            self._kill_for(cpu_error(limits))
+            self._end_for(cpu_error(limits))
         elif now.threads > self._pool.threads_max:
             message = "The job started too many processes or threads."
             self._kill_for(limit_error("PROCESS_LIMIT", message))
@@ -312,7 +342,7 @@ class Running:
             message = (
                 f"The job's folder grew over {megabytes} MiB, {entries_max} entries or its depth."
             )
-            self._kill_for(limit_error("DISK_LIMIT", message))
+            self._end_for(limit_error("DISK_LIMIT", message))
 
     # --- the end --------------------------------------------------------------------------------
 
@@ -334,6 +364,9 @@ class Running:
         if setup is not None:
             return self._internal("SANDBOX_SETUP", f"The walls could not be put up: {setup}")
         error = judge(seen)
+        place = await self._place()
+        if error is not None and error.category is Category.RESOURCE_LIMIT:
+            error = located(error, place)
         outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": self._stderr.text()}
         kept, harvest = await self._keep_outputs(child), await self._harvest(child)
         error = error or missing_error(self._order.outputs, kept) or artifact_error(harvest)
@@ -350,7 +383,16 @@ class Running:
             usage={"cpu_ms": cpu_ms, "memory_mb_peak": seen.memory_mb_peak},
             isolation=self._pool.isolation(network=self._order.network),
             files=(*left_files(kept, self._words), *left_files(harvest, self._words)),
+            place=place,
         )
+
+    async def _place(self) -> Place | None:
+        """Find out where the code was, if it was stopped or stopped itself."""
+        words, order = self._words, self._order
+        if self._killed_for is None and not words.stack.frames:
+            return None
+        sources = Sources(order.files, order.inputs)
+        return await asyncio.to_thread(place_of, words.stack, sources, words.progress)
 
     async def _keep_outputs(self, child: Child) -> Harvest:
         """Take out the files that the job was to leave."""

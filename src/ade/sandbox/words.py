@@ -1,12 +1,14 @@
 """What a child says on its line: progress on the way, what its files are, a few words at the end.
 
-A child may say anything there. Nothing of it can harm the worker, and no more than a few words are
-kept.
+What is not JSON may be its stack, if it was asked where it is. A child may say anything there.
+Nothing of it can harm the worker, and no more than a few words are kept.
 """
 
 import json
 from collections.abc import Callable
 from typing import Any
+
+from ade.sandbox.whereabouts import Stack
 
 Tell = Callable[[dict[str, Any]], None]
 WORDS_MAX = 10
@@ -23,12 +25,15 @@ class Words:
         self._has_begun = False
         self.kept: list[dict[str, Any]] = []
         self.declared: dict[str, dict[str, Any]] = {}
+        self.progress: dict[str, Any] | None = None
+        self.stack = Stack()
 
     def hear(self, line: bytes) -> None:
         """Take one line."""
         try:
             said = json.loads(line, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
+            self.stack.hear(line)
             return
         if not isinstance(said, dict):
             return
@@ -37,6 +42,7 @@ class Words:
             said.pop("setup_error", None)
         if (progress := said.get("progress")) is not None:
             if isinstance(progress, dict) and len(line) <= PROGRESS_BYTES_MAX:
+                self.progress = progress
                 self._tell(progress)
         elif (artifact := said.get("artifact")) is not None:
             if isinstance(artifact, dict) and len(line) <= DECLARED_BYTES_MAX:

@@ -25,7 +25,7 @@ from ade.domain.errors import (
 )
 from ade.domain.job import Status, StopRequest
 from ade.domain.limits import Limits
-from ade.domain.outcome import Category, JobError, Outcome, timed_out_error
+from ade.domain.outcome import Category, JobError, Outcome, located, timed_out_error
 from ade.events.mirror import Mirror
 from ade.kernel import Kernel
 from ade.kinds import Asked, Kind, Kinds, Prepared, Workroom
@@ -200,7 +200,7 @@ class Attempt:
             if self._stop is not None:
                 return self._stopped(outcome)
             if timed_out:
-                error = timed_out_error(assignment.limits.timeout_ms)
+                error = located(timed_out_error(assignment.limits.timeout_ms), outcome.place)
                 outcome = replace(outcome, status=Status.TIMED_OUT, error=error)
         return await self._kept(self._as_asked(outcome))
 

@@ -15,7 +15,7 @@ from ade.domain.errors import AdeError, NotFound, Unavailable
 from ade.domain.job import Status
 from ade.domain.lease import MICROSECONDS
 from ade.domain.limits import Limits
-from ade.domain.outcome import Category, JobError, Outcome
+from ade.domain.outcome import Category, JobError, Outcome, located
 from ade.environments.activation import ActivationFolder, Log
 from ade.environments.failure import (
     BuildFailed,
@@ -32,6 +32,7 @@ from ade.environments.resolve import resolve
 from ade.environments.tool import Tool
 from ade.kernel import Kernel
 from ade.kinds.normalize import ENGINE
+from ade.sandbox.whereabouts import ANSWER_SECONDS
 from ade.settings import Settings
 from ade.store.library import Build, BuildHeld, File, Library, Version
 from ade.telemetry import metrics
@@ -93,6 +94,7 @@ class Building:
         self._is_lost = False
         self._is_put_back = False
         self._step = "reading the configuration"
+        self._over_at = 0.0
 
     # --- what the builder does to it ------------------------------------------------------------
 
@@ -140,6 +142,7 @@ class Building:
         """Work against the clock; None if the work was broken off."""
         made = Made()
         began = time.monotonic()
+        self._over_at = began + self._settings.build_timeout_seconds
         self._work = asyncio.create_task(self._steps(made))
         if self._is_lost or self._is_put_back:
             self._work.cancel()
@@ -228,11 +231,20 @@ class Building:
         )
         for tries in range(1, ACTIVATE_TRIES + 1):
             running = self._runner.start(assignment, lambda progress: None)
-            outcome, _ = await see_to_the_end(running)
+            outcome, timed_out = await see_to_the_end(running, self._time_for_hooks())
+            if timed_out:
+                timeout_seconds = self._settings.build_timeout_seconds
+                late = too_long(timeout_seconds, self._step)
+                raise BuildFailed(located(late, outcome.place))
             if not _is_ours(outcome) or tries == ACTIVATE_TRIES:
                 break
             log.warning("activation is tried again", code=outcome.error and outcome.error.code)
         self._judge(outcome, made)
+
+    def _time_for_hooks(self) -> float:
+        """Return what is left of the build's time, less what it takes to say where a hook was."""
+        left = self._over_at - time.monotonic()
+        return max(left - 2 * ANSWER_SECONDS, left / 2, 0)
 
     def _lay_out(self, version: Version, folder: Path) -> dict[str, Path]:
         folder.mkdir()

@@ -14,7 +14,7 @@ from typing import Any
 from ade.domain.errors import Unavailable
 from ade.domain.job import Status
 from ade.domain.limits import Limits
-from ade.domain.outcome import Outcome, timed_out_error
+from ade.domain.outcome import Outcome, located, timed_out_error
 from ade.kinds.normalize import ENGINE
 from ade.worker.job_files import place_file
 from ade.worker.runner import Assignment, Runner, Running, see_to_the_end
@@ -71,7 +71,8 @@ class Errands:
         """Wait for the end, and kill what takes too long or is not waited for any more."""
         outcome, timed_out = await see_to_the_end(running, self._limits.timeout_ms / 1000)
         if timed_out:
-            return Outcome(Status.FAILED, error=timed_out_error(self._limits.timeout_ms))
+            error = located(timed_out_error(self._limits.timeout_ms), outcome.place)
+            return Outcome(Status.FAILED, error=error)
         return outcome
 
 

@@ -43,6 +43,10 @@ class Running(Protocol):
         """Kill the code and everything that it started, before returning."""
         ...
 
+    def time_out(self) -> None:
+        """Kill the code because its time is over; it may say first where it is, if it is quick."""
+        ...
+
 
 class Runner(Protocol):
     """Start code."""
@@ -74,7 +78,7 @@ async def see_to_the_end(
         async with asyncio.timeout(timeout_seconds) as deadline:
             return await asyncio.shield(ending), False
     except TimeoutError:
-        running.kill()
+        running.time_out()
         return await ending, deadline.expired()
     except asyncio.CancelledError:
         running.kill()

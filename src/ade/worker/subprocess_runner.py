@@ -18,14 +18,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ade.domain.job import Status
-from ade.domain.outcome import JobError, Outcome
+from ade.domain.outcome import Category, JobError, Outcome, Place, located
 from ade.sandbox.collect import Harvest, collect, collect_named
 from ade.sandbox.environment import Environment
 from ade.sandbox.judge import Seen, judge, limit_error, stopped_error
 from ade.sandbox.leaving import artifact_error, left_files, logs_of, missing_error
 from ade.sandbox.output import Bounded, Intake, Lines
+from ade.sandbox.whereabouts import ANSWER_SECONDS, Sources, place_of
 from ade.sandbox.words import Words
 from ade.worker.runner import Assignment, Tell
+from ade_engine.whereabouts import ASKED_BY
 
 CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.child")
 STOP_GRACE_SECONDS = 2.0
@@ -65,6 +67,7 @@ class RunningChild:
         self._words = Words(tell)
         self._killed_for: JobError | None = None
         self._stopping: asyncio.TimerHandle | None = None
+        self._killing: asyncio.TimerHandle | None = None
         output_bytes_max = assignment.limits.max_output_kb * 1024
         self._stdout, self._stderr = Bounded(output_bytes_max), Bounded(output_bytes_max)
         self._lines = Lines(runner.result_bytes_max, self._words.hear)
@@ -86,7 +89,16 @@ class RunningChild:
         for intake in self._intakes:
             intake.close()
         kept, harvest = await asyncio.to_thread(self._collect)
-        return self._judge(status, usage, kept, harvest)
+        place = await asyncio.to_thread(self._place)
+        return self._judge(status, usage, kept, harvest, place)
+
+    def _place(self) -> Place | None:
+        """Find out where the code was, if it was stopped."""
+        words, assignment = self._words, self._assignment
+        if self._killed_for is None and not words.stack.frames:
+            return None
+        sources = Sources(assignment.files, assignment.inputs)
+        return place_of(words.stack, sources, words.progress)
 
     def _collect(self) -> tuple[Harvest, Harvest]:
         """Take what the job left; it worked in the folder itself, and all of that is suspect."""
@@ -118,8 +130,9 @@ class RunningChild:
         _, status, usage = os.wait4(self._child.pid, 0)  # noqa: ASYNC222 - it is dead: no wait
         os.close(self._pidfd)
         self._child.returncode = os.waitstatus_to_exitcode(status)
-        if self._stopping is not None:
-            self._stopping.cancel()
+        for timer in (self._stopping, self._killing):
+            if timer is not None:
+                timer.cancel()
         return status, usage
 
     def stop(self) -> None:
@@ -134,6 +147,15 @@ class RunningChild:
         self._killed_for = self._killed_for or stopped_error()
         self._signal(signal.SIGKILL)
 
+    def time_out(self) -> None:
+        """Kill the group, a moment after asking the child where it is."""
+        if self._killed_for is None and self._child.returncode is None:
+            self._killed_for = stopped_error()
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, ASKED_BY)
+            loop = asyncio.get_running_loop()
+            self._killing = loop.call_later(ANSWER_SECONDS, self.kill)
+
     def _signal(self, number: int) -> None:
         if self._child.returncode is not None:
             return  # reaped: its number may be another's by now
@@ -141,7 +163,12 @@ class RunningChild:
             os.killpg(self._child.pid, number)
 
     def _judge(
-        self, status: int, usage: resource.struct_rusage, kept: Harvest, harvest: Harvest
+        self,
+        status: int,
+        usage: resource.struct_rusage,
+        kept: Harvest,
+        harvest: Harvest,
+        place: Place | None,
     ) -> Outcome:
         cpu_ms = round((usage.ru_utime + usage.ru_stime) * 1000)
         stderr = self._stderr.text()
@@ -156,8 +183,10 @@ class RunningChild:
             stderr=stderr,
         )
         outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": stderr}
-        error = judge(seen) or missing_error(self._assignment.outputs, kept)
-        error = error or artifact_error(harvest)
+        error = judge(seen)
+        if error is not None and error.category is Category.RESOURCE_LIMIT:
+            error = located(error, place)
+        error = error or missing_error(self._assignment.outputs, kept) or artifact_error(harvest)
         if error is None:
             outputs["result_json"] = self._words.first("result")
         return Outcome(
@@ -166,6 +195,7 @@ class RunningChild:
             error=error,
             usage={"cpu_ms": cpu_ms, "memory_mb_peak": round(usage.ru_maxrss / 1024)},
             files=(*left_files(kept, self._words), *left_files(harvest, self._words)),
+            place=place,
         )
 
 

@@ -1,6 +1,15 @@
 """All snippets, by name."""
 
-from tests.sandbox.hostile import files, interpreter, kernel, memory, network, processes, results
+from tests.sandbox.hostile import (
+    files,
+    interpreter,
+    kernel,
+    memory,
+    network,
+    processes,
+    results,
+    whereabouts,
+)
 from tests.sandbox.hostile.snippet import Snippet
 
 ALL: list[Snippet] = [
@@ -11,6 +20,7 @@ ALL: list[Snippet] = [
     *kernel.SNIPPETS,
     *results.SNIPPETS,
     *interpreter.SNIPPETS,
+    *whereabouts.SNIPPETS,
 ]
 BY_NAME = {snippet.name: snippet for snippet in ALL}
 assert len(BY_NAME) == len(ALL), "two snippets have the same name"

@@ -22,6 +22,7 @@ BAD_RESULT = "USER_CODE_ERROR/BAD_RESULT"
 WORDLESS = "USER_CODE_ERROR/FAILED_WITHOUT_WORDS"
 NO_MODULE = "DEPENDENCY_ERROR/MODULE_NOT_FOUND"
 
+NOWHERE = "nowhere"  # the place of an error that names none
 HARM = "harm"  # the value that a snippet ends with when it got what it wanted
 
 PRELUDE = """
@@ -61,6 +62,8 @@ class Snippet:
     seconds_max: float = 6.0
     machine: str = ""
     only: str = ""
+    place: str = ""
+    is_timed: bool = False
 
     @property
     def code(self) -> str:
@@ -74,6 +77,7 @@ class Snippet:
             "source": self.code,
             "limits": self.limits,
             "companion": self.companion,
+            "is_timed": self.is_timed,
         }
 
     def verdicts(self, mode: Mode) -> tuple[str, ...]:

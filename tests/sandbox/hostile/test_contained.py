@@ -7,7 +7,7 @@ import pytest
 from tests.sandbox.conftest import IS_FAST, Drivers
 from tests.sandbox.hostile import gaps
 from tests.sandbox.hostile.catalogue import ALL, BY_NAME
-from tests.sandbox.hostile.snippet import HARM, NO_HARM, Snippet
+from tests.sandbox.hostile.snippet import HARM, NO_HARM, NOWHERE, Snippet
 from tests.sandbox.modes import BY_NAME as MODES
 from tests.sandbox.modes import FAST, Mode
 
@@ -55,6 +55,7 @@ def what_is_wrong(snippet: Snippet, mode: Mode, told: dict[str, Any]) -> list[st
     is_denied = told["verdict"].startswith("SANDBOX_VIOLATION")
     is_named = not snippet.refused or snippet.refused in {*refused, *mode.refused_already}
     is_ok = told["verdict"] == "succeeded"
+    place = told["details"].get("source", NOWHERE)
     found = {
         "it did its harm": value == HARM,
         "it left traces": told["traces"],
@@ -62,6 +63,7 @@ def what_is_wrong(snippet: Snippet, mode: Mode, told: dict[str, Any]) -> list[st
         "it took too long": told["seconds"] > snippet.seconds_max,
         "its value is another": is_ok and snippet.value is not None and value != snippet.value,
         "what was refused is not named": is_denied and not is_named,
+        f"its place is {place}": snippet.place not in {"", place},
         "other files were kept": snippet.artifacts != ("*",)
         and is_ok
         and kept != sorted(snippet.artifacts),

@@ -27,6 +27,13 @@ def _os_error(number: int) -> dict[str, Any]:
     return _raised("OSError", errno=number)
 
 
+def _declared_failure(
+    code: str, category: str = "USER_CODE_ERROR", **details: Any
+) -> dict[str, Any]:
+    words = {"code": code, "category": category, "message": "words.", "details": details}
+    return _raised("AuthorError", declared=words)
+
+
 def _exit(code: int) -> int:
     return code << 8
 
@@ -48,6 +55,8 @@ TABLE: list[tuple[str, int, dict[str, Any], str | None]] = [
     ("a failure that is a number", _exit(1), {"said": [{"failure": 5}]}, "USER_CODE_ERROR/FAILED_WITHOUT_WORDS"),
     ("no memory", _exit(1), {"said": [_raised("MemoryError")]}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
     ("no memory for numpy", _exit(1), {"said": [_raised("_ArrayMemoryError", "MemoryError")]}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
+    ("no memory in a function", _exit(1), {"said": [_declared_failure("author_code_failed", exception="MemoryError", file="a.py", line=3)]}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
+    ("no memory anywhere", _exit(1), {"said": [_declared_failure("out_of_memory", "RESOURCE_LIMIT")]}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
     ("no thread", _exit(1), {"said": [_raised("RuntimeError", message="can't start new thread")]}, "RESOURCE_LIMIT/PROCESS_LIMIT"),
     ("no process", _exit(1), {"said": [_raised("BlockingIOError", "OSError", errno=errno.EAGAIN)]}, "RESOURCE_LIMIT/PROCESS_LIMIT"),
     ("no room", _exit(1), {"said": [_os_error(errno.ENOSPC)]}, "RESOURCE_LIMIT/DISK_LIMIT"),
@@ -134,3 +143,44 @@ def test_nothing_that_a_child_says_breaks_the_judge(said: list[Any], status: int
     assert error is None or error.category is not Category.INTERNAL_ERROR
     if error is None:
         assert os.waitstatus_to_exitcode(status) == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        _raised("MemoryError", file="a.py", line=3, function="f", traceback="..."),
+        _declared_failure(
+            "author_code_failed",
+            exception="MemoryError",
+            file="a.py",
+            line=3,
+            function="f",
+            source="x = [0] * 10**12",
+        ),
+    ],
+)
+def test_no_memory_is_told_with_its_place(said: dict[str, Any]) -> None:
+    found = judge(Seen(_exit(1), LIMITS, said=[said]))
+    assert found is not None
+    assert found.message == "The job used more than its 100 MiB of memory, in f (a.py:3)."
+    assert found.details["memory_mb"] == 100
+    assert (found.details["file"], found.details["line"]) == ("a.py", 3)
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"file": 5, "line": 3},
+        {"file": "a.py", "line": "3", "function": ["f"]},
+        {"file": "a.py", "line": -1, "function": "<module>"},
+        {"file": "a.py", "line": 10**30, "field": {}},
+        {"file": "a" * 10_000, "line": True},
+    ],
+)
+def test_odd_words_about_a_place_are_left_out(details: dict[str, Any]) -> None:
+    said = _declared_failure("author_code_failed", exception="MemoryError", **details)
+    found = judge(Seen(_exit(1), LIMITS, said=[said]))
+    assert found is not None
+    assert found.code == "MEMORY_LIMIT"
+    assert set(found.details) <= {"memory_mb", "file"}
+    assert len(found.message) < 500

@@ -15,6 +15,7 @@ def main(inputs: dict[str, Any], channel: Any) -> Any:
     return {
         "tell_pid": _tell_pid,
         "ignore_sigterm": _ignore_sigterm,
+        "ignore_the_question": _ignore_the_question,
         "fork": _fork,
         "fork_and_return": _fork_and_return,
         "hold_the_pipe": _hold_the_pipe,
@@ -36,6 +37,11 @@ def _tell_pid(inputs: dict[str, Any], channel: Any) -> None:
 
 def _ignore_sigterm(inputs: dict[str, Any], channel: Any) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _tell_pid(inputs, channel)
+
+
+def _ignore_the_question(inputs: dict[str, Any], channel: Any) -> None:
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)
     _tell_pid(inputs, channel)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.wheels import make_wheel
 from ade.artifacts import Blobs
 from ade.domain.job import Status
 from ade.domain.lease import LeaseRule
-from ade.domain.outcome import Category, JobError, Outcome
+from ade.domain.outcome import Category, JobError, Outcome, Place
 from ade.environments import ensure_build, environment_of
 from ade.environments.activation import ActivationFolder
 from ade.environments.environment import is_there
@@ -47,6 +48,7 @@ class Scripted:
         self.refusal: str | None = None
         self.outcomes: list[Outcome] = []
         self.hangs = False
+        self.place: Place | None = None
         self.given: list[Assignment] = []
         self.started = asyncio.Event()
         self.killed = 0
@@ -68,7 +70,7 @@ class Scripted:
             """End as the test says."""
             if self._runner.hangs:
                 await self._killed.wait()
-                return internal("STOPPED")
+                return replace(internal("STOPPED"), place=self._runner.place)
             return self._runner.outcomes.pop(0) if self._runner.outcomes else activated()
 
         def stop(self) -> None:
@@ -79,6 +81,10 @@ class Scripted:
             """End."""
             self._runner.killed += 1
             self._killed.set()
+
+        def time_out(self) -> None:
+            """End."""
+            self.kill()
 
 
 def activated() -> Outcome:
@@ -327,6 +333,18 @@ async def test_a_build_that_takes_too_long_fails_and_says_where(site: Site) -> N
     assert site.runner.killed == 1
     result = site.activation(version).result() or {}
     assert result["diagnostics"][0]["code"] == "BUILD_TIMED_OUT"
+
+
+async def test_a_hook_that_takes_too_long_is_told_with_its_place(site: Site) -> None:
+    site.configure(build_timeout_seconds=0.3)
+    site.runner.hangs = True
+    site.runner.place = Place("hooks/on_activate.py", 4, "on_activate")
+    _, build = await site.made()
+    failure = error_of(build)
+    assert failure["message"].endswith(
+        "while running on_activate, in on_activate (hooks/on_activate.py:4)."
+    )
+    assert failure["details"]["line"] == 4
 
 
 async def test_an_installation_that_takes_too_long_is_killed(

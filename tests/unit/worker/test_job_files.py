@@ -95,6 +95,9 @@ class Held:
     def kill(self) -> None:
         self._over.set()
 
+    def time_out(self) -> None:
+        self._over.set()
+
 
 async def test_a_kind_that_forbids_it_is_not_started_again_by_a_hand_back(bench: Bench) -> None:
     job = await bench.submit(kind="once", retries=0, value=1)

@@ -106,6 +106,57 @@ async def test_cpu_time_is_limited(assign: Assign) -> None:
     assert 700 <= outcome.usage["cpu_ms"] <= 2500
 
 
+def _package(folder: Path, hook: str) -> dict[str, Path]:
+    """Write a package with a hook into a job's folder."""
+    texts = {
+        "config/columns/a.py": "from ade_engine import Field\n\nFIELD = Field()\n",
+        "config/hooks/on_activate.py": f"import time\n\ndef on_activate():\n    {hook}\n",
+    }
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return {name: folder / name for name in texts}
+
+
+def _activation(assignment: Any, folder: Path, hook: str) -> Any:
+    files = _package(folder, hook)
+    inputs = {"config": "config"}
+    return replace(assignment, entry="ade_engine.activate", inputs=inputs, files=files)
+
+
+async def test_cpu_time_is_used_up_in_a_place(assign: Assign, tmp_path: Path) -> None:
+    asked = _activation(assign(Limits(30_000, 1000, 512, 1, 0)), tmp_path, "while True: pass")
+    outcome = await _run(asked, SubprocessRunner())
+    assert outcome.error is not None
+    assert outcome.error.code == "CPU_LIMIT"
+    assert "in on_activate (hooks/on_activate.py:4)" in outcome.error.message
+    assert outcome.error.details["source"] == "while True: pass"
+
+
+async def test_whose_time_is_over_says_where_it_is(assign: Assign, tmp_path: Path) -> None:
+    asked = _activation(assign(), tmp_path, "open('there', 'w').close(); time.sleep(600)")
+    running = SubprocessRunner().start(asked, _ignore)
+    await aeventually((tmp_path / "there").exists)
+    async with asyncio.timeout(20):
+        running.time_out()
+        running.time_out()  # a second time changes nothing
+        outcome = await running.outcome()
+    assert outcome.status is Status.FAILED
+    assert outcome.place is not None
+    assert (outcome.place.file, outcome.place.line) == ("hooks/on_activate.py", 4)
+    assert outcome.place.function == "on_activate"
+
+
+async def test_who_does_not_answer_is_killed_all_the_same(assign: Assign) -> None:
+    running, (pid,) = await _started(assign(do="ignore_the_question"))
+    running.time_out()
+    async with asyncio.timeout(20):
+        outcome = await running.outcome()
+    assert outcome.status is Status.FAILED
+    assert outcome.place is None
+    assert not is_alive(pid)
+
+
 async def test_the_size_of_a_file_is_limited(assign: Assign, tmp_path: Path) -> None:
     runner = SubprocessRunner(command=ROGUES, file_mb_max=1)
     outcome = await _run(assign(do="write_much", size_bytes=2 * 1024**2), runner)

@@ -249,8 +249,10 @@ def _copy_in(name, source):
 def _limit(limits):
     """Bound what the kernel can bound for one process; the supervisor watches the whole tree."""
     os.setpriority(os.PRIO_PROCESS, 0, limits["nice"])
+    cpu_seconds = limits["cpu_seconds"]
+    # A second before the kernel kills it asks where the code is (`ade_engine.whereabouts`).
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds - 1, cpu_seconds))
     for what, most in (
-        (resource.RLIMIT_CPU, limits["cpu_seconds"]),
         (resource.RLIMIT_DATA, limits["data_bytes"] and _data_bytes() + limits["data_bytes"]),
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
     ):
