@@ -12,7 +12,7 @@ from importlib import resources
 
 from ade_engine.export import tree
 from ade_engine.export.formulas import Drawn, Formulas
-from ade_engine.export.slides import Slide, has_cover, slides_of
+from ade_engine.export.slides import Slide, has_cover, rows_of, slides_of
 from ade_engine.export.tree import Block, Blocks, Document, Inline, Inlines, Picture, Table
 
 RIGHT_TO_LEFT = frozenset({"ar", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"})
@@ -117,9 +117,13 @@ class _Writer:
         self._level_shift = 1
         return (
             f'<section class="slide{form}" id="slide-{number}">\n'
-            f'{title}<div class="body">\n{self._blocks(slide.body)}</div>\n'
+            f'{title}<div class="body">\n{"".join(map(self._beside, rows_of(slide.body)))}</div>\n'
             f'<p class="number">{number}</p></section>\n'
         )
+
+    def _beside(self, row: Blocks) -> str:
+        shown = self._blocks(row)
+        return shown if len(row) == 1 else f'<div class="row">\n{shown}</div>\n'
 
     def _head(self, document: Document) -> str:
         if not document.title:

@@ -16,7 +16,7 @@ from ade_engine.export.characters import (
 )
 from ade_engine.export.formulas import Drawn, Formulas
 from ade_engine.export.images import Image, typst_format
-from ade_engine.export.slides import Slide, has_cover, slides_of
+from ade_engine.export.slides import Slide, has_cover, rows_of, slides_of
 from ade_engine.export.tree import Block, Blocks, Document, Inline, Inlines, Picture, Table
 
 INK = "#1a1d21"
@@ -27,6 +27,8 @@ FORMULA_SCALE = 0.93
 COLOURED_CHARS_MAX = 20_000
 PART_LINES = 100
 CODE_LANGUAGE_CHARS_MAX = 40
+# At the edge of each page, where there is one line.
+RUNNING_TITLE_CHARS_MAX = 90
 # An estimate of a letter's width, in em, to see which tables are wide; lines have that many em.
 LETTER_EM = 0.5
 LINE_EM = 44.0
@@ -72,6 +74,7 @@ class Layout:
         language, _, region = document.language.partition("-")
         return {
             "title": self._text(document.title),
+            "running_title": _shortened(document.title),
             "authors": [self._text(author) for author in document.authors],
             "language": language.lower(),
             "region": region.upper() or None,
@@ -80,11 +83,17 @@ class Layout:
     def _slide(self, slide: Slide, *, notes: bool) -> Node:
         return {
             "title": None if slide.title is None else self._line(slide.title.inlines),
-            "body": self._blocks(slide.body),
-            "pictures": sum(isinstance(block, Picture) for block in slide.body),
+            "body": (body := [self._row(row) for row in rows_of(slide.body)]),
+            "pictures": sum(node["k"] in {"picture", "row"} for node in body),
             "centred": slide.shows_only_things,
             "notes": self._blocks(slide.notes) if notes else [],
         }
+
+    def _row(self, row: Blocks) -> Node:
+        """Set neighbouring images of a slide side by side."""
+        if len(row) == 1:
+            return self._block(row[0])
+        return {"k": "row", "pictures": self._blocks(row)}
 
     def _text(self, text: str, word_chars_max: int = WORD_CHARS_MAX) -> str:
         self.characters.update(text)
@@ -194,6 +203,12 @@ class Layout:
             "cells": [self._line(cell, word_chars_max) for row in table.rows for cell in row],
             "caption": self._text(table.caption) or None,
         }
+
+
+def _shortened(title: str) -> str:
+    if len(title) <= RUNNING_TITLE_CHARS_MAX:
+        return title
+    return title[: RUNNING_TITLE_CHARS_MAX - 1].rstrip() + "…"
 
 
 def _inked(drawn: Drawn) -> str:

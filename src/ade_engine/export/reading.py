@@ -18,6 +18,7 @@ from ade_engine.export.warnings import Warnings
 # Each paragraph, item of a list and cell of a table takes some 20 KB while pages are set.
 PIECES_MAX = 20_000
 PIXELS_MAX = 100_000_000
+NUMBER_CHARS_MAX, DIGITS = 14, 12
 _NUMBER = re.compile(r"[+\-\N{MINUS SIGN}]?\d[\d.,'\s]*(?:[eE][+-]?\d+)?\s?%?")
 
 
@@ -162,7 +163,13 @@ def _cell(value: Any) -> Inlines:
         return ()
     if isinstance(value, str):
         return markdown.lines(clean(value).strip())
-    return (tree.Text(json.dumps(value)),)
+    return (tree.Text(_number(value) if isinstance(value, float) else json.dumps(value)),)
+
+
+def _number(value: float) -> str:
+    """Write a number without the tail that calculating with it left behind."""
+    exact = repr(value)
+    return exact if len(exact) <= NUMBER_CHARS_MAX else f"{value:.{DIGITS}g}"
 
 
 def _alignment(rows: list[list[Any]], at: int) -> Alignment:

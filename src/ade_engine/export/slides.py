@@ -20,6 +20,7 @@ from ade_engine.export.tree import (
 )
 
 TITLE_LEVEL_MAX = 2
+ROW_IMAGES_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,18 @@ def has_cover(document: Document, slides: list[Slide]) -> bool:
     first = slides[0].title
     same = first is not None and text_of(first.inlines).casefold() == document.title.casefold()
     return bool(document.title) and not same
+
+
+def rows_of(blocks: Blocks) -> list[Blocks]:
+    """Put neighbouring images side by side; all else has a row of its own."""
+    rows: list[Blocks] = []
+    for block in blocks:
+        beside = isinstance(block, Picture) and rows and isinstance(rows[-1][0], Picture)
+        if beside and len(rows[-1]) < ROW_IMAGES_MAX:
+            rows[-1] = (*rows[-1], block)
+        else:
+            rows.append((block,))
+    return rows
 
 
 def _by_headings(items: list[Item]) -> Iterator[list[Item]]:

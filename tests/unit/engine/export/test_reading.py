@@ -51,6 +51,16 @@ def test_cells_have_the_words_of_json_and_short_rows_are_filled() -> None:
     assert texts == [["true", "1.5", "", ""], ["x y", "1" + "0" * 20, "", "0"]]
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(22.200000000000003, "22.2"), (0.1, "0.1"), (1e300, "1e+300"), (1 / 3, "0.333333333333")],
+)
+def test_numbers_have_no_tail_of_their_calculation(value: float, shown: str) -> None:
+    [found] = blocks(table(["a"], [[value]]))
+    assert isinstance(found, tree.Table)
+    assert tree.text_of(found.rows[0][0]) == shown
+
+
 def test_outputs_follow_their_code_in_order() -> None:
     outputs = {
         "error": {"code": "PYTHON_EXCEPTION", "message": "bad", "details": {"traceback": "T\n"}},

@@ -4,10 +4,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.engine.export.exported import code, equation, table, text
+from tests.unit.engine.export.exported import (
+    HTML,
+    code,
+    drawn,
+    equation,
+    export,
+    image,
+    page_picture,
+    table,
+    text,
+)
 
 from ade_engine.export.reading import read
-from ade_engine.export.slides import Slide, has_cover, slides_of
+from ade_engine.export.slides import ROW_IMAGES_MAX, Slide, has_cover, rows_of, slides_of
 from ade_engine.export.tree import Document
 from ade_engine.export.warnings import Warnings
 
@@ -72,3 +82,18 @@ def test_formulas_images_and_tables_alone_are_set_in_the_middle() -> None:
     assert middle(text("# A"), equation("x"), table(["a"], []))
     assert not middle(HEAD, equation("x"))
     assert not middle(text("# A"))
+
+
+def test_neighbouring_images_of_a_slide_stand_side_by_side() -> None:
+    picture = image(drawn(600, 600)) | {"slide": 1}
+    [slide] = slides_of(document(picture, picture, text("a", slide=1), picture))
+    assert [len(row) for row in rows_of(slide.body)] == [2, 1, 1]
+    [many] = slides_of(document(*[picture] * (ROW_IMAGES_MAX + 1)))
+    assert [len(row) for row in rows_of(many.body)] == [ROW_IMAGES_MAX, 1]
+    export(picture, picture, view_mode="slide", formats=("pdf", "html"))
+    shown = page_picture(1, width=320, height=180)
+    red, between = (shown.getpixel((x, 80)) for x in (90, 160))
+    assert isinstance(red, tuple)
+    assert red[1] < 100
+    assert between == (255, 255, 255)
+    assert HTML.read_text().count('<div class="row">') == 1
