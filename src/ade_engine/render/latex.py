@@ -227,7 +227,11 @@ class _Reader:
         else:
             self._leave(token, rf"\begin{{{name}}}", token.text)
         if known := ENVIRONMENTS[name]:
-            self._say(rf"{verb.strip()}{{{known}}}")
+            said = rf"{verb.strip()}{{{known}}}"
+            # In braces: the converter does not know what an exponent behind a matrix belongs to.
+            if known.endswith("matrix"):
+                said = "{" + said if verb.strip() == r"\begin" else said + "}"
+            self._say(said)
 
     def _enter(self, token: Token) -> None:
         self._open.append(token)

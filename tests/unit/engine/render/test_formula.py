@@ -154,6 +154,15 @@ def test_what_is_not_told_to_grow_does_not(sign: str) -> None:
     assert formula_svg(rf"{sign} \frac{{x^2}}{{y_i}}").height == plain.height
 
 
+@pytest.mark.parametrize("sign", ["^{-1}", "_2", "'", r"^\top_{n}"])
+@pytest.mark.parametrize("kind", ["matrix", "pmatrix", "vmatrix"])
+def test_a_matrix_has_exponents_and_indices(kind: str, sign: str) -> None:
+    matrix = rf"A \begin{{{kind}}} a & b \\ c & d \end{{{kind}}}"
+    with_sign = formula_svg(f"{matrix}{sign} x")
+    assert with_sign.svg.count("<path") > formula_svg(f"{matrix} x").svg.count("<path")
+    assert with_sign.width > formula_svg(f"{matrix} x").width
+
+
 @pytest.mark.parametrize("kind", ["pmatrix", "bmatrix", "Bmatrix", "vmatrix", "Vmatrix"])
 def test_matrices_are_within_fences_of_their_height(kind: str) -> None:
     def height(name: str) -> float:
