@@ -69,3 +69,20 @@ async def test_the_server_takes_what_fits_the_schema(
     assert (answer.status_code == 202) is fits, answer.text
     if changes.get("schema_version") == "2.0":
         assert answer.json()["code"] == "unsupported_schema_version"
+
+
+async def test_inputs_and_output_spec_that_contradict_are_refused(server: Server) -> None:
+    objects = [{"type": "text", "content": {"format": "plain", "value": "words"}}]
+    asked = {
+        "job_type": "document_export",
+        "document_revision_id": "r",
+        "inputs": {"export_format": "pdf", "document": {"objects": objects}},
+        "output_spec": {"formats": ["html"]},
+    }
+    refused = await server.http.post("/api/v1/workspaces/default/jobs", json=asked)
+    assert (refused.status_code, refused.json()["code"]) == (422, "validation_error")
+    assert "export_format asks for pdf" in refused.json()["detail"]
+    taken = await server.http.post(
+        "/api/v1/workspaces/default/jobs", json=asked | {"output_spec": {"formats": ["pdf"]}}
+    )
+    assert taken.status_code == 202, taken.text

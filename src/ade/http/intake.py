@@ -114,6 +114,9 @@ class Intake:
             if lane not in (None, target_id):
                 raise InvalidRequest("target_id: it differs from the target in the path.")
             lane = target_id
+        inputs = _checked_by(kind.inputs, asked["inputs"], "inputs")
+        output_spec = _checked_by(kind.output_spec, asked.get("output_spec") or {}, "output_spec")
+        kind.check(inputs, output_spec)
         limits = asked.get("limits")
         not_before = asked.get("not_before")
         return Submission(
@@ -130,10 +133,8 @@ class Intake:
                 job_type=kind.name,
                 document_revision_id=asked["document_revision_id"],
                 target_object_ids=_objects(asked),
-                inputs=_checked_by(kind.inputs, asked["inputs"], "inputs"),
-                output_spec=_checked_by(
-                    kind.output_spec, asked.get("output_spec") or {}, "output_spec"
-                ),
+                inputs=inputs,
+                output_spec=output_spec,
                 env_version=_env_version(kind, environment, network=self._network),
             ),
             # A lane is asked for its effects and a timer for its time, not for a known result.

@@ -46,16 +46,20 @@ class DocumentExport(Kind):
     env_version = made_by("export@1")
     warm = WARM
 
+    def check(self, inputs: dict[str, Any], output_spec: dict[str, Any]) -> None:
+        """Refuse two answers to the same question."""
+        _formats(inputs, output_spec)
+
     async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
         """Fetch the images by digest, before the walls close."""
-        inputs = {**asked.inputs, "formats": _formats(asked)}
+        inputs = {**asked.inputs, "formats": _formats(asked.inputs, asked.output_spec)}
         objects = inputs["document"]["objects"]
         return Prepared(inputs, await fetch_images(objects, asked.workspace_id, workroom))
 
 
-def _formats(asked: Asked) -> list[Any]:
+def _formats(inputs: dict[str, Any], output_spec: dict[str, Any]) -> list[str]:
     """Return the formats that are wanted, however it was said."""
-    named, listed = asked.inputs["export_format"], asked.output_spec["formats"]
+    named, listed = inputs["export_format"], output_spec["formats"]
     if named is not None and listed and named not in listed:
         raise InvalidRequest(
             f"export_format asks for {named}, the formats of output_spec for {', '.join(listed)}."

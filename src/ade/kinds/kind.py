@@ -98,6 +98,9 @@ class Kind:
     # Whether it may be asked for by name; a run is made by way of its configuration instead.
     direct: ClassVar[bool] = True
 
+    def check(self, inputs: dict[str, Any], output_spec: dict[str, Any]) -> None:
+        """Raise InvalidRequest if inputs and output_spec, each right by itself, do not fit."""
+
     async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
         """Gather what an attempt needs; what is missing is an error of the job."""
         return Prepared(asked.inputs)
