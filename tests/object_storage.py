@@ -24,7 +24,9 @@ SECRET = "a-secret-of-the-tests"
 BUCKET = "blobs"
 PREFIX = "some/where"
 # As long as a busy machine may take, but not long to find out that nobody listens.
-PATIENCE = Patience(answer_seconds=20, silence_seconds=20, retries=3, retry_seconds=3)
+PATIENCE = Patience(
+    answer_seconds=20, silence_seconds=20, pause_seconds=0.1, retries=3, retry_seconds=3
+)
 # For a storage that is known not to answer.
 HASTY = replace(PATIENCE, answer_seconds=0.5, silence_seconds=0.5, retries=1)
 START_SECONDS = 20.0

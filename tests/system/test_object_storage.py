@@ -77,7 +77,7 @@ def test_jobs_and_the_log_hold_no_credentials(start: Start, storage: ObjectStora
     storage.kill()
     answer = server.http.post(f"{WS}/documents", files={"file": ("a.csv", b"a")}, timeout=60)
     assert answer.status_code == 503
-    printed = start.command("settings")
+    printed = start.command("settings", "--json")
     assert printed.ended() == 0
     assert storage.url in printed.output
     for secret in (KEY_ID, SECRET):

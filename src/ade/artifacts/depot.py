@@ -14,11 +14,12 @@ that differ (S3 refuses who is off by more than a quarter).
     is it there and fresh?      list; of what is old and unused:
     no: send it                 is it still old?
     is it there, whole?         delete it
+    no: send it again
 
 S3 has no "delete, if it is still old". Bytes that are written anew between the collector's last two
-steps, one round trip apart, are deleted. A writer that has not yet looked for the last time notices
-and says so; otherwise its host still has them in its folder, and sends them again when it next
-collects. They are lost only if that host is lost before.
+steps, one round trip apart, are deleted. A writer that has not yet looked for the last time sends
+them again; otherwise its host still has them in its folder, and sends them when it next collects.
+They are lost only if that host is lost before.
 
 One place belongs to one database: two that collect in the same place would delete each other's
 blobs. The first to start leaves its mark there, and others are refused.
@@ -38,6 +39,7 @@ from ade.domain.errors import Unavailable
 
 FRESH_SECONDS = 1800.0
 OLD_SECONDS = 7200.0
+SENDINGS_MAX = 3
 PIECE_BYTES = 1024 * 1024
 OWNER = "owner"
 OWNER_BYTES_MAX = 1000
@@ -79,17 +81,26 @@ class Depot:
         return f"{self._remote.url}/{key_of(digest)}"
 
     def keep(self, blob: Blob, path: Path) -> None:
-        """See to it that the storage has a blob whose bytes are in a file, and that it is young."""
+        """See to it that the storage has a blob whose bytes are in a file, and that it is young.
+
+        What is not there after it was sent was just collected, or is being replaced by another
+        writer in a storage that does not do so in one step: it is sent again.
+        """
         key = key_of(blob.digest)
-        found = self._remote.head(key)
-        fresh = self._clock() - FRESH_SECONDS
-        if found is not None and found.size_bytes == blob.size_bytes and found.written_at > fresh:
+        if self._has_whole(blob, self._clock() - FRESH_SECONDS):
             return
-        self._remote.put(key, _checked(path, blob.digest), blob.size_bytes)
-        found = self._remote.head(key)
-        if found is None or found.size_bytes != blob.size_bytes:
-            log.error("the blob storage has not kept what it took", where=self.uri(blob.digest))
-            raise StorageAway("it has not kept what it took")
+        for _ in range(SENDINGS_MAX):
+            self._remote.put(key, _checked(path, blob.digest), blob.size_bytes)
+            if self._has_whole(blob):
+                return
+        log.error("the blob storage does not keep what it takes", where=self.uri(blob.digest))
+        raise StorageAway("it does not keep what it takes")
+
+    def _has_whole(self, blob: Blob, since: float = 0) -> bool:
+        found = self._remote.head(key_of(blob.digest))
+        return (
+            found is not None and found.size_bytes == blob.size_bytes and found.written_at > since
+        )
 
     def pieces(self, digest: str) -> Iterator[bytes] | None:
         """Read a blob; None if it is not there. What comes is not checked yet."""

@@ -6,7 +6,8 @@ text of one may hold the key's name.
 
 Time. A request that carries no bytes is given up after `answer_seconds`. One that carries them may
 take long, but not be silent for `silence_seconds`; a part that is sent must arrive within that.
-What failed is tried again `retries` times, and not after `retry_seconds`.
+What failed is tried again `retries` times, after pauses that grow, and not after `retry_seconds`:
+a storage that is started anew is back by then.
 """
 
 import os
@@ -45,7 +46,8 @@ class Patience:
     answer_seconds: float = 20
     silence_seconds: float = 60
     carry_seconds: float = 4 * 3600
-    retries: int = 6
+    pause_seconds: float = 0.5
+    retries: int = 10
     retry_seconds: float = 20
 
 
@@ -181,7 +183,7 @@ class _Reading:
 
 def _again(waits: Patience) -> dict[str, Any]:
     """Say how what failed is tried again."""
-    first, longest = timedelta(seconds=0.1), timedelta(seconds=5)
+    first, longest = timedelta(seconds=waits.pause_seconds), timedelta(seconds=5)
     return {
         "max_retries": waits.retries,
         "retry_timeout": timedelta(seconds=waits.retry_seconds),

@@ -171,13 +171,37 @@ def test_an_object_of_another_size_is_replaced(host: Host, other: Host) -> None:
     assert host.storage.blob(digest).read_bytes() == b"abc"
 
 
-@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_bytes(b"ab")])
-def test_what_the_storage_took_and_has_not_kept_is_not_kept(
-    storage: ObjectStorage, tmp_path: Path, spoil: Callable[[Path], object]
+def test_what_is_deleted_right_after_it_was_sent_is_sent_again(
+    storage: ObjectStorage, tmp_path: Path
+) -> None:
+    remote, another = Interrupted(storage.url, PATIENCE, storage.environ()), storage.remote()
+    deleted: list[str] = []
+
+    def delete_once() -> None:
+        if not deleted:
+            deleted.extend(one.key for one in another.list("sha256"))
+            another.delete(deleted[0])
+
+    remote.after = delete_once
+    digest = Blobs(tmp_path / "one", Depot(remote)).write([b"abc"], 3).digest
+    assert deleted == [key_of(digest)]
+    assert storage.blob(digest).read_bytes() == b"abc"
+
+
+@pytest.mark.parametrize("left", [b"", b"ab", None])
+def test_what_the_storage_takes_and_does_not_keep_is_not_kept(
+    storage: ObjectStorage, tmp_path: Path, left: bytes | None
 ) -> None:
     digest = f"sha256:{hashlib.sha256(b'abc').hexdigest()}"
-    remote = Interrupted(storage.url, PATIENCE, storage.environ())
-    remote.after = lambda: spoil(storage.blob(digest))
+    remote, another = Interrupted(storage.url, PATIENCE, storage.environ()), storage.remote()
+
+    def forget() -> None:
+        if left is None:
+            another.delete(key_of(digest))
+        else:
+            another.put(key_of(digest), [left], len(left))
+
+    remote.after = forget
     blobs = Blobs(tmp_path / "one", Depot(remote))
     with pytest.raises(StorageAway):
         blobs.write([b"abc"], 3)
@@ -346,7 +370,7 @@ def test_nothing_is_deleted_in_a_place_that_was_taken_over(
     host.depot.claim("me")
     digest = host.keep(b"abc")
     storage.date(digest, OLD)
-    storage.file("owner").unlink()
+    storage.remote().delete("owner")
     Depot(storage.remote()).claim("you")
     assert host.blobs.collect(set(), NOW) == 0
     assert storage.blob(digest).exists()
