@@ -16,34 +16,29 @@ is for whoever was just told where a file is. Open files and links outlive that 
 """
 
 import contextlib
-import errno
-import hashlib
 import os
-import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO, Self, TypeVar
+from typing import BinaryIO, TypeVar
 
 import structlog
 
 from ade.artifacts.depot import Damaged, Depot, damaged
 from ade.artifacts.naming import ALGORITHM, Blob, digest_at, key_of
-from ade.domain.errors import NotFound, PayloadTooLarge, StorageFull, Unavailable
+from ade.artifacts.writing import Writing
+from ade.domain.errors import NotFound, Unavailable
 
 UNFINISHED = "unfinished"
 YOUNG_SECONDS = 3600.0
 ABANDONED_SECONDS = 24 * 3600.0
 JUST_USED_SECONDS = 600.0
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-KIB = 1024
-MIB = 1024 * KIB
+MIB = 1024 * 1024
 ANY_BYTES = 1 << 62  # what was kept was not too large when it was kept
 CACHE_BYTES_MAX = 10 * 1024 * MIB
-READ_ONLY = 0o400
 ABREAST = 8
 # Between two collections the cache is looked through when it may have grown by this share.
 GROWTH_SHARE = 10
@@ -82,7 +77,7 @@ class Blobs:
                 writing.add(piece)
             return writing.keep()
 
-    def begin(self, bytes_max: int) -> "Writing":
+    def begin(self, bytes_max: int) -> Writing:
         """Begin to write; what is not kept in the end is gone."""
         return Writing(self, bytes_max)
 
@@ -295,79 +290,6 @@ class Blobs:
         return folder
 
 
-class Writing:
-    """Write one blob."""
-
-    def __init__(self, blobs: Blobs, bytes_max: int) -> None:
-        self._blobs = blobs
-        self.bytes_max = bytes_max
-        self._digest = hashlib.new(ALGORITHM)
-        self.size_bytes = 0
-        with _room():
-            descriptor, name = tempfile.mkstemp(dir=blobs.unfinished_folder())
-        self._file = os.fdopen(descriptor, "wb")
-        self._path = Path(name)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):  # what could not be written is not wanted any more
-            self._file.close()
-        self._path.unlink(missing_ok=True)
-
-    @property
-    def digest(self) -> str:
-        """Name what was written so far."""
-        return f"{ALGORITHM}:{self._digest.hexdigest()}"
-
-    def add(self, piece: bytes) -> None:
-        """Write a piece."""
-        self.size_bytes += len(piece)
-        if self.size_bytes > self.bytes_max:
-            raise PayloadTooLarge(f"A file may have {self.bytes_max // KIB} KiB here.")
-        self._digest.update(piece)
-        with _room():
-            self._file.write(piece)
-
-    def so_far(self) -> BinaryIO:
-        """Open what was written, to look at it before it is kept, or instead."""
-        with _room():
-            self._file.flush()
-        return self._path.open("rb")
-
-    def keep(self) -> Blob:
-        """Bring the bytes to where they stay, under their name."""
-        blob = Blob(self.digest, self.size_bytes)
-        if self._blobs.depot is not None:
-            with _room():
-                self._file.flush()
-            self._blobs.depot.keep(blob, self._path)
-        self.settle()
-        return blob
-
-    def settle(self) -> None:
-        """Bring the bytes to disk under their name."""
-        place = self._blobs.path(self.digest)
-        with _room():
-            try:
-                os.utime(place)  # it is there already, and is young again
-            except FileNotFoundError:
-                self._move_to(place)
-                self._blobs.grew(self.size_bytes)
-            # Also for what was there: whoever wrote it may not have come to this yet.
-            _sync_folder(place.parent)
-
-    def _move_to(self, place: Path) -> None:
-        self._file.flush()
-        os.fchmod(self._file.fileno(), READ_ONLY)
-        os.fsync(self._file.fileno())
-        if not place.parent.exists():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            _sync_folder(place.parent.parent)
-        self._path.replace(place)
-
-
 def _touch(path: Path) -> bool:
     """Say that a file is used just now; False if there is none."""
     try:
@@ -375,21 +297,3 @@ def _touch(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-@contextlib.contextmanager
-def _room() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in NO_ROOM:
-            raise StorageFull("The disk is full; nothing was kept.") from None
-        raise
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
