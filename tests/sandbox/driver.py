@@ -251,11 +251,7 @@ class Bare:
             "companion_pid": around.victim.pid,
             "companion_folder": str(around.outside),
         }
-        inputs = {
-            "source": asked["source"],
-            "parameters": parameters,
-            "entrypoint": "no_entrypoint",
-        }
+        inputs = cell_asked(asked["source"], parameters, "no_entrypoint")
         given = {"folder": str(folder), "source_folder": str(ROOT / "src"), "inputs": inputs}
         timeout_ms = {**LIMITS, **asked.get("limits", {})}["timeout_ms"]
         value, words = await asyncio.to_thread(self._run, json.dumps(given), timeout_ms / 1000 + 5)
@@ -310,7 +306,7 @@ def _told(outcome: Outcome, is_late: bool) -> dict[str, Any]:
         "message": error.message if error else "",
         "details": error.details if error else {},
         "outputs": result.get("outputs", {}),
-        "artifacts": [artifact["name"] for artifact in result.get("artifacts", [])],
+        "artifacts": [file.name for file in outcome.files],
         "logs": [log["message"] for log in result.get("logs", [])],
         "usage": outcome.usage,
         "isolation": outcome.isolation,

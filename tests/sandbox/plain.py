@@ -11,6 +11,7 @@ def main() -> None:
     answer = os.dup(1)
     os.dup2(2, 1)
     os.chdir(given["folder"])
+    os.mkdir("artifacts")
     os.environ["TMPDIR"] = os.environ["HOME"] = given["folder"]
     sys.path.insert(0, given["source_folder"])
     from ade_engine.cell import main as run_cell

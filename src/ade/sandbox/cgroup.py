@@ -1,12 +1,16 @@
 """Memory groups of the kernel, where this process may make them: an exact bound for a whole tree.
 
 A group is used by one child after another and never by two at once: making and removing one for
-each job would cost more than the job. Where none may be had the watch alone bounds memory.
+each job would cost more than the job. A child enters by itself: to move another process, the
+kernel waits a dozen milliseconds until nobody can be in the middle of a fork. Where no group may be
+had the watch alone bounds memory.
 """
 
 import contextlib
 import errno
+import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,13 +27,14 @@ REMOVE_SECONDS = 0.02
 class _Files:
     """Name what a version of the interface calls things."""
 
+    entrance: str
     limit: str
     peak: str
     events: str
 
 
-_V1 = _Files("memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control")
-_V2 = _Files("memory.max", "memory.peak", "memory.events")
+_V1 = _Files("tasks", "memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control")
+_V2 = _Files("cgroup.procs", "memory.max", "memory.peak", "memory.events")
 
 
 class Group:
@@ -40,21 +45,24 @@ class Group:
         self._files = files
         self._kills_before = 0
 
-    def hold(self, pid: int) -> None:
-        """Take a process in, and whatever it starts from now on."""
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[int]:
+        """Give the descriptor through which a process enters, by writing 0, with its threads."""
         with contextlib.suppress(OSError):  # some kernels cannot forget a peak
             (self._folder / self._files.peak).write_text("0")
         self._kills_before = self._kills()
-        if not pid:
-            raise ProcessLookupError  # 0 would be this process itself
-        (self._folder / "cgroup.procs").write_text(str(pid))
+        entrance = os.open(self._folder / self._files.entrance, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            yield entrance
+        finally:
+            os.close(entrance)
 
     def limit(self, limit_mb: int) -> None:
         """Bound the memory of all that is in the group."""
         (self._folder / self._files.limit).write_text(str(limit_mb * MIB))
 
     def has_killed(self) -> bool:
-        """Tell whether the kernel killed something here for want of memory since `hold`."""
+        """Tell whether the kernel killed something here for want of memory since it was opened."""
         return self._kills() > self._kills_before
 
     def _kills(self) -> int:

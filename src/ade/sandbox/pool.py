@@ -252,12 +252,17 @@ class Pool:
             self._orders[zygote] -= 1
 
     async def _spawn(self, zygote: Zygote) -> Child:
-        """Fork a child; it joins its memory group now, because that may take milliseconds."""
-        child = await zygote.spawn()
-        if self._groups is not None:
-            with contextlib.suppress(OSError):  # without one the watch bounds its memory
-                child.group = self._groups.take()
-                child.group.hold(child.pid)
+        """Fork a child; it enters a memory group before anything else."""
+        if self._groups is None:
+            return await zygote.spawn()
+        group = self._groups.take()
+        try:
+            with group.opened() as entrance:
+                child = await zygote.spawn(entrance)
+        except BaseException:
+            self._groups.give_back(group)  # whoever was on the way into it was killed
+            raise
+        child.group = group
         return child
 
     def _discard(self, child: Child) -> None:

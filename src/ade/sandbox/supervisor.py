@@ -47,6 +47,7 @@ from ade_engine.whereabouts import ASKED_BY
 log = structlog.get_logger()
 LOOK_SECONDS = 0.025
 LOOK_SHARE = 20
+TURN_SECONDS = 0.001
 FOLDER_LOOK_EVERY = 8
 STOP_GRACE_SECONDS = 2.0
 # Who eats memory has less time to say where; beyond the kernel's ceiling it has none at all.
@@ -310,8 +311,7 @@ class Running:
         while not self._is_killed:
             await asyncio.sleep(wait)
             looks += 1
-            began = time.perf_counter()
-            now = eye.look()
+            now, took = await _in_turns(eye.looking())
             self._usage = watch.Usage(
                 max(now.memory_kb, self._usage.memory_kb),
                 max(now.cpu_ms, self._usage.cpu_ms),
@@ -321,7 +321,7 @@ class Running:
             if child.scratch is not None and looks % FOLDER_LOOK_EVERY == 0:
                 await self._watch_folder(child.scratch)
             # A tree of many processes takes long to look at: the loop has others to serve.
-            wait = max(LOOK_SECONDS, LOOK_SHARE * (time.perf_counter() - began))
+            wait = max(LOOK_SECONDS, LOOK_SHARE * took)
 
     def _stop_at_limits(self, now: watch.Usage) -> None:
         limits = self._order.limits
@@ -428,6 +428,20 @@ class Running:
             error=error,
             isolation=self._pool.isolation(network=self._order.network),
         )
+
+
+async def _in_turns(steps: watch.Steps[watch.Usage]) -> tuple[watch.Usage, float]:
+    """Do steps, and let others have the loop now and then; tell also how long they took."""
+    took, began = 0.0, time.perf_counter()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value, took + time.perf_counter() - began
+        if (turn := time.perf_counter() - began) > TURN_SECONDS:
+            took += turn
+            await asyncio.sleep(0)
+            began = time.perf_counter()
 
 
 def _data_bytes(limits: Limits) -> int:

@@ -5,7 +5,9 @@ lists of children are complete, however often something forks and lets its paren
 """
 
 import os
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 TICK_MS = 1000 // os.sysconf("SC_CLK_TCK")
@@ -22,13 +24,41 @@ class Usage:
     threads: int = 0
 
 
+Found = TypeVar("Found")
+# What takes a while is done in steps, so that others can be served between them.
+Steps = Generator[None, None, Found]
+
+
+def at_once(steps: Steps[Found]) -> Found:
+    """Do all steps, and return what they came to."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(Found, end.value)
+
+
 def tree(pid: int) -> list[int]:
     """List a process and everything below it."""
+    return at_once(_tree(pid))
+
+
+def _tree(pid: int) -> Steps[list[int]]:
     found, open_ends = [pid], [pid]
     while open_ends and len(found) < PROCESSES_MAX:
         for child in _children(open_ends.pop()):
             found.append(child)
             open_ends.append(child)
+        yield
+    return found
+
+
+def _of_each(processes: list[int], measure: Callable[[int], Found]) -> Steps[dict[int, Found]]:
+    """Measure processes one by one."""
+    found = {}
+    for each in processes:
+        found[each] = measure(each)
+        yield
     return found
 
 
@@ -115,17 +145,21 @@ class Watch:
         self._own_ms: dict[int, int] = {}
 
     def look(self) -> Usage:
+        """Measure at once."""
+        return at_once(self.looking())
+
+    def looking(self) -> Steps[Usage]:
         """Measure; look closer, at a price, only when the cheap figure comes near the limit."""
-        processes = tree(self._pid)
-        times = {each: times_of(each) for each in processes}
-        seen = {each: resident_kb(each) for each in processes}
+        processes = yield from _tree(self._pid)
+        times = yield from _of_each(processes, times_of)
+        seen = yield from _of_each(processes, resident_kb)
         for each, time in times.items():
             # What was forked shares the zygote's memory; what was started afresh does not.
             if each == self._pid or time.code == self._code != 0:
                 seen[each] = max(0, seen[each] - self.baseline_kb)
         memory_kb = sum(seen.values())
         if memory_kb > LOOK_CLOSER * self._limit_kb:
-            closer = {each: own_kb(each) for each in processes}
+            closer = yield from _of_each(processes, own_kb)
             memory_kb = sum(seen[e] if own is None else own for e, own in closer.items())
         self._own_ms.update({each: time.own_ms for each, time in times.items() if time.threads})
         alive = sum(time.own_ms + time.waited_for_ms for time in times.values())

@@ -89,10 +89,12 @@ class Child:
 
     def close(self) -> None:
         """Let go of every descriptor that is still held; the scratch folder goes in its time."""
-        for name in ("stdout", "stderr", "pidfd", "folder", "listener"):
-            if (descriptor := getattr(self, name)) >= 0:
-                os.close(descriptor)
-                setattr(self, name, -1)
+        for name in ("stdout", "stderr", "pidfd", "listener"):
+            if getattr(self, name) >= 0:
+                os.close(self.release(name))
+        if self.folder >= 0:
+            # In a thread: with the last descriptor go all the files of the job.
+            asyncio.get_running_loop().run_in_executor(None, os.close, self.release("folder"))
         if self.line.fileno() >= 0:
             # A number that is closed while it is read would be read no more for its next owner.
             asyncio.get_running_loop().remove_reader(self.line)
@@ -171,10 +173,10 @@ class Zygote:
 
     # --- children -------------------------------------------------------------------------------
 
-    async def spawn(self) -> Child:
-        """Fork a child and wait until its walls stand."""
+    async def spawn(self, memory_group: int | None = None) -> Child:
+        """Fork a child and wait until its walls stand; a memory group is entered by descriptor."""
         await asyncio.shield(self.started)
-        child = self._ask()
+        child = self._ask([] if memory_group is None else [memory_group])
         try:
             async with asyncio.timeout(READY_SECONDS_MAX):
                 await child.ready
@@ -186,7 +188,7 @@ class Zygote:
             raise
         return child
 
-    def _ask(self) -> Child:
+    def _ask(self, more: list[int]) -> Child:
         if not self.is_alive:
             raise ZygoteGone("the zygote has died")
         self.forked += 1
@@ -204,9 +206,11 @@ class Zygote:
         self._loop.add_reader(line, self._hear_ready, child)
         try:
             message = Message(messages.SPAWN, number)
-            messages.send(self._line, message, [their_stdout, their_stderr, their_line.fileno()])
+            theirs = [their_stdout, their_stderr, their_line.fileno()]
+            messages.send(self._line, message, theirs + more)
         except OSError:
             self.close()
+            child.close()
             raise ZygoteGone("the zygote has died") from None
         finally:
             os.close(their_stdout)

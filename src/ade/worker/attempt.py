@@ -39,6 +39,7 @@ from ade.worker.runner import Assignment, Runner, Running, see_to_the_end
 PROGRESS_SECONDS_MIN = 0.5
 FINISH_AGAIN_SECONDS = 0.5
 FIELDS_MAX = 5
+SHOWN_AFTER_SECONDS = 0.1
 log = structlog.get_logger()
 
 
@@ -189,10 +190,10 @@ class Attempt:
     async def _run(self, assignment: Assignment) -> Outcome:
         running = self._runner.start(assignment, self._tell)
         self._running = running
-        copying = asyncio.create_task(self._copy_events())
+        showing = asyncio.create_task(self._show_beginning())
         seconds = assignment.limits.timeout_ms / 1000
         outcome, timed_out = await see_to_the_end(running, seconds)
-        await copying
+        showing.cancel()
         if self._is_trusted():  # the folder may be another attempt's by now
             await asyncio.to_thread(self._keep_logs, outcome)
         # Done is done, also when a stop came at the last moment.
@@ -232,6 +233,11 @@ class Attempt:
         return replace(
             outcome, result={**outcome.result, "outputs": outputs, "env_version": version}
         )
+
+    async def _show_beginning(self) -> None:
+        """Let people see that the job has begun, if it takes long enough for them to look."""
+        await asyncio.sleep(SHOWN_AFTER_SECONDS)
+        await self._copy_events()
 
     async def _copy_events(self) -> None:
         """Bring the file of the job's events up to date; what is missing comes with the next."""

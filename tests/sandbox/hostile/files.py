@@ -370,7 +370,6 @@ os.chroot("inner")
     Snippet(
         "linked_artifact",
         """
-os.mkdir("artifacts")
 os.symlink(outside + "/secret", "artifacts/report.txt")
 os.symlink("/proc/self/environ", "artifacts/environ")
 """,
@@ -380,6 +379,7 @@ os.symlink("/proc/self/environ", "artifacts/environ")
     Snippet(
         "linked_folder_of_artifacts",
         """
+os.rmdir("artifacts")
 os.symlink(outside, "artifacts")
 """,
         OK,
@@ -388,7 +388,6 @@ os.symlink(outside, "artifacts")
     Snippet(
         "linked_inner_folder_of_artifacts",
         """
-os.mkdir("artifacts")
 os.symlink(outside, "artifacts/inner")
 """,
         OK,
@@ -397,7 +396,6 @@ os.symlink(outside, "artifacts/inner")
     Snippet(
         "pipe_as_artifact",
         """
-os.mkdir("artifacts")
 os.mkfifo("artifacts/report.txt")
 """,
         OK,
@@ -406,7 +404,6 @@ os.mkfifo("artifacts/report.txt")
     Snippet(
         "artifact_with_two_names",
         """
-os.mkdir("artifacts")
 open("one", "w").write("x")
 os.link("one", "artifacts/report.txt")
 """,
@@ -417,7 +414,6 @@ os.link("one", "artifacts/report.txt")
     Snippet(
         "odd_names_of_artifacts",
         """
-os.mkdir("artifacts")
 for name in ("line\\nbreak", "back\\\\slash", "\\x1b[31m", b"\\xff\\xfe", "a" * 255, "fine.txt"):
     path = os.path.join(b"artifacts", os.fsencode(name))
     open(path, "w").write("x")
@@ -429,7 +425,6 @@ for name in ("line\\nbreak", "back\\\\slash", "\\x1b[31m", b"\\xff\\xfe", "a" * 
     Snippet(
         "artifacts_with_holes",
         """
-os.mkdir("artifacts")
 with open("artifacts/hole", "wb") as file:
     file.truncate(10 << 30)
 "harm"
@@ -440,7 +435,6 @@ with open("artifacts/hole", "wb") as file:
     Snippet(
         "changing_artifact",
         """
-os.mkdir("artifacts")
 open("artifacts/report.txt", "w").write("x" * 1000)
 if os.fork() == 0:
     while True:

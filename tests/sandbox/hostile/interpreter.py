@@ -100,13 +100,12 @@ for name in ("json", "ade_engine.running", "ade_engine.channel", "ade_engine.fai
         "import builtins; [hasattr(builtins, 'left_here'), os.path.exists('companion')]",
         value=[False, False],
     ),
-    _verdict("empty_folder", "sorted(set(os.listdir('.')) - {'tmp'})", value=[]),
+    _verdict("empty_folder", "sorted(set(os.listdir('.')) - {'artifacts', 'tmp'})", value=[]),
     _verdict(
         "ordinary_work",
         """
 import csv, decimal, json, re, tempfile, threading
 open("a.txt", "w").write("x")
-os.mkdir("artifacts")
 with open("artifacts/report.csv", "w", newline="") as file:
     csv.writer(file).writerows([[1, 2], [3, 4]])
 with tempfile.NamedTemporaryFile("w+") as file:
