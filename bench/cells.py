@@ -77,10 +77,10 @@ def cell(client: httpx.AsyncClient) -> Start:
             "document_revision_id": f"r{next(revisions)}",
             "inputs": {"source": CELL},
         }
-        answer = await client.post(JOBS, json=body, headers={"Prefer": "wait=30"})
+        wishes = {"Prefer": "wait=30, return=representation"}
+        answer = await client.post(JOBS, json=body, headers=wishes)
         assert answer.status_code == 200, answer.text
-        result = await client.get(answer.json()["links"]["result"])
-        assert result.json()["outputs"]["result_json"] == 2, result.text
+        assert answer.json()["result"]["outputs"]["result_json"] == 2, answer.text
 
     return start
 

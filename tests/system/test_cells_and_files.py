@@ -112,6 +112,20 @@ def test_an_error_names_the_block_that_it_was_in(server: Server) -> None:
     assert "cell-block-3.py" in details["traceback"]
 
 
+def test_the_result_comes_with_the_answer_if_that_is_wanted(server: Server) -> None:
+    wishes = {"Prefer": "return=representation, wait=60", "Idempotency-Key": "with-result"}
+    body = cell("20 + 22")
+    answer = server.http.post(JOBS, json=body, headers=wishes, timeout=90)
+    assert answer.headers["Preference-Applied"] == "wait=60, return=representation"
+    job = answer.json()
+    assert job.pop("result") == server.result(job)
+    assert server.result(job)["outputs"]["result_json"] == 42
+    again = server.http.post(JOBS, json=body, headers=wishes, timeout=90)
+    assert (again.headers["Idempotency-Replayed"], again.json()) == ("true", answer.json())
+    plain = server.http.post(JOBS, json=body, headers={"Prefer": "wait=60"}, timeout=90)
+    assert "result" not in plain.json()
+
+
 # --- what a cell leaves ---------------------------------------------------------------------------
 
 FIGURE = """

@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pydantic_core import to_json
 from starlette.types import Receive, Scope
@@ -25,9 +26,10 @@ from ade.http.intake import body_digest
 from ade.http.job_json import ENDED, Mould, job_path, job_text
 from ade.http.problems import problem
 from ade.http.reply import Reply
+from ade.http.result_json import result_envelope
 from ade.http.runs import Runs
 from ade.stages.submit import Accepted, Idempotency, Submission
-from ade.store.rows import IdempotencyRow, JobRow
+from ade.store.rows import IdempotencyRow, JobRef, JobRow
 from ade.telemetry import metrics
 
 WAIT_SECONDS_MAX = 60
@@ -37,7 +39,19 @@ KEY_CHARS_MAX = 200
 BATCH_KEY_CHARS_MAX = 190
 ENDPOINT_CHARS_MAX = 200
 _WAIT = re.compile(rb"(?:^|[,;\s])wait=(\d{1,9})(?:$|[,;\s])")
+_REPRESENTATION = re.compile(rb"(?:^|[,;\s])return=representation(?:$|[,;\s])")
 _KEY = re.compile(r"[ -~]{1,200}")
+
+
+class Wishes(NamedTuple):
+    """Hold what a client would like (RFC 7240), and the name that it gave its request."""
+
+    wait_seconds: int = 0
+    result: bool = False
+    key: str | None = None
+
+
+NO_WISHES = Wishes()
 
 
 class Submitting:
@@ -59,18 +73,19 @@ class Submitting:
         """Take one job of someone who may, on a target if one is named."""
         door, user_id = self._door, grant.user_id
         body = await read_body(scope, receive, self._body_bytes_max)
-        wait_seconds, key = _preferences(scope)
+        wishes = _wishes(scope)
+        key, waits = wishes.key, wishes.wait_seconds > 0
         try:
             asked = door.intake.read_job(body)
             if is_run(asked):
                 submission, _ = await self._runs.of_version(grant, asked)
-                named = self._named(grant, submission, key, body, waits=wait_seconds > 0)
-                return await self.submit(grant, named, wait_seconds)
+                named = self._named(grant, submission, key, body, waits=waits)
+                return await self.submit(grant, named, wishes)
             idempotency = None
             if key is not None:
                 endpoint = "POST jobs" if target_id is None else f"POST targets/{target_id}/jobs"
                 idempotency = self._idempotency(
-                    grant, endpoint, key, body_digest(body), answered_later=wait_seconds > 0
+                    grant, endpoint, key, body_digest(body), answered_later=waits
                 )
             submission = door.intake.submission(
                 asked, grant.workspace.id, user_id, target_id=target_id, idempotency=idempotency
@@ -78,7 +93,7 @@ class Submitting:
         except AdeError as error:
             metrics.submitted(error.code)
             raise
-        return await self.submit(grant, submission, wait_seconds)
+        return await self.submit(grant, submission, wishes)
 
     def _named(
         self, grant: Grant, submission: Submission, key: str | None, body: bytes, *, waits: bool
@@ -88,7 +103,9 @@ class Submitting:
         named = self._idempotency(grant, "POST jobs", key, body_digest(body), answered_later=waits)
         return submission._replace(idempotency=named)
 
-    async def submit(self, grant: Grant, submission: Submission, wait_seconds: int = 0) -> Reply:
+    async def submit(
+        self, grant: Grant, submission: Submission, wishes: Wishes = NO_WISHES
+    ) -> Reply:
         """Hand a submission to the kernel and answer, at once or when the job has ended."""
         door = self._door
         try:
@@ -102,23 +119,32 @@ class Submitting:
         if accepted.replayed is not None:
             status, text = accepted.replayed
             return Reply(status, text.encode(), (location, (b"idempotency-replayed", b"true")))
-        if not wait_seconds:
+        if not wishes.wait_seconds:
             return Reply(_status(accepted.job), self._text(accepted, slug).encode(), (location,))
-        job = await wait_until_ended(door.kernel, accepted.job, wait_seconds)
+        job = await wait_until_ended(door.kernel, accepted.job, wishes.wait_seconds)
         status, text = _status(job), self._text(Accepted(job, accepted.deduplicated), slug)
+        if wishes.result and status == 200:
+            text = f'{text[:-1]}, "result": {await self._result_text(job)}}}'
         if submission.idempotency is not None:
             await self._remember(submission, job, status, text)
         if status == 202:
             return Reply(status, text.encode(), (location,))
-        applied = (b"preference-applied", b"wait=%d" % wait_seconds)
-        return Reply(status, text.encode(), (location, applied))
+        applied = b"wait=%d" % wishes.wait_seconds
+        if wishes.result:
+            applied += b", return=representation"
+        return Reply(status, text.encode(), (location, (b"preference-applied", applied)))
+
+    async def _result_text(self, job: JobRow) -> str:
+        ref = JobRef(job.workspace_id, job.id)
+        body = await self._door.kernel.read(lambda reading: reading.read_result(ref))
+        return json.dumps(result_envelope(job, body, self._door.intake.env_version(job.kind)))
 
     async def many(self, scope: Scope, receive: Receive, workspace: str) -> Reply:
         """Take many jobs in one transaction; each is accepted or refused for itself."""
         door = self._door
         grant = await door.gatekeeper.grant(scope, workspace, Role.EDITOR)
         body = await read_body(scope, receive, self._body_bytes_max * BATCH_BODIES_MAX)
-        _, key = _preferences(scope)
+        key = _wishes(scope).key
         if key is not None and len(key) > BATCH_KEY_CHARS_MAX:
             raise InvalidRequest(
                 f"The Idempotency-Key of a batch has at most {BATCH_KEY_CHARS_MAX} characters."
@@ -230,17 +256,18 @@ def idempotency_of(
 
 def idempotency_key(scope: Scope) -> str | None:
     """Return the name that the client gave its request, if any."""
-    return _preferences(scope)[1]
+    return _wishes(scope).key
 
 
-def _preferences(scope: Scope) -> tuple[int, str | None]:
-    """Read how long the client would wait, and the name that it gave the request."""
-    wait_seconds, key = 0, None
+def _wishes(scope: Scope) -> Wishes:
+    """Read how long the client would wait and for what, and the name that it gave the request."""
+    wait_seconds, result, key = 0, False, None
     for name, value in scope["headers"]:
         if name == b"prefer":
             found = _WAIT.search(value)
             if found is not None:
                 wait_seconds = min(int(found[1]), WAIT_SECONDS_MAX)
+            result = result or _REPRESENTATION.search(value) is not None
         elif name == b"idempotency-key":
             key = value.decode("latin-1")
             if not _KEY.fullmatch(key):
@@ -248,7 +275,7 @@ def _preferences(scope: Scope) -> tuple[int, str | None]:
                     f"Idempotency-Key has 1 to {KEY_CHARS_MAX} printable ASCII characters.",
                     errors=[{"field": "Idempotency-Key", "message": "not allowed"}],
                 )
-    return wait_seconds, key
+    return Wishes(wait_seconds, result, key)
 
 
 def _status(job: JobRow) -> int:

@@ -180,7 +180,9 @@ class Attempt:
     def _lay_out(self, payload: dict[str, Any], prepared: Prepared) -> dict[str, Path]:
         """Put what the job works on into its folder, where people can look at it afterwards."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(self._folder / "artifacts", ignore_errors=True)  # of an earlier attempt
+        if self.claim.fence > 1:
+            shutil.rmtree(self._folder / "artifacts", ignore_errors=True)
+            (self._folder / "logs.txt").unlink(missing_ok=True)
         write_text(self._folder / "run-request.json", json.dumps(payload, indent=1))
         return {
             name: place_file(source, self._folder / name, copied=not self._runner.isolation)
@@ -194,8 +196,8 @@ class Attempt:
         seconds = assignment.limits.timeout_ms / 1000
         outcome, timed_out = await see_to_the_end(running, seconds)
         showing.cancel()
-        if self._is_trusted():  # the folder may be another attempt's by now
-            await asyncio.to_thread(self._keep_logs, outcome)
+        if (printed := _printed(outcome)) and self._is_trusted():  # or it is another attempt's now
+            await asyncio.to_thread(self._keep_logs, printed)
         # Done is done, also when a stop came at the last moment.
         if outcome.status is not Status.SUCCEEDED:
             if self._stop is not None:
@@ -256,10 +258,8 @@ class Attempt:
         walls = outcome.isolation if outcome is not None else self._runner.isolation
         return Outcome(status, result=result, usage=usage, isolation=walls)
 
-    def _keep_logs(self, outcome: Outcome) -> None:
+    def _keep_logs(self, text: str) -> None:
         """Leave what the job printed beside it; the result has it too, so trouble is no failure."""
-        outputs = (outcome.result or {}).get("outputs", {})
-        text = f"{outputs.get('stdout', '')}{outputs.get('stderr', '')}"
         try:
             write_text(self._folder / "logs.txt", text)
         except OSError as error:
@@ -307,6 +307,12 @@ class Unwalled(AdeError):
     """No sandbox is strong enough for this job here."""
 
     code = "sandbox_unavailable"
+
+
+def _printed(outcome: Outcome) -> str:
+    """Return what a job wrote to its streams, one after the other."""
+    outputs = (outcome.result or {}).get("outputs", {})
+    return f"{outputs.get('stdout', '')}{outputs.get('stderr', '')}"
 
 
 def _wants_network(payload: dict[str, Any]) -> bool:

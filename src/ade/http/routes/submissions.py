@@ -13,7 +13,10 @@ from ade.http.openapi import answers, headers_taken, takes
 from ade.http.submitting import Submitting
 
 IDEMPOTENCY = "a name for this request: the same one gives the same answer for a day"
-WAIT = "`wait=n`: answer when the job has ended, after at most n seconds (at most 60)"
+WAIT = (
+    "`wait=n`: answer when the job has ended, after at most n seconds (at most 60);"
+    " with `return=representation` its result comes along as `result`"
+)
 LOCATION = {"headers": {"Location": {"description": "the job", "schema": {"type": "string"}}}}
 REFUSALS = (400, 403, 404, 409, 413, 415, 422, 429)
 
