@@ -27,14 +27,15 @@ class Artifacts(Holdings):
 
         Whoever knows a digest does not have the right to its bytes.
         """
-        wanted = union(
-            *(
-                select(table.c.digest).where(
-                    table.c.workspace_id == workspace_id, table.c.digest == digest
-                )
-                for table in (documents, artifacts)
-            )
+        document = select(documents.c.digest).where(
+            documents.c.workspace_id == workspace_id,
+            documents.c.digest == digest,
+            documents.c.deleted_at.is_(None),
         )
+        artifact = select(artifacts.c.digest).where(
+            artifacts.c.workspace_id == workspace_id, artifacts.c.digest == digest
+        )
+        wanted = union(document, artifact)
         if await self._run(lambda: self._first(wanted), write=False) is None:
             raise NotFound(f"This workspace has no file with the digest {digest}.")
 

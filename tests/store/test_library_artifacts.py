@@ -1,0 +1,66 @@
+"""Artifacts in the library: found by id, by digest in their own workspace only, and counted."""
+
+from dataclasses import replace
+
+import pytest
+from tests.databases import WORKSPACE, SqlDatabase
+from tests.store.acts import Acts, success
+from tests.store.conformance.test_artifacts import FILE
+
+from ade.clock import ManualClock
+from ade.domain.errors import NotFound
+from ade.kernel import Kernel
+from ade.stages.retain import Retain
+from ade.stages.rules import Rules
+from ade.store.library import Library
+
+OTHER = "0198c000-0000-7000-8000-000000000002"
+BIG = replace(FILE, size_bytes=100)
+
+
+@pytest.fixture
+def acts(sql_database: SqlDatabase, clock: ManualClock) -> Acts:
+    """Act on a kernel that forgets ended jobs after a minute, on the library's own database."""
+    store = sql_database.open(clock)
+    return Acts(Kernel(store, Rules(queue_size=0, retain_seconds=60)), clock)
+
+
+async def test_an_artifact_is_there_as_long_as_its_job(acts: Acts, library: Library) -> None:
+    claim = acts.start()
+    with pytest.raises(NotFound):
+        await library.find_artifact(FILE.id)
+    acts.finish(claim, replace(success(), artifacts=(BIG,)))
+    found = await library.find_artifact(FILE.id.upper())
+    assert (found.workspace_id, found.job_id, found.digest) == (WORKSPACE, claim.id, FILE.digest)
+    assert await library.digests_in_use() == {FILE.digest}
+    assert await library.stored_bytes(WORKSPACE) == 100
+    acts.wait(61)
+    acts.kernel.now.retain(Retain(WORKSPACE))
+    assert await library.digests_in_use() == set()
+    assert await library.stored_bytes(WORKSPACE) == 0
+    for name in (FILE.id, "no identifier"):
+        with pytest.raises(NotFound):
+            await library.find_artifact(name)
+
+
+async def test_bytes_are_a_workspaces_own(acts: Acts, library: Library) -> None:
+    with pytest.raises(NotFound):
+        await library.check_bytes(WORKSPACE, FILE.digest)
+    acts.finish(acts.start(), replace(success(), artifacts=(BIG,)))
+    await library.check_bytes(WORKSPACE, FILE.digest)
+    with pytest.raises(NotFound):
+        await library.check_bytes(OTHER, FILE.digest)
+
+
+async def test_the_bytes_of_a_deleted_document_are_nobodys(library: Library) -> None:
+    added = await library.add_document(WORKSPACE, "d", FILE.digest, 1, None)
+    await library.check_bytes(WORKSPACE, FILE.digest)
+    await library.delete_document(WORKSPACE, added.id)
+    with pytest.raises(NotFound):
+        await library.check_bytes(WORKSPACE, FILE.digest)
+
+
+async def test_the_same_bytes_count_once(acts: Acts, library: Library) -> None:
+    await library.add_document(WORKSPACE, "d", FILE.digest, 100, None)
+    acts.finish(acts.start(), replace(success(), artifacts=(BIG,)))
+    assert await library.stored_bytes(WORKSPACE) == 100
