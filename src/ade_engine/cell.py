@@ -5,6 +5,7 @@ still open, and the value itself if it is a table.
 """
 
 import ast
+import inspect
 import linecache
 import math
 import os
@@ -51,11 +52,44 @@ def main(inputs: dict[str, Any], channel: Channel) -> Any:
         value = _execute(cell, names)
     entrypoint = names.get(inputs["entrypoint"])
     if callable(entrypoint):
-        value = entrypoint(**parameters)
+        value = _called(entrypoint, parameters)
     formats = inputs["formats"]
     leavings.keep_figures(formats, channel)
     table = leavings.keep_table(value, formats, channel)
     return encode(value if table is None else table)
+
+
+class BadCall(Exception):
+    """The entrypoint cannot be called with the parameters."""
+
+    code, category = "PYTHON_EXCEPTION", "USER_CODE_ERROR"
+
+    def __init__(self, reason: TypeError, code: types.CodeType) -> None:
+        super().__init__(
+            f"TypeError: {code.co_name}() cannot be called with the parameters: {reason}"
+        )
+        self._code = code
+
+    def details(self) -> dict[str, Any]:
+        """Name the place where the function is defined."""
+        code = self._code
+        place = {"file": code.co_filename, "line": code.co_firstlineno, "column": 1}
+        return {**place, "function": code.co_name, "type": "TypeError"}
+
+
+def _called(entrypoint: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+    """Call the entrypoint, and wait for its value if that takes waiting."""
+    if isinstance(entrypoint, types.FunctionType):
+        try:
+            inspect.signature(entrypoint).bind(**parameters)
+        except TypeError as error:
+            raise BadCall(error, entrypoint.__code__) from None
+    value = entrypoint(**parameters)
+    if inspect.iscoroutine(value):
+        import asyncio
+
+        return asyncio.run(value)
+    return value
 
 
 def _execute(cell: dict[str, str], namespace: dict[str, Any]) -> Any:

@@ -15,6 +15,7 @@ TRACEBACK_CHARS_MAX = 8_000
 FRAMES_MAX = 50
 CHAIN_MAX = 5
 RUNTIME = os.path.dirname(os.path.abspath(__file__)) + os.sep
+INSTALLED = os.path.dirname(RUNTIME.rstrip(os.sep))
 FROZEN = "<frozen "
 Found = TypeVar("Found")
 
@@ -102,7 +103,8 @@ def _shown(error: BaseException) -> str:
 
 def _without_prefixes(text: str) -> str:
     """Show files of the interpreter and of the job without the folders that they lie in."""
-    for prefix in sorted({sys.prefix, sys.base_prefix, _folder().rstrip(os.sep)}, key=len)[::-1]:
+    folders = {sys.prefix, sys.base_prefix, _folder().rstrip(os.sep), INSTALLED}
+    for prefix in sorted(folders, key=len)[::-1]:
         text = text.replace(prefix + os.sep, "")
     return text
 

@@ -57,6 +57,7 @@ async def test_a_schema_that_is_not_there(server: Server) -> None:
         ({"inputs": {"sauce": "1"}}, False),
         ({"limits": {"cpu_ms": 0}}, False),
         ({"unknown": 1}, False),
+        ({"environment": {"language": "python"}}, True),
     ],
 )
 async def test_the_server_takes_what_fits_the_schema(
@@ -86,3 +87,26 @@ async def test_inputs_and_output_spec_that_contradict_are_refused(server: Server
         "/api/v1/workspaces/default/jobs", json=asked | {"output_spec": {"formats": ["pdf"]}}
     )
     assert taken.status_code == 202, taken.text
+
+
+async def test_a_language_that_the_kind_does_not_speak_is_refused(server: Server) -> None:
+    asked = PAYLOAD | {"environment": {"language": "cobol"}}
+    answer = await server.http.post("/api/v1/workspaces/default/jobs", json=asked)
+    assert (answer.status_code, answer.json()["code"]) == (422, "validation_error")
+    assert answer.json()["errors"][0]["field"] == "environment.language"
+
+
+async def test_what_is_wrong_in_too_many_places_is_not_listed(server: Server) -> None:
+    inputs = {"source": "1", **{f"unknown-{number}": 1 for number in range(2000)}}
+    asked = PAYLOAD | {"inputs": inputs}
+    answer = await server.http.post("/api/v1/workspaces/default/jobs", json=asked)
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "inputs: more than 1000 things are wrong with it."
+    assert len(answer.json()["errors"]) == 1
+
+
+async def test_too_large_is_said_before_all_else_that_is_wrong(serve: Any) -> None:
+    server = await serve(payload_max_kb=1)
+    item = PAYLOAD | {"inputs": {"unknown": "x" * 2000}}
+    answer = await server.http.post("/api/v1/workspaces/default/jobs/batch", json={"jobs": [item]})
+    assert answer.json()["items"][0]["problem"]["code"] == "payload_too_large"

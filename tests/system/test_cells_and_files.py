@@ -198,6 +198,66 @@ def test_a_full_workspace_keeps_nothing_more(tmp_path: Any) -> None:
         assert value(server, "open('artifacts/small', 'wb').write(bytes(2000))") == 2000
 
 
+# --- what a cell says ----------------------------------------------------------------------------
+
+
+def strictly(text: str) -> Any:
+    """Read JSON as strict readers do."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_a_cell_cannot_put_what_is_no_json_into_the_answers_of_others(server: Server) -> None:
+    source = r"""
+import os
+os.write(3, b'\n{"progress": {"done": 1e999, "total": 3}}\n')
+os.write(3, b'{"progress": {"done": [1], "total": 3, "message": 7, "more": 1}}\n')
+open("artifacts/a.txt", "w").write("x")
+os.write(3, b'{"artifact": {"name": "a.txt", "kind": "<b>", "metadata": {"n": 1e999}}}\n')
+os.write(3, b'{"artifact": {"name": "a.txt", "kind": "note", "metadata": {"deep": [1], "n": 2}}}\n')
+"""
+    found = run(server, source)
+    assert found["status"] == "SUCCEEDED", found
+    assert (found["artifacts"][0]["kind"], found["artifacts"][0]["metadata"]) == ("note", {"n": 2})
+    for path in (f"{JOBS}/{found['job']['job_id']}", f"{JOBS}?limit=200"):
+        strictly(server.http.get(path).text)
+    job = strictly(server.http.get(f"{JOBS}/{found['job']['job_id']}").text)
+    assert job["progress"] in (None, {"done": 0, "total": 3, "message": ""})
+
+
+def test_the_details_of_an_error_are_bounded_whatever_a_cell_says(server: Server) -> None:
+    source = r"""
+import json, os
+deep = {}
+for _ in range(500): deep = {"deep": deep}
+details = {"line": "evil", "column": 3, "huge": "x" * 900_000, "deep": deep}
+told = {"type": "X", "declared": {"code": "mine", "message": "m" * 9000, "details": details}}
+os.write(3, b"\n" + json.dumps({"failure": told}).encode() + b"\n")
+os._exit(1)
+"""
+    found = error(server, source)
+    assert (found["category"], found["code"]) == ("VALIDATION_ERROR", "MINE")
+    assert len(json.dumps(found)) < 40_000
+    assert "line" not in found["details"]
+    assert found["details"]["column"] == 3
+
+
+def test_a_wrong_call_of_main_names_where_main_is(server: Server) -> None:
+    found = error(server, "x = 1\n\ndef main(price):\n    return price", parameters={"cost": 1})
+    place = {name: found["details"][name] for name in ("file", "line", "function", "type")}
+    assert place == {"file": "cell.py", "line": 3, "function": "main", "type": "TypeError"}
+    assert "missing a required argument: 'price'" in found["message"]
+    assert "ade_engine" not in json.dumps(found)
+
+
+def test_main_may_have_to_be_waited_for(server: Server) -> None:
+    source = "import asyncio\nasync def main():\n    await asyncio.sleep(0)\n    return 42"
+    assert value(server, source) == 42
+
+
 # --- links ----------------------------------------------------------------------------------------
 
 
@@ -241,6 +301,8 @@ def test_a_link_gives_ranges_and_knows_what_the_caller_has(
     part = httpx.get(url, headers={"Range": "bytes=1-6"})
     assert (part.status_code, part.text) == (206, "script")
     assert httpx.get(url, headers={"If-None-Match": f'"{kept["digest"]}"'}).status_code == 304
+    head = httpx.head(url)
+    assert (head.status_code, head.headers["content-length"], head.content) == (200, "25", b"")
 
 
 def test_a_link_that_was_altered_is_refused(server: Server, kept: dict[str, Any]) -> None:

@@ -109,11 +109,13 @@ class Intake:
         environment = asked.get("environment")
         if environment is not None:
             self._check_network(environment)
+            _check_language(kind, environment.get("language"))
         lane = asked.get("target_id")
         if target_id is not None:
             if lane not in (None, target_id):
                 raise InvalidRequest("target_id: it differs from the target in the path.")
             lane = target_id
+        payload = self._payload(asked)  # too large is too large, whatever else is wrong with it
         inputs = _checked_by(kind.inputs, asked["inputs"], "inputs")
         output_spec = _checked_by(kind.output_spec, asked.get("output_spec") or {}, "output_spec")
         kind.check(inputs, output_spec)
@@ -122,7 +124,7 @@ class Intake:
         return Submission(
             workspace_id=workspace_id,
             kind=kind.name,
-            payload=self._payload(asked),
+            payload=payload,
             limits=self.settled(limits) if limits else self._unasked,
             submitted_by=user_id,
             pool=kind.pool,
@@ -199,6 +201,14 @@ class Intake:
 def body_digest(body: bytes) -> str:
     """Name a request's body by its value, whatever its spelling."""
     return digest(from_json(body))
+
+
+def _check_language(kind: Kind, asked: str | None) -> None:
+    if asked is not None and kind.language is not None and asked.lower() != kind.language:
+        raise InvalidRequest(
+            f"A job of type {kind.name} is written in {kind.language}.",
+            errors=[{"field": "environment.language", "message": f"known is {kind.language}"}],
+        )
 
 
 def _env_version(kind: Kind, environment: Mapping[str, Any] | None, *, network: bool) -> str:

@@ -20,6 +20,7 @@ from ade.http.reply import PROBLEM, Headers, Reply
 
 TYPE_PREFIX = "urn:ade:problem:"
 ERRORS_MAX = 20
+ERRORS_COUNTED_MAX = 1000
 FIELD_CHARS_MAX = 200
 RETRY_AFTER_UNAVAILABLE = b"1"
 CODES = {
@@ -101,7 +102,13 @@ def invalid(errors: Sequence[Mapping[str, Any]], *, within: Iterable[str] = ()) 
 
 
 def invalid_by(error: ValidationError, *, within: Iterable[str] = ()) -> InvalidRequest:
-    """Turn a failed validation into one error that names the fields."""
+    """Turn a failed validation into one error that names the fields, if they can be counted."""
+    if error.error_count() > ERRORS_COUNTED_MAX:
+        where = ".".join(within) or "body"
+        return InvalidRequest(
+            f"{where}: more than {ERRORS_COUNTED_MAX} things are wrong with it.",
+            errors=[{"field": where, "message": "too much is wrong to list it"}],
+        )
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return invalid(found, within=within)
 

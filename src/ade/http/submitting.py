@@ -38,8 +38,8 @@ KEY_CHARS_MAX = 200
 # The jobs of a batch share its key, each with its place behind it.
 BATCH_KEY_CHARS_MAX = 190
 ENDPOINT_CHARS_MAX = 200
-_WAIT = re.compile(rb"(?:^|[,;\s])wait=(\d{1,9})(?:$|[,;\s])")
-_REPRESENTATION = re.compile(rb"(?:^|[,;\s])return=representation(?:$|[,;\s])")
+_WAIT = re.compile(rb"(?:^|[,;\s])wait=(\d{1,9})(?:$|[,;\s])", re.IGNORECASE)
+_REPRESENTATION = re.compile(rb"(?:^|[,;\s])return=representation(?:$|[,;\s])", re.IGNORECASE)
 _KEY = re.compile(r"[ -~]{1,200}")
 
 

@@ -92,6 +92,7 @@ class Kind:
     entry: ClassVar[str]
     env_version: ClassVar[str]
     warm: ClassVar[tuple[str, ...]] = ()
+    language: ClassVar[str | None] = None  # what its code is written in, if it takes any
     pool: ClassVar[str] = LOCAL
     retries: ClassVar[int] = 2
     trusted: ClassVar[bool] = False

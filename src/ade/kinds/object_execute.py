@@ -124,6 +124,11 @@ class DatasetDependency(BaseModel):
         description="what the cell finds it under, beside its digest",
     )
 
+    @property
+    def place(self) -> str:
+        """Say where the cell finds it, below `datasets/`."""
+        return self.name or self.digest.partition(":")[2]
+
 
 Dependency = Annotated[ObjectDependency | DatasetDependency, Field(discriminator="kind")]
 
@@ -205,6 +210,14 @@ class ExecuteInputs(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _each_in_its_place(self) -> Self:
+        among = self.object.dependencies if self.object is not None else self.datasets
+        places = [one.place for one in among if isinstance(one, DatasetDependency)]
+        if len(set(places)) < len(places):
+            raise ValueError("two datasets have the same name")
+        return self
+
+    @model_validator(mode="after")
     def _all_pinned(self) -> Self:
         pinned = {snapshot.id for snapshot in self.dependency_snapshots}
         for dependency in self.object.dependencies if self.object is not None else []:
@@ -256,6 +269,7 @@ class ObjectExecute(Kind):
     inputs = ExecuteInputs
     output_spec = ExecuteOutputs
     entry = "ade_engine.cell"
+    language = "python"
     env_version = f"python-cell@2+python{sys.version_info.major}.{sys.version_info.minor}"
 
     async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:

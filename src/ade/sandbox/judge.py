@@ -8,12 +8,16 @@ import errno
 import os
 import signal
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Place, located
 
 NEARLY = 0.97
+NEARLY_ALL_CPU = 0.9  # the kernel and the watch do not count at the same moments
+DETAILS_CHARS_MAX = 24_000
+DETAILS_DEPTH_MAX = 4
+DETAIL_NAME_CHARS_MAX = 100
 DENIED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENOSYS}
 DENIED_NUMBERS = tuple(DENIED)  # a child may say anything here, also what cannot be looked up
 FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -52,6 +56,32 @@ def judge(seen: Seen) -> JobError | None:
     return error
 
 
+def decent(details: dict[str, Any]) -> dict[str, Any]:
+    """Take of what a child says about its error what a page can hold, and of the right kinds."""
+    room = [DETAILS_CHARS_MAX]
+    kept = _kept(details, room, DETAILS_DEPTH_MAX)
+    for name in ("line", "column"):
+        if not isinstance(kept.get(name, 1), int):
+            del kept[name]
+    return cast(dict[str, Any], kept)
+
+
+def _kept(value: Any, room: list[int], depth: int) -> Any:
+    """Copy a value as far as there is room; what is too deep or too much becomes nothing."""
+    room[0] -= len(value) + 1 if isinstance(value, str) else 8
+    if isinstance(value, str):
+        return value if room[0] > 0 else value[: max(0, room[0] + len(value))]
+    if depth == 0 or room[0] <= 0 or not isinstance(value, dict | list):
+        return value if value is None or isinstance(value, int | float) else None
+    if isinstance(value, list):
+        return [_kept(item, room, depth - 1) for item in value if room[0] > 0]
+    return {
+        name[:DETAIL_NAME_CHARS_MAX]: _kept(item, room, depth - 1)
+        for name, item in value.items()
+        if room[0] > 0 and isinstance(name, str)
+    }
+
+
 def limit_error(code: str, message: str, **details: Any) -> JobError:
     """Say that a job went over one of its limits."""
     return JobError(Category.RESOURCE_LIMIT, code, message, details)
@@ -80,7 +110,7 @@ def _killed_by_kernel(seen: Seen) -> JobError | None:
     if not os.WIFSIGNALED(seen.status):
         return None
     number = os.WTERMSIG(seen.status)
-    used_up = seen.cpu_ms >= NEARLY * seen.limits.cpu_ms
+    used_up = seen.cpu_ms >= NEARLY_ALL_CPU * seen.limits.cpu_ms
     if number == signal.SIGXCPU or (number == signal.SIGKILL and used_up):
         return cpu_error(seen.limits)
     if number == signal.SIGXFSZ:
@@ -134,7 +164,7 @@ def _declared(seen: Seen, declared: dict[str, Any]) -> JobError | None:
     try:
         category = Category(declared.get("category") or Category.VALIDATION_ERROR)
         code = str(declared["code"]).upper()[:100]
-        message, details = str(declared["message"])[:2000], dict(declared["details"])
+        message, details = str(declared["message"])[:2000], decent(dict(declared["details"]))
     except (KeyError, TypeError, ValueError):
         return None
     if code == "OUT_OF_MEMORY" or details.get("exception") == "MemoryError":
@@ -151,7 +181,7 @@ def _exception(seen: Seen, told: dict[str, Any]) -> JobError:
     given = told.get("bases")
     bases = given if isinstance(given, list) else []
     message = f"{told['type']}: {told.get('message', '')}"[:2000].rstrip(": ")
-    details = {name: told[name] for name in DETAILS if told.get(name) is not None}
+    details = decent({name: told[name] for name in DETAILS if told.get(name) is not None})
     number = told.get("errno") if isinstance(told.get("errno"), int) else None
     if "MemoryError" in bases:
         return located(memory_error(seen.limits), _place(details))

@@ -5,6 +5,7 @@ Nothing of it can harm the worker, and no more than a few words are kept.
 """
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from ade.sandbox.whereabouts import Stack
 Tell = Callable[[dict[str, Any]], None]
 WORDS_MAX = 10
 PROGRESS_BYTES_MAX = 4096
+MESSAGE_CHARS_MAX = 500
 DECLARED_MAX = 1000
 DECLARED_BYTES_MAX = 4096
 
@@ -31,7 +33,7 @@ class Words:
     def hear(self, line: bytes) -> None:
         """Take one line."""
         try:
-            said = json.loads(line, parse_constant=_refuse_constant)
+            said = json.loads(line, parse_constant=_refuse_constant, parse_float=_finite)
         except (ValueError, RecursionError):
             self.stack.hear(line)
             return
@@ -42,8 +44,8 @@ class Words:
             said.pop("setup_error", None)
         if (progress := said.get("progress")) is not None:
             if isinstance(progress, dict) and len(line) <= PROGRESS_BYTES_MAX:
-                self.progress = progress
-                self._tell(progress)
+                self.progress = _progress(progress)
+                self._tell(self.progress)
         elif (artifact := said.get("artifact")) is not None:
             if isinstance(artifact, dict) and len(line) <= DECLARED_BYTES_MAX:
                 self._declare(artifact)
@@ -58,6 +60,24 @@ class Words:
     def first(self, name: str) -> Any:
         """Return what was said first under a name; None if nothing was."""
         return next((word[name] for word in self.kept if name in word), None)
+
+
+def _progress(said: dict[str, Any]) -> dict[str, Any]:
+    """Take what everyone expects of progress: two numbers and a few words."""
+    done, total, message = (said.get(name) for name in ("done", "total", "message"))
+    return {
+        "done": done if isinstance(done, int | float) else 0,
+        "total": total if isinstance(total, int | float) else 0,
+        "message": message[:MESSAGE_CHARS_MAX] if isinstance(message, str) else "",
+    }
+
+
+def _finite(digits: str) -> float:
+    """Read a number; one that no number of this machine can hold is no JSON of ours."""
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large")
+    return number
 
 
 def _refuse_constant(word: str) -> None:

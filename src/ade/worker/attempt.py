@@ -201,7 +201,7 @@ class Attempt:
         # Done is done, also when a stop came at the last moment.
         if outcome.status is not Status.SUCCEEDED:
             if self._stop is not None:
-                return self._stopped(outcome)
+                return self._stopped(self._as_asked(outcome))
             if timed_out:
                 error = located(timed_out_error(assignment.limits.timeout_ms), outcome.place)
                 outcome = replace(outcome, status=Status.TIMED_OUT, error=error)
@@ -220,6 +220,8 @@ class Attempt:
             artifacts = await self._workroom.keep(self.claim.workspace_id, outcome.files)
         except StorageFull as error:
             return _failed(JobError(Category.RESOURCE_LIMIT, "STORAGE_FULL", error.detail), outcome)
+        except Unavailable as error:
+            return _failed(JobError(Category.INTERNAL_ERROR, "UNAVAILABLE", error.detail), outcome)
         result = {**(outcome.result or {}), "artifacts": [one.as_dict() for one in artifacts]}
         return replace(outcome, result=result, artifacts=artifacts)
 

@@ -128,6 +128,20 @@ def test_defaults_that_are_spelled_out_are_the_same_work() -> None:
         {"source": "1", "datasets": [{"kind": "dataset", "digest": "sha256:ab"}]},
         {"source": "1", "datasets": [{"kind": "dataset", "digest": DATA, "name": "../a"}]},
         dependent(dependency_snapshots=[]),
+        {
+            "source": "1",
+            "datasets": [
+                {"kind": "dataset", "digest": DATA, "name": "x"},
+                {"kind": "dataset", "digest": DATA[:-1] + "1", "name": "x"},
+            ],
+        },
+        {
+            "source": "1",
+            "datasets": [
+                {"kind": "dataset", "digest": DATA},
+                {"kind": "dataset", "digest": DATA[:-1] + "1", "name": DATA.partition(":")[2]},
+            ],
+        },
         dependent(
             dependency_snapshots=[
                 {

@@ -80,4 +80,5 @@ def artifact_routes(door: Door) -> APIRouter:
             content_type=found.content_type,
         )
 
+    router.head("/{artifact_id}/content", include_in_schema=False)(read_artifact_content)
     return router

@@ -38,4 +38,5 @@ def schema_routes(kinds: Kinds) -> APIRouter:
         headers = {"Cache-Control": "public, max-age=3600"}
         return Response(texts[name], media_type=MEDIA_TYPE, headers=headers)
 
+    router.head("/{name:path}", include_in_schema=False)(read_schema)
     return router

@@ -19,7 +19,7 @@ class Artifacts(Holdings):
         wanted = select(*_COLUMNS).where(artifacts.c.id == key(artifact_id, "artifact"))
         found = await self._run(lambda: self._first(wanted), write=False)
         if found is None:
-            raise NotFound("There is no such artifact in this workspace.")
+            raise NotFound("There is no such artifact.")
         return ArtifactRow(*found)
 
     async def check_bytes(self, workspace_id: str, digest: str) -> None:
