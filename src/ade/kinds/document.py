@@ -1,19 +1,25 @@
 """A document in the words of a submission: objects in their order, each within limits."""
 
 import json
+import math
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
+    FailFast,
     Field,
+    PlainValidator,
     StringConstraints,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from ade.domain.errors import Unavailable
 from ade.kinds.kind import Workroom
@@ -39,12 +45,50 @@ WIDTH_PERCENT_MIN = 5
 WARM = ("ade_engine.export.warm",)
 MADE_BY = ("typst", "ziamath", "latex2mathml", "markdown-it-py")
 
+
+def _cell(value: Any) -> Any:
+    """Take what a table can show; anything else is one error, where a union would tell five."""
+    if isinstance(value, str):
+        if len(value) > CELL_CHARS_MAX:
+            raise PydanticCustomError("cell", f"a cell has more than {CELL_CHARS_MAX:,} characters")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise PydanticCustomError("cell", "a cell holds a number that is too large, or none")
+    elif value is not None and not isinstance(value, int):
+        raise PydanticCustomError("cell", "a cell holds a text, a number, true, false or null")
+    return value
+
+
+def _once_each(formats: list[str]) -> list[str]:
+    if len(set(formats)) < len(formats):
+        raise ValueError("a format is named twice")
+    return formats
+
+
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
+# Of what is wrong, the first is told: a long list of wrong things would take minutes to tell all.
+FIRST_ERROR = FailFast()
+OnceEach = AfterValidator(_once_each)
 ObjectId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 SlideName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+Author = Annotated[str, StringConstraints(min_length=1, max_length=AUTHOR_CHARS_MAX)]
 Caption = Annotated[str, StringConstraints(max_length=CAPTION_CHARS_MAX)]
 Written = Annotated[str, StringConstraints(max_length=OUTPUT_CHARS_MAX)]
-Cell = Annotated[str, StringConstraints(max_length=CELL_CHARS_MAX)] | bool | int | float | None
+Heading = Annotated[str, StringConstraints(max_length=CELL_CHARS_MAX)]
+Cell = Annotated[
+    Any,
+    PlainValidator(_cell),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "maxLength": CELL_CHARS_MAX},
+                *({"type": name} for name in ("boolean", "integer", "number", "null")),
+            ]
+        }
+    ),
+]
+Row = Annotated[list[Cell], Field(max_length=COLUMNS_MAX), FIRST_ERROR]
+Alignment = Literal["auto", "left", "center", "right"]
 ViewMode = Literal["document", "slide"]
 
 
@@ -120,7 +164,7 @@ class CodeOutputs(BaseModel):
     stderr: Written = ""
     result_json: Any = None
     error: Written | CodeError | None = None
-    images: list[ImageContent] = Field(default=[], max_length=IMAGES_MAX)
+    images: Annotated[list[ImageContent], FIRST_ERROR] = Field(default=[], max_length=IMAGES_MAX)
 
     @field_validator("result_json", "error")
     @classmethod
@@ -146,11 +190,9 @@ class TableContent(BaseModel):
 
     model_config = _STRICT
 
-    columns: list[Annotated[str, StringConstraints(max_length=CELL_CHARS_MAX)]] = Field(
-        min_length=1, max_length=COLUMNS_MAX
-    )
-    rows: list[list[Cell]] = Field(default=[], max_length=ROWS_MAX)
-    alignment: list[Literal["auto", "left", "center", "right"]] | None = Field(
+    columns: Annotated[list[Heading], FIRST_ERROR] = Field(min_length=1, max_length=COLUMNS_MAX)
+    rows: Annotated[list[Row], FIRST_ERROR] = Field(default=[], max_length=ROWS_MAX)
+    alignment: list[Alignment] | None = Field(
         default=None,
         max_length=COLUMNS_MAX,
         description="of each column; auto is right for numbers and left for all else",
@@ -231,13 +273,11 @@ class Document(BaseModel):
     model_config = _STRICT
 
     title: str = Field(default="", max_length=TITLE_CHARS_MAX)
-    authors: list[Annotated[str, StringConstraints(min_length=1, max_length=AUTHOR_CHARS_MAX)]] = (
-        Field(default=[], max_length=AUTHORS_MAX)
-    )
+    authors: Annotated[list[Author], FIRST_ERROR] = Field(default=[], max_length=AUTHORS_MAX)
     language: str = Field(
         default="en", pattern=r"^[A-Za-z]{2,3}(-[A-Za-z]{2})?$", description="such as de or en-GB"
     )
-    objects: list[DocumentObject] = Field(max_length=OBJECTS_MAX)
+    objects: Annotated[list[DocumentObject], FIRST_ERROR] = Field(max_length=OBJECTS_MAX)
 
     @model_validator(mode="after")
     def _not_too_much(self) -> Self:

@@ -1,11 +1,19 @@
 """`document_export`: turn a document into PDF and HTML."""
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from ade.domain.errors import InvalidRequest
-from ade.kinds.document import WARM, Document, ViewMode, fetch_images, made_by
+from ade.kinds.document import (
+    FIRST_ERROR,
+    WARM,
+    Document,
+    OnceEach,
+    ViewMode,
+    fetch_images,
+    made_by,
+)
 from ade.kinds.kind import Asked, Kind, OutputSpec, Prepared, Workroom
 
 FORMATS = ("pdf", "html")
@@ -27,13 +35,9 @@ class ExportInputs(BaseModel):
 class ExportOutputs(OutputSpec):
     """Say in which formats the document is wanted."""
 
-    formats: list[Literal["pdf", "html"]] = Field(default=[], max_length=len(FORMATS))  # type: ignore[assignment]
-
-    @model_validator(mode="after")
-    def _once_each(self) -> Self:
-        if len(set(self.formats)) < len(self.formats):
-            raise ValueError("a format is named twice")
-        return self
+    formats: Annotated[list[Literal["pdf", "html"]], FIRST_ERROR, OnceEach] = Field(  # type: ignore[assignment]
+        default=[], max_length=len(FORMATS)
+    )
 
 
 class DocumentExport(Kind):

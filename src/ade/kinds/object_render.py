@@ -5,9 +5,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ade.kinds.document import FIRST_ERROR, LATEX_CHARS_MAX, OnceEach
 from ade.kinds.kind import Asked, Kind, OutputSpec, Prepared, Workroom
 
-LATEX_CHARS_MAX = 5_000
 DOT_CHARS_MAX = 200_000
 SIZE_MIN, SIZE_MAX = 4, 200
 SCALE_MIN, SCALE_MAX = 0.1, 16
@@ -89,13 +89,9 @@ class RenderInputs(BaseModel):
 class RenderOutputs(OutputSpec):
     """Say in which formats the object is wanted."""
 
-    formats: list[Literal["svg", "png"]] = Field(default=["svg"], min_length=1, max_length=2)  # type: ignore[assignment]
-
-    @model_validator(mode="after")
-    def _once_each(self) -> Self:
-        if len(set(self.formats)) < len(self.formats):
-            raise ValueError("a format is named twice")
-        return self
+    formats: Annotated[list[Literal["svg", "png"]], FIRST_ERROR, OnceEach] = Field(  # type: ignore[assignment]
+        default=["svg"], min_length=1, max_length=2
+    )
 
 
 class ObjectRender(Kind):

@@ -1,10 +1,18 @@
 """`thumbnail_generate`: draw a page of a document, or one object, small."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ade.kinds.document import WARM, Document, DocumentObject, ViewMode, fetch_images, made_by
+from ade.kinds.document import (
+    FIRST_ERROR,
+    WARM,
+    Document,
+    DocumentObject,
+    ViewMode,
+    fetch_images,
+    made_by,
+)
 from ade.kinds.kind import Asked, Kind, OutputSpec, Prepared, Workroom
 
 SIDE_PIXELS_MAX = 4_096
@@ -33,7 +41,7 @@ class ThumbnailInputs(BaseModel):
     page: int = Field(default=1, ge=1, le=PAGE_MAX, description="of the document, the first is 1")
     view_mode: ViewMode = "document"
     object: DocumentObject | None = None
-    sizes: list[Size] = Field(min_length=1, max_length=SIZES_MAX)
+    sizes: Annotated[list[Size], FIRST_ERROR] = Field(min_length=1, max_length=SIZES_MAX)
     background: Literal["white", "transparent"] = "white"
 
     @model_validator(mode="after")

@@ -1,5 +1,8 @@
 """What a document may hold, and how its images are found."""
 
+import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,7 +32,7 @@ def code(value: str = "1", **outputs: Any) -> dict[str, Any]:
     return {"type": "code", "content": {"value": value, "outputs": outputs}}
 
 
-def table(columns: list[str], rows: list[list[Any]], **more: Any) -> dict[str, Any]:
+def table(columns: list[Any], rows: list[Any], **more: Any) -> dict[str, Any]:
     """Return an object of a table."""
     return {"type": "table", "content": {"columns": columns, "rows": rows, **more}}
 
@@ -93,6 +96,10 @@ def test_every_type_of_object_is_taken() -> None:
         table(["a"] * 50, [[1]] * (document.CELLS_MAX // 50 + 1)),
         table(["a"], [["x" * (document.CELL_CHARS_MAX + 1)]]),
         table(["a"], [[[1]]]),
+        table(["a"], [[{}]]),
+        table(["a"], [[float("inf")]]),
+        table(["a"], [[float("nan")]]),
+        table(["a"], [{}]),
         table(["a"], [], alignment=["left", "left"]),
         table(["a"], [], alignment=["justify"]),
     ],
@@ -126,6 +133,62 @@ def test_what_is_beyond_a_limit_or_unknown_is_refused(one: dict[str, Any]) -> No
 def test_documents_have_limits_too(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Document.model_validate(given)
+
+
+def cpu_seconds(act: Callable[[], object]) -> float:
+    """Return the least that something took of three times: the others were disturbed."""
+    took = []
+    for _ in range(3):
+        before = time.process_time()
+        act()
+        took.append(time.process_time() - before)
+    return min(took)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"objects": [table(["a"], [[{}] * 330_000])]},
+        {"objects": [table(["a"] * 50, [[{}] * 50] * 5_000)]},
+        {"objects": [table(["a"], [{}] * 330_000)]},
+        {"objects": [table(["a"], [[1] * 330_000])]},
+        {"objects": [table([{}] * 330_000, [])]},
+        {"objects": [table(["a"], [], alignment=[{}] * 330_000)]},
+        {"objects": [{"type": "table"}] * 50_000},
+        {"objects": [{"type": "table", "content": {"columns": []}}] * 2_000},
+        {"objects": [{}] * 330_000},
+        {"objects": [code(images=[{}] * 330_000)]},
+        {"objects": [], "authors": [{}] * 330_000},
+    ],
+    ids=lambda given: str(given)[:70],
+)
+def test_a_long_list_of_wrong_things_is_refused_as_fast_as_it_is_read(
+    given: dict[str, Any],
+) -> None:
+    written = json.dumps(given)
+
+    def refuse() -> None:
+        with pytest.raises(ValidationError) as refused:
+            Document.model_validate(given)
+        assert refused.value.error_count() < 5
+
+    assert cpu_seconds(refuse) < 2 * cpu_seconds(lambda: json.loads(written)) + 0.01
+
+
+def test_cells_are_told_as_what_they_may_be() -> None:
+    rows = document.TableContent.model_json_schema()["properties"]["rows"]
+    cell = rows["items"]["items"]
+    assert [one["type"] for one in cell["anyOf"]] == [
+        "string",
+        "boolean",
+        "integer",
+        "number",
+        "null",
+    ]
+    assert (rows["maxItems"], rows["items"]["maxItems"]) == (
+        document.ROWS_MAX,
+        document.COLUMNS_MAX,
+    )
 
 
 class Shelf:
