@@ -1,5 +1,7 @@
 """`object_execute`: run a cell of Python behind walls."""
 
+import hashlib
+import os
 import re
 import sys
 from importlib.util import find_spec
@@ -262,6 +264,14 @@ class ExecuteOutputs(OutputSpec):
     formats: list[Literal["json", "png", "svg", "pdf", "csv"]] = Field(default=[], max_length=5)  # type: ignore[assignment]
 
 
+def environment_name() -> str:
+    """Name the interpreter and all that is installed beside ADE: a cell may use any of it."""
+    folders = [path for path in sys.path if os.path.isdir(path)]
+    names = {name for path in folders for name in os.listdir(path) if name.endswith(".dist-info")}
+    installed = hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:12]
+    return f"python{sys.version_info.major}.{sys.version_info.minor}+{installed}"
+
+
 class ObjectExecute(Kind):
     """Run a cell of Python; its value is the result."""
 
@@ -270,7 +280,7 @@ class ObjectExecute(Kind):
     output_spec = ExecuteOutputs
     entry = "ade_engine.cell"
     language = "python"
-    env_version = f"python-cell@2+python{sys.version_info.major}.{sys.version_info.minor}"
+    env_version = f"python-cell@2+{environment_name()}"
 
     async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
         """Fetch the datasets by digest, before the walls close."""

@@ -1,5 +1,6 @@
 """What may be asked of `object_execute`: one cell, spelled in one of two ways."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,12 @@ from ade.domain.errors import InvalidRequest
 from ade.domain.keys import digest
 from ade.http.intake import Intake
 from ade.kinds import Kinds
-from ade.kinds.object_execute import SOURCE_CHARS_MAX, ExecuteInputs, ObjectExecute
+from ade.kinds.object_execute import (
+    SOURCE_CHARS_MAX,
+    ExecuteInputs,
+    ObjectExecute,
+    environment_name,
+)
 from ade.settings import Settings
 
 PLAIN = {"source": "a + 1", "parameters": {"a": 1}}
@@ -165,6 +171,19 @@ def test_what_is_not_one_cell_is_refused(inputs: dict[str, Any]) -> None:
 def test_the_longest_source_is_taken() -> None:
     source = "x" * SOURCE_CHARS_MAX
     assert taken({"source": source})["cells"][0]["source"] == source
+
+
+def test_what_is_installed_is_part_of_the_environments_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = environment_name()
+    assert ObjectExecute.env_version == f"python-cell@2+{before}"
+    monkeypatch.syspath_prepend(tmp_path)
+    assert environment_name() == before
+    (tmp_path / "something-1.0.dist-info").mkdir()
+    one = environment_name()
+    (tmp_path / "something-1.0.dist-info").rename(tmp_path / "something-1.1.dist-info")
+    assert len({before, one, environment_name()}) == 3
 
 
 def test_a_cell_needs_walls() -> None:
