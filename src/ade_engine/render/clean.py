@@ -24,8 +24,10 @@ ELEMENTS_MAX = 50_000
 DEPTH_MAX = 100
 SIZE_MAX = 30_000.0
 
-NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-NUMBERS = re.compile(rf"[\s,]*(?:{NUMBER}[\s,]*)+")
+# A text must fit these in one way at most: what could be taken apart in many ways would be tried in
+# all of them, for minutes. So numbers have something between them.
+NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+NUMBERS = re.compile(rf"[\s,]*{NUMBER}(?:[\s,]+{NUMBER})*[\s,]*")
 LENGTH = re.compile(rf"{NUMBER}(?:px|pt|em|%)?")
 PATH = re.compile(r"[MmZzLlHhVvCcSsQqTtAa\d\s.,eE+-]*")
 TRANSFORM = re.compile(r"(?:(?:matrix|translate|scale|rotate|skewX|skewY)\([\d\s.,eE+-]*\)[\s,]*)+")
@@ -162,7 +164,7 @@ def _copy_children(source: Element, target: Element, names: dict[str, str]) -> N
                 copied.text = NOT_XML.sub("\ufffd", child.text)
             _copy_children(child, copied, names)
             if copied.tag in ("g", "defs") and not len(copied):
-                target.remove(copied)
+                del target[-1]
         if target.tag in WITH_TEXT and child.tail:
             _append_text(target, NOT_XML.sub("\ufffd", child.tail))
 

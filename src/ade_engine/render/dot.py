@@ -1,12 +1,18 @@
-"""Read DOT as far as needed to refuse what would make a picture depend on files of the machine.
+"""Read DOT as far as needed to refuse what should not come near Graphviz.
 
 Graphviz takes pictures, shapes, fonts and styles from files that attributes name. Walls keep
 secrets from it, and it is started in its own safe mode besides; but what a diagram looks like must
 not depend on where it was drawn. So these attributes are errors, told with their line.
+
+Names of fonts and addresses are copied into the SVG as they are (2.43 does; later ones escape some
+of them), so that a quotation mark in one would begin an attribute or an element of the stranger's
+own. Such values are errors too. An address can still get one from the name of its node, by `\\N`:
+what keeps all of this from doing harm is that drawings are copied by `ade_engine.render.clean`.
 """
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -15,16 +21,24 @@ from ade_engine.render.errors import BadDiagram
 
 CHARS_MAX = 200_000
 READING_FILES = {"image", "imagepath", "shapefile", "fontpath", "stylesheet", "_background"}
+FONTS = {"fontname", "labelfontname"}
+LINKS = {
+    f"{part}{word}" for part in ("", "head", "tail", "edge", "label") for word in ("URL", "href")
+}
+COPIED = {**dict.fromkeys(FONTS, '"<>&'), **dict.fromkeys(LINKS, '"<>')}
+COPIED_IN_HTML = {"face": '"<>&', "href": '"<>'}
+# What is never closed ends with the text: else each beginning would look for its end anew.
 TOKEN = re.compile(
-    r"(?P<space>\s+|//[^\n]*|/\*.*?\*/|^\#[^\n]*)"
-    r'|(?P<quoted>"(?:[^"\\]|\\.)*")'
+    r"(?P<space>\s+|//[^\n]*|/\*.*?(?:\*/|\Z)|^\#[^\n]*)"
+    r'|(?P<quoted>"(?:[^"\\]|\\.)*(?:"|\\?\Z))'
     r"|(?P<name>[^\W\d]\w*)"
     r"|(?P<html><)"
     r"|(?P<sign>.)",
     re.DOTALL | re.MULTILINE,
 )
-ANGLE = re.compile(r"<!--.*?-->|[<>]", re.DOTALL)
+ANGLE = re.compile(r"<!--.*?(?:-->|\Z)|[<>]", re.DOTALL)
 PICTURE = re.compile(r"<\s*img\b", re.IGNORECASE)
+GIVEN = re.compile(r"""\b(face|href)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 
 
 def with_defaults(source: str, statements: str) -> str:
@@ -39,25 +53,46 @@ def with_defaults(source: str, statements: str) -> str:
 
 
 class Token(NamedTuple):
+    """A piece of a diagram: a name, a string without its quotes, a label of HTML, or one sign."""
+
     kind: str
     text: str
     at: int
 
 
 def check(source: str) -> None:
-    """Refuse a diagram that is too long or that names files."""
+    """Refuse a diagram that is too long, names files, or writes into its SVG."""
     if len(source) > CHARS_MAX:
         raise BadDiagram(f"The diagram has {len(source):,} characters; there can be {CHARS_MAX:,}")
     if "\x00" in source:
         raise BadDiagram("The diagram holds a character that means nothing", line=1)
     name: Token | None = None
+    attribute: Token | None = None  # whose value comes next
     for token in _joined(_tokens(source)):
-        if token.kind == "html" and PICTURE.search(token.text):
-            raise BadDiagram("<IMG> reads a file", line=_line(source, token.at))
-        if name is not None and token[:2] == ("sign", "=") and name.text in READING_FILES:
-            said = f"The attribute {name.text} reads a file or names one"
-            raise BadDiagram(said, line=_line(source, name.at))
+        if said := _wrong(token, attribute):
+            raise BadDiagram(said, line=_line(source, token.at))
+        attribute = name if token[:2] == ("sign", "=") else None
+        if attribute is not None and attribute.text in READING_FILES:
+            said = f"The attribute {attribute.text} reads a file or names one"
+            raise BadDiagram(said, line=_line(source, attribute.at))
         name = token if token.kind in ("name", "quoted") else None
+
+
+def _wrong(token: Token, attribute: Token | None) -> str | None:
+    """Say what is wrong with a token, the value of an attribute if there is one."""
+    if attribute is not None and (refused := COPIED.get(attribute.text)):
+        value = token.text[1:-1] if token.kind == "html" else token.text
+        if held := set(refused) & set(value):
+            return f"The attribute {attribute.text} cannot hold {min(held)}"
+    if token.kind != "html":
+        return None
+    if PICTURE.search(token.text):
+        return "<IMG> reads a file"
+    for given in GIVEN.finditer(token.text):
+        value = html.unescape(given[2] or given[3] or "")
+        if held := set(COPIED_IN_HTML[given[1].lower()]) & set(value):
+            return f"{given[1].upper()} cannot hold {min(held)}"
+    return None
 
 
 def _tokens(source: str) -> Iterator[Token]:

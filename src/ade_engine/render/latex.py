@@ -96,6 +96,8 @@ class Source:
 
 
 class Token(NamedTuple):
+    """A piece of a formula: a comment, the end of a row, a command, or one sign."""
+
     kind: str
     text: str
     at: int

@@ -33,6 +33,40 @@ def test_what_reads_files_is_refused(source: str, line: int) -> None:
 @pytest.mark.parametrize(
     "source",
     [
+        'digraph { a [fontname="x\\" y=\\"1"] }',
+        'digraph { a ["font" + "name"="x" + "<y>"] }',
+        'digraph { a [fontname=<x" y="1>] }',
+        'digraph { fontname="a&b" }',
+        'digraph { a -> b [labelfontname="<", headlabel=c] }',
+        'digraph { a [URL="x\\" y=\\"1"] }',
+        'digraph { a -> b [headhref="<a>"] }',
+        "digraph { a [label=<<FONT FACE='x\" y=\"1'>q</FONT>>] }",
+        'digraph { a [label=<<FONT face = "x&quot; y=&#34;1">q</FONT>>] }',
+        'digraph { a [label=<<TABLE HREF="&#x22;"><TR><TD>q</TD></TR></TABLE>>] }',
+    ],
+)
+def test_what_graphviz_copies_as_it_is_holds_no_signs_of_markup(source: str) -> None:
+    with pytest.raises(BadDiagram, match="cannot hold") as caught:
+        check(source)
+    assert caught.value.details() == {"line": 1}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'digraph { a [fontname="DejaVu Sans, Times-Roman"] }',
+        'digraph { a [URL="https://example.org/?a=1&b=2", label="<\\"&"] }',
+        'digraph { a [label=<<FONT FACE="Times" COLOR="red">&lt;&quot;</FONT>>] }',
+        'digraph { a [tooltip="<b>"] "fontname" -> "<x>" }',
+    ],
+)
+def test_elsewhere_they_may_be(source: str) -> None:
+    check(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
         "digraph { image -> shapefile }",
         'digraph { a [label="image=x"] }',
         'digraph { a [label="\\" image=x"] }',

@@ -1,0 +1,122 @@
+"""No stranger's text makes a regular expression look at the same characters over and over."""
+
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ade_engine.export import characters, markdown, reading
+from ade_engine.render import BadDiagram, BadFormula, dot, latex
+from ade_engine.render.clean import REFERRING, VALUES
+from ade_engine.render.raster import FAMILY
+
+# Less than this is noise.
+FLOOR_SECONDS = 0.01
+CHARS_FIRST, CHARS_MAX = 8, 20_000
+# Four is what work has that grows with the square; two is what it should have.
+GROWTH_MAX = 3.0
+
+PIECES = st.text(st.sampled_from("1.,e+- z()\"'\\<>!-*/#ut{}[]$&;a\n\x1bm"), max_size=4)
+UNITS = PIECES.filter(bool)
+
+
+def cpu_seconds(act: Callable[[], object]) -> float:
+    """Return the least that something took of two times: the other was disturbed."""
+    took = []
+    for _ in range(2):
+        before = time.process_time()
+        act()
+        took.append(time.process_time() - before)
+    return min(took)
+
+
+def grows_as_it_should(act: Callable[[str], object], before: str, unit: str, after: str) -> bool:
+    """Tell whether twice the text takes about twice the time, from short ones to long ones.
+
+    Short ones come first: what grows exponentially is found before it takes for ever.
+    """
+    chars, last = CHARS_FIRST, FLOOR_SECONDS
+    while chars <= CHARS_MAX:
+        text = before + unit * (chars // len(unit)) + after
+        took = cpu_seconds(lambda text=text: act(text))  # type: ignore[misc]
+        if took > GROWTH_MAX * max(last, FLOOR_SECONDS):
+            return False
+        chars, last = chars * 2, took
+    return True
+
+
+def quietly(act: Callable[[str], object]) -> Callable[[str], None]:
+    """Do something that may refuse its text."""
+
+    def tried(text: str) -> None:
+        try:
+            act(text)
+        except (BadDiagram, BadFormula):
+            return
+
+    return tried
+
+
+FORMS = {form: name for name, form in VALUES.items()}  # many attributes share one
+READERS: dict[str, Callable[[str], object]] = {
+    **{name: form.fullmatch for form, name in FORMS.items()},
+    "reference": REFERRING.fullmatch,
+    "family": lambda text: FAMILY.sub("", text),
+    "dot": quietly(dot.check),
+    "dot defaults": lambda text: dot.with_defaults(text, "a"),
+    "latex": lambda text: list(latex.TOKEN.finditer(text)),
+    "characters": characters.clean,
+    "breakable": characters.breakable,
+    "plain": markdown.plain,
+    "number": reading._NUMBER.fullmatch,
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "unit", "after"),
+    [
+        ("", "1", "z"),
+        ("", "1.", "z"),
+        ("", "1 ", "z"),
+        ("", " ", "z"),
+        ("1e", "1", "z"),
+        ("", "matrix(1)", "z"),
+        ("", "matrix(", ""),
+        ("", "a", "\n"),
+        ("", '"', ""),
+        ('"', '\\"', ""),
+        ("", "/* ", ""),
+        ("/", "*", ""),
+        ("<", "<!--", ""),
+        ("<", "<", ""),
+        ("<", "face= ", ""),
+        ("<", 'face=" ', ""),
+        ("", '"a"+', ""),
+        ("", "\\begin{", ""),
+        ("", "\\\\[1", ""),
+        ("", "\x1b[1", ""),
+        ("", "\n ", "z"),
+    ],
+)
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_known_to_be_dear_elsewhere_is_not_here(
+    name: str, before: str, unit: str, after: str
+) -> None:
+    assert grows_as_it_should(READERS[name], before, unit, after)
+
+
+@settings(max_examples=15, deadline=None)
+@given(before=PIECES, unit=UNITS, after=PIECES)
+@pytest.mark.parametrize("name", READERS)
+def test_twice_the_text_takes_twice_the_time(name: str, before: str, unit: str, after: str) -> None:
+    assert grows_as_it_should(READERS[name], before, unit, after)
+
+
+def test_it_would_be_seen() -> None:
+    exponential = re.compile(r"(?:\d+\.?\d*)+")
+    quadratic = re.compile(r"/\*.*?\*/", re.DOTALL)
+    assert not grows_as_it_should(exponential.fullmatch, "", "1", "z")
+    assert not grows_as_it_should(quadratic.findall, "", "/* ", "")
