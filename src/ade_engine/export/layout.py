@@ -35,6 +35,9 @@ LINE_EM = 44.0
 CELL_PADDING_EM = 1.2
 CELL_EM_MAX = 25.0
 TABLE_SCALE_MIN = 0.6
+# An object alone is as wide as it is, up to the width of a page. A longer line than this is wider,
+# and what that costs to find out grows with the square of its length: it is not measured.
+MEASURED_LINE_CHARS_MAX = 300
 Node: TypeAlias = dict[str, Any]
 
 
@@ -46,6 +49,7 @@ class Layout:
         self.images: list[Image] = []
         self._formulas = formulas
         self._drawings: dict[str, int] = {}
+        self._line_chars_most = 0
 
     def document(self, document: Document, *, notes: bool) -> Node:
         """Return a document that runs over pages."""
@@ -68,7 +72,11 @@ class Layout:
 
     def object(self, blocks: Blocks) -> Node:
         """Return a single object, to be as large as it is."""
-        return {"blocks": self._blocks(blocks), "drawings": list(self._drawings)}
+        return {
+            "blocks": self._blocks(blocks),
+            "drawings": list(self._drawings),
+            "measured": self._line_chars_most <= MEASURED_LINE_CHARS_MAX,
+        }
 
     def _head(self, document: Document) -> Node:
         language, _, region = document.language.partition("-")
@@ -101,10 +109,12 @@ class Layout:
 
     def _parts(self, text: str, lines_max: int) -> list[str]:
         lines = self._text(text, CODE_WORD_CHARS_MAX).split("\n")
+        self._line_chars_most = max(self._line_chars_most, *map(len, lines))
         step = max(lines_max, 1)
         return ["\n".join(lines[at : at + step]) for at in range(0, len(lines), step)]
 
     def _line(self, inlines: Inlines, word_chars_max: int = WORD_CHARS_MAX) -> list[Node]:
+        self._line_chars_most = max(self._line_chars_most, _longest_line_chars(inlines))
         return [self._inline(inline, word_chars_max) for inline in inlines]
 
     def _inline(self, inline: Inline, word_chars_max: int) -> Node:
@@ -203,6 +213,14 @@ class Layout:
             "cells": [self._line(cell, word_chars_max) for row in table.rows for cell in row],
             "caption": self._text(table.caption) or None,
         }
+
+
+def _longest_line_chars(inlines: Inlines) -> int:
+    longest = chars = 0
+    for inline in inlines:
+        chars = 0 if isinstance(inline, tree.Break) else chars + len(tree.text_of((inline,)))
+        longest = max(longest, chars)
+    return longest
 
 
 def _shortened(title: str) -> str:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,31 @@ def test_a_page_that_is_not_there_is_told() -> None:
             page=3,
             sizes=SQUARE,
         )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        text("x" * 100_000),
+        code("x" * 100_000),
+        table(["a"], [["x" * 5_000]] * 20),
+    ],
+    ids=["word", "code", "cells"],
+)
+def test_endless_words_take_no_longer_than_as_many_short_ones(given: dict[str, Any]) -> None:
+    thumbnail(object=text("a"), sizes=SQUARE)  # what is done once is done
+    began = time.process_time()
+    thumbnail(object=text("lorem ipsum " * 8_333), sizes=SQUARE)
+    as_it_should = time.process_time() - began
+    thumbnail(object=given, sizes=SQUARE)
+    assert time.process_time() - began - as_it_should < 8 * as_it_should
+
+
+def test_short_lines_are_as_wide_as_they_are_however_many() -> None:
+    thumbnail(object=plain("|||||\n" * 100), sizes=[{"width": 400, "height": 400}])
+    box = opened(400, 400).convert("L").point([255] * 200 + [0] * 56).getbbox()
+    assert box is not None
+    assert abs((400 - box[2]) - box[0]) < 5  # in the middle: not on the left of a wide page
 
 
 def test_a_bomb_is_not_drawn() -> None:
