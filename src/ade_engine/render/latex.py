@@ -22,15 +22,18 @@ from ade_engine.render.vocabulary import (
     DROPPED_WITH_ARGUMENT,
     ENVIRONMENTS,
     IN_TEXT,
+    LENGTHS,
     MARKS,
     NEGATED,
     REFUSED,
     RENAMED,
     TEXTS,
+    UNITS,
 )
 
 CHARS_MAX = 5_000
 DEPTH_MAX = 30
+LENGTH_EM_MAX = 100.0
 HELD_FIRST = 0xE000
 HELD_MAX = 0x1900  # as many signs as the private use area has
 HELD = re.compile("[\ue000-\uf8ff]")
@@ -43,6 +46,7 @@ TOKEN = re.compile(
     r"|(?P<sign>.)",
     re.DOTALL,
 )
+LENGTH = re.compile(r"([+-]?)([0-9]*(?:\.[0-9]*)?)([a-z]{2})")
 WRAPPED = (("$$", "$$"), ("$", "$"), (r"\[", r"\]"), (r"\(", r"\)"))
 
 
@@ -202,6 +206,10 @@ class _Reader:
             self._pass(token)
             for _ in range(COLORS[name]):
                 self._say(f"{{{self._color(token)}}}")
+        elif name in LENGTHS:
+            self._pass(token)
+            for _ in range(LENGTHS[name]):
+                self._say(f"{{{self._length(token)}}}")
         elif name not in DROPPED:
             self._pass(token)
 
@@ -259,9 +267,7 @@ class _Reader:
 
     def _argument(self, command: Token) -> list[Token]:
         """Return what stands between the braces after a command."""
-        token = self._next(command)
-        while token.kind == "comment" or token.text.isspace():
-            token = self._next(command)
+        token = self._past_spaces(command)
         if token.text != "{":
             raise self._bad(command, f"{command.text} needs its content in braces")
         depth = 1
@@ -284,6 +290,36 @@ class _Reader:
             {r"\,": "\u2009", r"\ ": " ", r"\-": "", "-": "\u2010"}.get(token.text, token.text)
             for token in self._plain(command, self._argument(command))
         ).strip()
+
+    def _length(self, command: Token) -> str:
+        """Return a length in the one way of writing it that the converter reads whole."""
+        told = LENGTH.fullmatch(self._length_told(command))
+        if told is None or not told[2].strip(".") or told[3] not in UNITS:
+            raise self._bad(command, f"{command.text} needs a number and a unit, such as 2em")
+        number = float(told[2])
+        if number * UNITS[told[3]] > LENGTH_EM_MAX:
+            raise self._bad(command, f"{command.text} can be {LENGTH_EM_MAX:g} em at most")
+        return f"{'-' * (told[1] == '-')}{number:.6f}".rstrip("0").rstrip(".") + told[3]
+
+    def _length_told(self, command: Token) -> str:
+        """Take what is in the braces after a command, or as much as a length can be."""
+        token = self._past_spaces(command)
+        if token.text == "{":
+            inner: list[str] = []
+            while (token := self._next(command)).text != "}":
+                inner.append(token.text)
+            return "".join("".join(inner).split())
+        told = ""
+        while token.text in "+-.0123456789":
+            told += token.text
+            token = self._past_spaces(command)
+        return told + token.text + self._next(command).text
+
+    def _past_spaces(self, command: Token) -> Token:
+        token = self._next(command)
+        while token.kind == "comment" or token.text.isspace():
+            token = self._next(command)
+        return token
 
     def _color(self, command: Token) -> str:
         asked = "".join(token.text for token in self._argument(command))

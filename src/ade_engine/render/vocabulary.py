@@ -49,6 +49,16 @@ ENVIRONMENTS = {
 NEGATED = {"=": r"\neq ", "<": r"\nless ", ">": r"\ngtr "}
 RENAMED = {r"\cfrac": r"\dfrac", r"\tag*": r"\tag", r"\hspace*": r"\hspace"}
 COLORS = {r"\color": 1, r"\textcolor": 1, r"\colorbox": 1, r"\fcolorbox": 2}
+# How many lengths follow a command.
+LENGTHS = {
+    **dict.fromkeys((r"\hspace", r"\hspace*", r"\mspace", r"\kern", r"\mkern"), 1),
+    **dict.fromkeys((r"\hskip", r"\mskip", r"\raise", r"\lower", r"\moveleft", r"\moveright"), 1),
+    r"\above": 1,
+    r"\rule": 2,
+}
+# In em, as far as letters of 10 points have one.
+UNITS = {"em": 1.0, "ex": 0.45, "mu": 1 / 18, "pt": 0.1, "bp": 0.1, "dd": 0.107, "sp": 0.1 / 65_536}
+UNITS |= {"pc": 1.2, "cc": 1.284, "mm": 0.2845, "cm": 2.845, "in": 7.227}
 DROPPED = {r"\nonumber", r"\notag", r"\displaylimits", r"\allowbreak", r"\nobreak", r"\relax"}
 DROPPED_WITH_ARGUMENT = {r"\label"}
 DEFINING = {

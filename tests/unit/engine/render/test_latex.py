@@ -101,3 +101,47 @@ def test_environments_and_rows_are_said_in_the_words_of_the_converter() -> None:
     aligned = read("\\begin{aligned} a &= b \\\\[2pt] c &= d \\end{aligned}").latex
     assert aligned.split() == read(r"\begin{align*} a &= b \\ c &= d \end{align*}").latex.split()
     assert read(r"\begin{equation} E \label{eq:1} \nonumber \end{equation}").latex.strip() == "E"
+
+
+@pytest.mark.parametrize(
+    ("latex", "read_as"),
+    [
+        (r"\kern .5em x", r"\kern {0.5em} x"),
+        (r"\hspace{-1 em}x", r"\hspace {-1em}x"),
+        (r"\hspace*{ +2.50cm }x", r"\hspace{2.5cm}x"),
+        (r"\mkern-18mu x", r"\mkern {-18mu} x"),
+        (r"\hskip 3 % a comment" "\n" r"pt x", r"\hskip {3pt} x"),
+        (r"\rule{1em}{0.50em}", r"\rule {1em}{0.5em}"),
+        (r"\hspace{100em}", r"\hspace {100em}"),
+    ],
+)
+def test_lengths_are_read_whole(latex: str, read_as: str) -> None:
+    assert read(latex).latex == read_as
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"\kern 1e9pt x",
+        r"\hspace{1e300em}x",
+        r"\hspace{101em}x",
+        r"\hspace{-101em}x",
+        r"\mskip 99999mu x",
+        r"\rule{1em}{9999em}",
+        r"\hspace{" + "9" * 4_000 + "em}",
+        r"\hspace{.em}x",
+        r"\hspace{1.2.3em}x",
+        r"\hspace{}x",
+        r"\hspace{2}x",
+        r"\hspace{2yd}x",
+        r"\hspace{nan em}x",
+        r"\hspace{0.5\textwidth}x",
+        r"\kern",
+        r"\kern 2",
+        r"\hspace{1em",
+    ],
+)
+def test_lengths_that_are_none_or_beyond_any_page_are_refused(latex: str) -> None:
+    with pytest.raises(BadFormula) as caught:
+        read(latex)
+    assert caught.value.details() == {"line": 1, "column": 1}
