@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from ade_engine.export.tree import Document, Formula, Math, formulas_of
 from ade_engine.export.warnings import Warnings
 from ade_engine.render import RenderError, formula_svg
+from ade_engine.render.latex import CHARS_MAX
 
 FORMULAS_MAX = 2_000
-FORMULA_CHARS_MAX = 5_000
 # Drawn at this size and told in multiples of it: letters of a formula are as high as those around.
 EM_PIXELS = 16.0
 _TITLE = re.compile(r"<title>.*?</title>", re.DOTALL)
@@ -54,9 +54,9 @@ def draw_all(
     for number, (formula, name) in enumerate(first_seen.items()):
         progress(number, len(first_seen))
         try:
-            if number >= FORMULAS_MAX or len(formula.latex) > FORMULA_CHARS_MAX:
+            if number >= FORMULAS_MAX or len(formula.latex) > CHARS_MAX:
                 raise RenderError(
-                    f"There can be {FORMULAS_MAX:,} formulas of {FORMULA_CHARS_MAX:,} characters"
+                    f"There can be {FORMULAS_MAX:,} formulas of {CHARS_MAX:,} characters"
                 )
             drawn[formula] = _draw(formula)
         except RenderError as error:

@@ -1,7 +1,6 @@
 """Have Typst set pages: PDF, and PNG of a page."""
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
@@ -12,6 +11,9 @@ import typst
 
 from ade_engine.export.errors import BadImage, LayoutFailed
 from ade_engine.export.images import Image, typst_format
+from ade_engine.render import threads
+
+assert threads  # how many Typst may start
 
 TEMPLATES = (
     "content.typ",
@@ -25,9 +27,6 @@ TEMPLATES = (
 DATA = "data.json"
 POINTS_PER_INCH = 72
 MESSAGE_CHARS_MAX = 500
-THREADS_MAX = 4
-# Typst would start a thread for each core: on a large machine more than a job may have.
-os.environ.setdefault("RAYON_NUM_THREADS", str(min(THREADS_MAX, os.cpu_count() or 1)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import re
 import struct
 from importlib.resources import files
@@ -11,8 +10,11 @@ from xml.etree import ElementTree
 
 import typst
 
+from ade_engine.render import threads
 from ade_engine.render.errors import BadPicture
 from ade_engine.render.families import MONO, SANS, SERIF, generic
+
+assert threads  # how many Typst may start
 
 SCALE_MIN, SCALE_MAX = 0.1, 16.0
 PIXELS_MAX = 25_000_000
@@ -27,9 +29,6 @@ PAGE = b"""\
 )
 #image(bytes(sys.inputs.svg), format: "svg", width: 100%, height: 100%)
 """
-THREADS_MAX = 4
-# Typst would start a thread for each core: on a large machine more than a job may have.
-os.environ.setdefault("RAYON_NUM_THREADS", str(min(THREADS_MAX, os.cpu_count() or 1)))
 FAMILY = re.compile(r'font-family="([^"]*)"')
 KNOWN = {SANS: "DejaVu Sans", SERIF: "Libertinus Serif", MONO: "DejaVu Sans Mono"}
 
