@@ -47,7 +47,7 @@ class DocumentExport(Kind):
     inputs = ExportInputs
     output_spec = ExportOutputs
     entry = "ade_engine.export.exporting"
-    env_version = made_by("export@1")
+    env_version = made_by("export@2")
     warm = WARM
 
     def check(self, inputs: dict[str, Any], output_spec: dict[str, Any]) -> None:

@@ -101,7 +101,7 @@ class ObjectRender(Kind):
     inputs = RenderInputs
     output_spec = RenderOutputs
     entry = "ade_engine.render"
-    env_version = "+".join(("render@1", *(f"{name}{version(name)}" for name in DRAWN_BY)))
+    env_version = "+".join(("render@2", *(f"{name}{version(name)}" for name in DRAWN_BY)))
     warm = ("ade_engine.render", "ade_engine.render.warm")
 
     async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:

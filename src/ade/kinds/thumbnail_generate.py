@@ -75,7 +75,7 @@ class ThumbnailGenerate(Kind):
     inputs = ThumbnailInputs
     output_spec = ThumbnailOutputs
     entry = "ade_engine.export.thumbnails"
-    env_version = made_by("thumbnail@1")
+    env_version = made_by("thumbnail@2")
     warm = WARM
 
     async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:

@@ -88,5 +88,5 @@ def test_the_key_depends_on_all_that_the_result_does() -> None:
 
 
 def test_the_environment_names_the_typesetter() -> None:
-    assert DocumentExport.env_version.startswith("export@1+typst0.")
+    assert DocumentExport.env_version.startswith("export@2+typst0.")
     assert not DocumentExport.trusted
