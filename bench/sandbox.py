@@ -28,9 +28,10 @@ from ade.domain.job import Status
 from ade.domain.limits import Limits
 from ade.sandbox.environment import own_environment
 from ade.sandbox.inside.plan import LANDLOCK
+from ade.sandbox.order import Bounds, Order
 from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.probe import probe
-from ade.sandbox.supervisor import Bounds, Order, Running
+from ade.sandbox.supervisor import Running
 from ade_engine.cell import asked
 from bench.race import BARE, Entrant, Start, command, contest, goal, goal_table, served, show
 

@@ -13,9 +13,9 @@ from ade.environments.environment import environment_of, folder_of
 from ade.sandbox.environment import Environment, own_environment
 from ade.sandbox.folders import closed_to_others
 from ade.sandbox.inside.plan import LANDLOCK
+from ade.sandbox.order import Bounds
 from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.probe import NONE, Report, probe
-from ade.sandbox.supervisor import Bounds
 from ade.settings import Settings
 from ade.worker.runner import Runner
 from ade.worker.sandbox_runner import SandboxRunner

@@ -29,8 +29,9 @@ from ade.domain.limits import Limits  # noqa: E402
 from ade.domain.outcome import Outcome, located, timed_out_error  # noqa: E402
 from ade.sandbox import supervisor, watch  # noqa: E402
 from ade.sandbox.environment import RUNTIME, Environment, own_environment  # noqa: E402
+from ade.sandbox.order import Bounds, Order  # noqa: E402
 from ade.sandbox.pool import Pool, PoolRules, Walls  # noqa: E402
-from ade.sandbox.supervisor import Bounds, Order, Running  # noqa: E402
+from ade.sandbox.supervisor import Running  # noqa: E402
 from ade.sandbox.walls import landlock  # noqa: E402
 from ade_engine.cell import asked as cell_asked  # noqa: E402
 

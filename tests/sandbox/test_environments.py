@@ -23,8 +23,9 @@ from tests.sandbox.zygote_chaos import LIMITS, own_walls
 from ade.domain.outcome import Outcome
 from ade.sandbox.environment import RUNTIME, Environment, own_environment
 from ade.sandbox.inside import messages
+from ade.sandbox.order import Bounds, Order
 from ade.sandbox.pool import Pool, PoolRules, Walls
-from ade.sandbox.supervisor import Bounds, Order, Running
+from ade.sandbox.supervisor import Running
 from ade.sandbox.walls import landlock
 from ade.sandbox.zygotes import ZygoteGone
 from ade_engine.cell import asked

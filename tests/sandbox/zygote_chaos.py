@@ -16,8 +16,9 @@ from pathlib import Path
 
 from ade.domain.limits import Limits
 from ade.sandbox.environment import RUNTIME, Environment, own_environment
+from ade.sandbox.order import Bounds, Order
 from ade.sandbox.pool import Pool, PoolRules, Walls
-from ade.sandbox.supervisor import Bounds, Order, Running
+from ade.sandbox.supervisor import Running
 from ade.sandbox.walls import landlock
 from ade_engine.cell import asked
 

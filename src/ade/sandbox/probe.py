@@ -20,8 +20,9 @@ from ade.sandbox.environment import SOURCE, Environment, own_environment
 from ade.sandbox.folders import closed_to_others
 from ade.sandbox.inside.child import NAMESPACES
 from ade.sandbox.inside.plan import FULL, LANDLOCK
+from ade.sandbox.order import Bounds, Order
 from ade.sandbox.pool import Pool, PoolRules, Walls
-from ade.sandbox.supervisor import Bounds, Order, Running
+from ade.sandbox.supervisor import Running
 from ade.sandbox.walls import landlock, linux
 
 NONE = "none"

@@ -10,20 +10,16 @@ import json
 import os
 import signal
 import socket
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import structlog
 
 from ade.domain.job import Status
-from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome, Place, located
 from ade.sandbox import watch
 from ade.sandbox.collect import Harvest, collect, collect_named
-from ade.sandbox.environment import Environment
 from ade.sandbox.folders import fits
 from ade.sandbox.inside.child import FILES_AT_ONCE, LENGTH
 from ade.sandbox.judge import (
@@ -36,6 +32,7 @@ from ade.sandbox.judge import (
     stopped_error,
 )
 from ade.sandbox.leaving import artifact_error, left_files, logs_of, missing_error
+from ade.sandbox.order import Bounds, Order, data_bytes
 from ade.sandbox.output import Bounded, Intake, Lines
 from ade.sandbox.pool import Pool
 from ade.sandbox.walls import seccomp
@@ -47,7 +44,6 @@ from ade_engine.whereabouts import ASKED_BY
 log = structlog.get_logger()
 LOOK_SECONDS = 0.025
 LOOK_SHARE = 20
-TURN_SECONDS = 0.001
 FOLDER_LOOK_EVERY = 8
 STOP_GRACE_SECONDS = 2.0
 # Who eats memory has less time to say where; beyond the kernel's ceiling it has none at all.
@@ -59,32 +55,6 @@ REFUSALS_MAX = 64
 OUTPUT_FLOOD_BYTES = 8 * 1024 * 1024
 MIB = 1024 * 1024
 FAMILIES = {1: "AF_UNIX", 2: "AF_INET", 10: "AF_INET6", 16: "AF_NETLINK", 17: "AF_PACKET"}
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Hold the limits that are the same for every job of a worker."""
-
-    file_mb: int = 100
-    result_bytes: int = MIB
-    artifact_mb: int = 256
-    nice: int = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Say what to run: `files` are copied into the job's folder, `collect` is taken out of it."""
-
-    entry: str
-    inputs: dict[str, Any]
-    limits: Limits
-    environment: Environment
-    files: Mapping[str, Path] = field(default_factory=dict)
-    network: bool = False
-    collect_from: str = "artifacts"
-    collect_to: Path | None = None
-    outputs: Mapping[str, str] = field(default_factory=dict)
-    outputs_to: Path | None = None
 
 
 class Stopped(Exception):
@@ -229,7 +199,7 @@ class Running:
                 "files": list(order.files),
                 "limits": {
                     "cpu_seconds": -(-limits.cpu_ms // 1000) + 1,
-                    "data_bytes": _data_bytes(limits),
+                    "data_bytes": data_bytes(limits),
                     "file_bytes": bounds.file_mb * MIB,
                     "nice": bounds.nice,
                 },
@@ -311,7 +281,7 @@ class Running:
         while not self._is_killed:
             await asyncio.sleep(wait)
             looks += 1
-            now, took = await _in_turns(eye.looking())
+            now, took = await watch.in_turns(eye.looking())
             self._usage = watch.Usage(
                 max(now.memory_kb, self._usage.memory_kb),
                 max(now.cpu_ms, self._usage.cpu_ms),
@@ -325,7 +295,7 @@ class Running:
 
     def _stop_at_limits(self, now: watch.Usage) -> None:
         limits = self._order.limits
-        if now.memory_kb > _data_bytes(limits) // 1024:
+        if now.memory_kb > data_bytes(limits) // 1024:
             self._kill_for(memory_error(limits))
         elif now.memory_kb > limits.memory_mb * 1024:
             self._end_for(memory_error(limits), ANSWER_SECONDS_HUNGRY)
@@ -428,25 +398,3 @@ class Running:
             error=error,
             isolation=self._pool.isolation(network=self._order.network),
         )
-
-
-async def _in_turns(steps: watch.Steps[watch.Usage]) -> tuple[watch.Usage, float]:
-    """Do steps, and let others have the loop now and then; tell also how long they took."""
-    took, began = 0.0, time.perf_counter()
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value, took + time.perf_counter() - began
-        if (turn := time.perf_counter() - began) > TURN_SECONDS:
-            took += turn
-            await asyncio.sleep(0)
-            began = time.perf_counter()
-
-
-def _data_bytes(limits: Limits) -> int:
-    """Return the ceiling for one process's private memory, beyond what its zygote had.
-
-    It leaves room for what libraries reserve and never touch; the watch bounds what is touched.
-    """
-    return limits.memory_mb * MIB * 5 // 4 + 256 * MIB

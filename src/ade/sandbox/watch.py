@@ -4,7 +4,9 @@ A child is the first process of its namespace, so whatever it starts stays below
 lists of children are complete, however often something forks and lets its parent die.
 """
 
+import asyncio
 import os
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TypeVar, cast
@@ -13,6 +15,7 @@ PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 TICK_MS = 1000 // os.sysconf("SC_CLK_TCK")
 LOOK_CLOSER = 0.7
 PROCESSES_MAX = 4096
+TURN_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,20 @@ def at_once(steps: Steps[Found]) -> Found:
             next(steps)
         except StopIteration as end:
             return cast(Found, end.value)
+
+
+async def in_turns(steps: Steps[Found]) -> tuple[Found, float]:
+    """Do all steps, and let others have the loop now and then; tell also how long they took."""
+    took, began = 0.0, time.perf_counter()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value, took + time.perf_counter() - began
+        if (turn := time.perf_counter() - began) > TURN_SECONDS:
+            took += turn
+            await asyncio.sleep(0)
+            began = time.perf_counter()
 
 
 def tree(pid: int) -> list[int]:
@@ -153,15 +170,15 @@ class Watch:
         processes = yield from _tree(self._pid)
         times = yield from _of_each(processes, times_of)
         seen = yield from _of_each(processes, resident_kb)
-        for each, time in times.items():
+        for each, its in times.items():
             # What was forked shares the zygote's memory; what was started afresh does not.
-            if each == self._pid or time.code == self._code != 0:
+            if each == self._pid or its.code == self._code != 0:
                 seen[each] = max(0, seen[each] - self.baseline_kb)
         memory_kb = sum(seen.values())
         if memory_kb > LOOK_CLOSER * self._limit_kb:
             closer = yield from _of_each(processes, own_kb)
             memory_kb = sum(seen[e] if own is None else own for e, own in closer.items())
-        self._own_ms.update({each: time.own_ms for each, time in times.items() if time.threads})
-        alive = sum(time.own_ms + time.waited_for_ms for time in times.values())
-        threads = sum(time.threads for time in times.values())
+        self._own_ms.update({each: its.own_ms for each, its in times.items() if its.threads})
+        alive = sum(its.own_ms + its.waited_for_ms for its in times.values())
+        threads = sum(its.threads for its in times.values())
         return Usage(memory_kb, max(alive, sum(self._own_ms.values())), threads)

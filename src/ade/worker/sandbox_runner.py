@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ade.sandbox.environment import Environment, own_environment
+from ade.sandbox.order import Bounds, Order
 from ade.sandbox.pool import Pool
-from ade.sandbox.supervisor import Bounds, Order, Running
+from ade.sandbox.supervisor import Running
 from ade.worker.runner import Assignment, Tell
 
 
