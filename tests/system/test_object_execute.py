@@ -5,15 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 from tests.processes import children_of, eventually, is_alive, jobs_of
-from tests.sandbox.modes import BY_NAME, can_run
 from tests.system.cells import begin, cell, error, run, value
-from tests.system.server import JOBS, Server, starting
-
-DOCKER = BY_NAME["docker"]
-WAYS = {
-    "here": (),
-    "docker": DOCKER.command([]) if can_run(DOCKER) else None,
-}
+from tests.system.server import JOBS, Server
+from tests.system.ways import WAYS, serving
 
 
 @pytest.fixture(scope="module", params=WAYS)
@@ -21,11 +15,8 @@ def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """Serve for all tests of this module, in each way."""
-    under = WAYS[request.param]
-    if under is None:
-        pytest.skip("only root can take rights away as Docker does")
-    with starting(tmp_path_factory.mktemp("cells"), under, ADE_LOG_LEVEL="warning") as start:
-        yield start.server()
+    with serving(request.param, tmp_path_factory.mktemp("cells")) as server:
+        yield server
 
 
 # --- what comes back ------------------------------------------------------------------------------

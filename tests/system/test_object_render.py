@@ -7,16 +7,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from tests.sandbox.modes import BY_NAME, can_run
-from tests.system.server import JOBS, Server, starting
+from tests.system.server import JOBS, Server
+from tests.system.ways import WAYS, serving
 
-from ade.kinds import load_kinds
-
-if "object_render" not in load_kinds().names():
-    pytest.skip("object_render is not registered", allow_module_level=True)
-
-DOCKER = BY_NAME["docker"]
-WAYS = {"here": (), "docker": DOCKER.command([]) if can_run(DOCKER) else None}
 ARTIFACTS = "/api/v1/artifacts"
 HAS_DOT = shutil.which("dot") is not None
 
@@ -26,11 +19,8 @@ def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """Serve for all tests of this module, in each way."""
-    under = WAYS[request.param]
-    if under is None:
-        pytest.skip("only root can take rights away as Docker does")
-    with starting(tmp_path_factory.mktemp("render"), under, ADE_LOG_LEVEL="warning") as start:
-        yield start.server()
+    with serving(request.param, tmp_path_factory.mktemp("render")) as server:
+        yield server
 
 
 def render(server: Server, kind: str, source: str, *formats: str, **inputs: Any) -> dict[str, Any]:

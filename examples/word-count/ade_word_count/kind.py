@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ade.kinds import Asked, Kind, OutputSpec, Prepared, Workroom
+from ade.kinds import Asked, Digest, Kind, OutputSpec, Prepared, Workroom
 
 PLACE = "inputs/text"
 
@@ -14,7 +14,7 @@ class WordCountInputs(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    digest: str = Field(pattern=r"^sha256:[0-9a-f]{64}$", description="of a stored file")
+    digest: Digest = Field(description="of a stored file")
     at_least: int = Field(default=1, ge=1, le=1_000_000, description="how often a word must occur")
 
 
@@ -35,9 +35,8 @@ class WordCount(Kind):
     warm = ("ade_word_count.run",)
     retries = 1
 
-    async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
+    async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
         """Fetch the text; if the workspace has none with this digest, the job says so."""
-        assert workroom is not None, "a worker of `ade serve` and `ade worker` has one"
         text = await workroom.blob(asked.workspace_id, asked.inputs["digest"])
         return Prepared(
             inputs={

@@ -21,8 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from ade.domain.errors import Unavailable
-from ade.kinds.kind import Workroom
+from ade.kinds.kind import Digest, Workroom
 
 OBJECTS_MAX = 2_000
 DOCUMENT_CHARS_MAX = 2_000_000
@@ -115,10 +114,8 @@ class ImageContent(BaseModel):
 
     model_config = _STRICT
 
-    digest: str | None = Field(
-        default=None,
-        pattern=r"^sha256:[0-9a-f]{64}$",
-        description="of a document or an artifact of the workspace",
+    digest: Digest | None = Field(
+        default=None, description="of a document or an artifact of the workspace"
     )
     data: str | None = Field(
         default=None, max_length=IMAGE_BASE64_CHARS_MAX, description="its bytes in base64"
@@ -295,7 +292,7 @@ def made_by(name: str) -> str:
 
 
 async def fetch_images(
-    objects: list[dict[str, Any]], workspace_id: str, workroom: Workroom | None
+    objects: list[dict[str, Any]], workspace_id: str, workroom: Workroom
 ) -> dict[str, Path]:
     """Find the images that objects name by digest, and tell each where it will lie."""
     files: dict[str, Path] = {}
@@ -303,8 +300,6 @@ async def fetch_images(
         digest = image["digest"]
         if digest is None:
             continue
-        if workroom is None:
-            raise Unavailable("This worker has no library of documents and artifacts.")
         image["file"] = place = f"inputs/{digest.partition(':')[2]}"
         if place not in files:
             files[place] = await workroom.blob(workspace_id, digest)

@@ -54,7 +54,7 @@ class DocumentExport(Kind):
         """Refuse two answers to the same question."""
         _formats(inputs, output_spec)
 
-    async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
+    async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
         """Fetch the images by digest, before the walls close."""
         inputs = {**asked.inputs, "formats": _formats(asked.inputs, asked.output_spec)}
         objects = inputs["document"]["objects"]

@@ -11,6 +11,7 @@ from ade.domain.outcome import Artifact, LeftFile
 from ade.stages.rules import LOCAL
 
 FORMATS_MAX = 20
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Format = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 
 
@@ -102,6 +103,6 @@ class Kind:
     def check(self, inputs: dict[str, Any], output_spec: dict[str, Any]) -> None:
         """Raise InvalidRequest if inputs and output_spec, each right by itself, do not fit."""
 
-    async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
+    async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
         """Gather what an attempt needs; what is missing is an error of the job."""
         return Prepared(asked.inputs)

@@ -5,7 +5,6 @@ from pathlib import PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ade.domain.errors import Unavailable
 from ade.kinds.kind import Asked, Kind, Prepared, Workroom
 
 NAME_CHARS_MAX = 100
@@ -40,10 +39,8 @@ class Normalize(Kind):
     warm = ENGINE
     direct = False
 
-    async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
+    async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
         """Lay out the document and the version's files as the run was submitted."""
-        if workroom is None:
-            raise Unavailable("This worker has no library of documents and configurations.")
         workspace_id, inputs = asked.workspace_id, asked.inputs
         document, name = await workroom.document(workspace_id, inputs["document_id"])
         files = {

@@ -17,9 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from ade.domain.errors import Unavailable
 from ade.domain.keys import digest as digest_of
-from ade.kinds.kind import Asked, Kind, OutputSpec, Prepared, Workroom
+from ade.kinds.kind import Asked, Digest, Kind, OutputSpec, Prepared, Workroom
 
 SOURCE_CHARS_MAX = 500_000
 BLOCKS_MAX = 1_000
@@ -32,7 +31,6 @@ HEAVY = {"matplotlib": "ade_engine.warm_figures", "pandas": "pandas", "polars": 
 _HEAVY = re.compile(rf"\b({'|'.join(HEAVY)})\b")
 
 _STRICT = ConfigDict(extra="forbid")
-Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 ObjectId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Source = Annotated[str, StringConstraints(max_length=SOURCE_CHARS_MAX)]
 
@@ -282,15 +280,11 @@ class ObjectExecute(Kind):
     language = "python"
     env_version = f"python-cell@2+{environment_name()}"
 
-    async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
+    async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
         """Fetch the datasets by digest, before the walls close."""
-        wanted = asked.inputs["datasets"]
-        if wanted and workroom is None:
-            raise Unavailable("This worker has no library of documents and artifacts.")
         files: dict[str, Path] = {}
         places: dict[str, str] = {}
-        for one in wanted:
-            assert workroom is not None
+        for one in asked.inputs["datasets"]:
             place = f"datasets/{one['name'] or one['digest'].partition(':')[2]}"
             files[place] = await workroom.blob(asked.workspace_id, one["digest"])
             places |= {one["digest"]: place, one["name"] or one["digest"]: place}

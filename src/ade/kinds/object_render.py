@@ -104,6 +104,6 @@ class ObjectRender(Kind):
     env_version = "+".join(("render@2", *(f"{name}{version(name)}" for name in DRAWN_BY)))
     warm = ("ade_engine.render", "ade_engine.render.warm")
 
-    async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
+    async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
         """Say which formats are wanted beside what is drawn."""
         return Prepared({**asked.inputs, "formats": asked.output_spec["formats"]})

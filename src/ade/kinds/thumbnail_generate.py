@@ -78,7 +78,7 @@ class ThumbnailGenerate(Kind):
     env_version = made_by("thumbnail@2")
     warm = WARM
 
-    async def prepare(self, asked: Asked, workroom: Workroom | None) -> Prepared:
+    async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
         """Fetch the images by digest, before the walls close."""
         document, single = asked.inputs["document"], asked.inputs["object"]
         objects = [single] if document is None else document["objects"]

@@ -57,7 +57,7 @@ class Attempt:
         jobs_dir: Path,
         mirror: Mirror,
         network_allowed: bool,
-        workroom: Workroom | None,
+        workroom: Workroom,
     ) -> None:
         self.claim = claim
         self.held = Held(claim.workspace_id, claim.id, claim.fence)
@@ -214,8 +214,6 @@ class Attempt:
         """
         if not outcome.files or not self._is_trusted():
             return outcome
-        if self._workroom is None:
-            raise Unavailable("This worker has no place for the files that jobs leave.")
         try:
             artifacts = await self._workroom.keep(self.claim.workspace_id, outcome.files)
         except StorageFull as error:

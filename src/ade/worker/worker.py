@@ -30,6 +30,7 @@ from ade.store.rows import Claim
 from ade.telemetry import metrics
 from ade.worker.attempt import Attempt
 from ade.worker.runner import Runner
+from ade.worker.workroom import NoLibrary
 
 TROUBLE_SECONDS = 1.0
 log = structlog.get_logger()
@@ -65,7 +66,7 @@ class Worker:
         self._runner = runner
         self._jobs_dir = jobs_dir
         self._rules = rules
-        self._workroom = workroom
+        self._workroom = workroom or NoLibrary()
         self._mirror = Mirror(kernel.store, jobs_dir)
         self._ask = ClaimAsk(name, 0, LOCAL)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}

@@ -13,6 +13,31 @@ from ade.domain.outcome import Artifact, LeftFile
 from ade.store.library import Library
 
 MIB = 1024 * 1024
+NO_LIBRARY = "This worker has no library of documents, configurations and artifacts."
+
+
+class NoLibrary:
+    """Stand where a worker has no library: what needs one cannot be done there."""
+
+    async def document(self, workspace_id: str, document_id: str) -> tuple[Path, str]:
+        """Raise that there are no documents."""
+        raise Unavailable(NO_LIBRARY)
+
+    async def package(self, workspace_id: str, version_id: str) -> dict[str, Path]:
+        """Raise that there are no configurations."""
+        raise Unavailable(NO_LIBRARY)
+
+    async def blob(self, workspace_id: str, digest: str) -> Path:
+        """Raise that there are no stored bytes."""
+        raise Unavailable(NO_LIBRARY)
+
+    async def keep(self, workspace_id: str, files: Sequence[LeftFile]) -> tuple[Artifact, ...]:
+        """Raise that nothing can be kept."""
+        raise Unavailable(NO_LIBRARY)
+
+    async def environment(self, workspace_id: str, build_id: str) -> str | None:
+        """Raise that there are no builds."""
+        raise Unavailable(NO_LIBRARY)
 
 
 @dataclass(frozen=True, slots=True)

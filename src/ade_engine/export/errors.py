@@ -5,7 +5,7 @@ ExportError
 ├── BadImage        BAD_IMAGE             VALIDATION_ERROR    no image, another one, too large
 ├── TooLarge        DOCUMENT_TOO_LARGE    VALIDATION_ERROR    more than can be laid out
 ├── NoSuchPage      NO_SUCH_PAGE          VALIDATION_ERROR    a page that is not there
-└── LayoutFailed    LAYOUT_FAILED         INTERNAL_ERROR      the typesetter gave up; our fault
+└── LayoutFailed    LAYOUT_FAILED         USER_CODE_ERROR     the typesetter gave up
 ```
 """
 
@@ -56,5 +56,6 @@ class NoSuchPage(ExportError):
 class LayoutFailed(ExportError):
     """The typesetter gave up on what it must be able to set."""
 
+    # Not ADE's own failure, though it may be: what runs behind the walls cannot claim that.
     code = "LAYOUT_FAILED"
-    category = "INTERNAL_ERROR"
+    category = "USER_CODE_ERROR"

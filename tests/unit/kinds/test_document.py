@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from ade.domain.errors import NotFound, Unavailable
 from ade.kinds import Workroom, document
 from ade.kinds.document import Document, fetch_images
+from ade.worker.workroom import NoLibrary
 
 DIGEST = "sha256:" + "0" * 64
 OTHER = "sha256:" + "1" * 64
@@ -227,6 +228,6 @@ async def test_an_image_that_is_not_there_is_told() -> None:
 
 
 async def test_without_a_library_only_images_by_digest_fail() -> None:
-    assert await fetch_images(taken(text())["objects"], "w", None) == {}
+    assert await fetch_images(taken(text())["objects"], "w", NoLibrary()) == {}
     with pytest.raises(Unavailable):
-        await fetch_images(taken(image(digest=DIGEST))["objects"], "w", None)
+        await fetch_images(taken(image(digest=DIGEST))["objects"], "w", NoLibrary())

@@ -10,6 +10,7 @@ from ade.http.intake import Intake
 from ade.kinds import Asked, Kinds
 from ade.kinds.document_export import DocumentExport, ExportInputs, ExportOutputs
 from ade.settings import Settings
+from ade.worker.workroom import NoLibrary
 
 DOCUMENT = {"objects": [{"type": "text", "content": {"format": "markdown", "value": "# a"}}]}
 
@@ -18,7 +19,7 @@ async def prepared(spec: dict[str, Any], **inputs: Any) -> dict[str, Any]:
     """Prepare an attempt; return what the entry is called with."""
     given = ExportInputs.model_validate({"document": DOCUMENT, **inputs}).model_dump(mode="json")
     wanted = ExportOutputs.model_validate(spec).model_dump(mode="json")
-    return (await DocumentExport().prepare(Asked("w", "j", 1, given, wanted), None)).inputs
+    return (await DocumentExport().prepare(Asked("w", "j", 1, given, wanted), NoLibrary())).inputs
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from ade.kinds.object_render import (
     RenderInputs,
     RenderOutputs,
 )
+from ade.worker.workroom import NoLibrary
 from ade_engine.render import dot, formula, latex, raster
 
 EQUATION = {"type": "equation", "content": {"format": "latex", "value": "x"}}
@@ -68,7 +69,7 @@ def test_formats_are_of_those_that_are_made(formats: list[str]) -> None:
 
 async def test_the_entry_gets_the_formats_beside_the_inputs() -> None:
     asked = Asked("w", "j", 1, {"object": EQUATION}, {"formats": ["png"]})
-    prepared = await ObjectRender().prepare(asked, None)
+    prepared = await ObjectRender().prepare(asked, NoLibrary())
     assert prepared.inputs == {"object": EQUATION, "formats": ["png"]}
 
 

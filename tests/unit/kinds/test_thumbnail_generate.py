@@ -13,6 +13,7 @@ from ade.kinds.thumbnail_generate import (
     ThumbnailInputs,
     ThumbnailOutputs,
 )
+from ade.worker.workroom import NoLibrary
 
 OBJECT = {"type": "text", "content": {"format": "markdown", "value": "# a"}}
 DOCUMENT = {"objects": [OBJECT]}
@@ -29,7 +30,7 @@ LARGE = {"width": SIDE_PIXELS_MAX, "height": SIDE_PIXELS_MAX}
 )
 async def test_a_page_or_an_object_is_taken(inputs: dict[str, Any]) -> None:
     given = ThumbnailInputs.model_validate(inputs).model_dump(mode="json")
-    prepared = await ThumbnailGenerate().prepare(Asked("w", "j", 1, given), None)
+    prepared = await ThumbnailGenerate().prepare(Asked("w", "j", 1, given), NoLibrary())
     assert prepared.inputs["sizes"] == inputs["sizes"]
     assert prepared.files == {}
 
