@@ -1,7 +1,7 @@
 """Statements in the words of one database, compiled once and kept."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
@@ -11,6 +11,8 @@ from sqlalchemy.sql.elements import ColumnElement
 from ade.store.dialects.base import Dialect
 from ade.store.given import GivenRow, GivenRows, array_literal
 from ade.store.statements import STATEMENTS, Statement
+
+INSERT_FORMS_MAX = 64
 
 Rewrite = Callable[[str, str], str]
 
@@ -25,6 +27,15 @@ class Compiled:
     sql: str
     arrange: Callable[[Values], Values]
     arrange_many: Callable[[Sequence[Values]], Values]
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Hold an insert of many rows: what it takes from each, and what it takes once for all."""
+
+    sql: str
+    each: tuple[str, ...]
+    once: tuple[str, ...]
 
 
 class _Noting:
@@ -42,14 +53,12 @@ class _Noting:
 
 def compile_statement(dialect: Dialect, statement: Statement) -> Compiled:
     """Spell a statement for a database, with positional parameters."""
-    noting = _Noting()
-    built: Any = statement.build(dialect, noting)
+    given: Any = GivenRow()
     if statement.many and dialect.takes_many:
-        built = statement.build(dialect, GivenRows(tuple(noting.used)))
-    compiled = built.compile(dialect=dialect.core, compile_kwargs={"render_postcompile": True})
-    names: list[str] = compiled.positiontup or []
+        given = GivenRows(fields_used(dialect, statement))
+    sql, names, values = spelled(dialect, statement.build(dialect, given))
     fields = statement.fields
-    constants = tuple(compiled.params[name] for name in names if name not in fields)
+    constants = tuple(values[name] for name in names if name not in fields)
     places, seen = [], 0
     for name in names:
         if name in fields:
@@ -57,8 +66,30 @@ def compile_statement(dialect: Dialect, statement: Statement) -> Compiled:
         else:
             places.append(len(fields) + seen)
             seen += 1
-    sql = re.sub(r"\s+", " ", str(compiled)).strip()
     return Compiled(sql, _arrangement(places, constants), _arrangement_of_many(places, constants))
+
+
+def compile_insert(dialect: Dialect, statement: Statement, once: frozenset[str]) -> Insert:
+    """Spell an insert for many rows that are equal in some fields."""
+    assert dialect.given_rows is not None
+    each = tuple(name for name in fields_used(dialect, statement) if name not in once)
+    sql, names, _ = spelled(dialect, statement.build(dialect, dialect.given_rows(each)))
+    assert tuple(names[: len(each)]) == each, "the rows stand before what is said once"
+    return Insert(sql, each, tuple(names[len(each) :]))
+
+
+def fields_used(dialect: Dialect, statement: Statement) -> tuple[str, ...]:
+    """Name the fields that a statement takes from a row."""
+    noting = _Noting()
+    statement.build(dialect, noting)
+    return tuple(noting.used)
+
+
+def spelled(dialect: Dialect, built: Any) -> tuple[str, list[str], Mapping[str, Any]]:
+    """Spell SQL with positional parameters; return it with their names and known values."""
+    compiled = built.compile(dialect=dialect.core, compile_kwargs={"render_postcompile": True})
+    sql = re.sub(r"\s+", " ", str(compiled)).strip()
+    return sql, compiled.positiontup or [], compiled.params
 
 
 def _arrangement(places: list[int], constants: Values) -> Callable[[Values], Values]:
@@ -96,6 +127,7 @@ class Compiler:
         self.dialect = dialect
         self._rewrite = rewrite
         self._kept: dict[Any, Compiled] = {}
+        self._inserts: dict[tuple[str, frozenset[str]], Insert] = {}
 
     def named(self, name: str) -> Compiled:
         """Return a statement of the kernel."""
@@ -105,10 +137,26 @@ class Compiler:
         """Return a statement that depends on what was asked, such as a filtered list."""
         return self._kept.get(key) or self._keep(key, make())
 
+    def insert(self, name: str, once: frozenset[str]) -> Insert:
+        """Return an insert of many rows that are equal in some fields.
+
+        Clients decide what is equal, so the number of forms is bounded: beyond it, each row is
+        given whole.
+        """
+        if len(self._inserts) >= INSERT_FORMS_MAX and (name, once) not in self._inserts:
+            once = frozenset()
+        form = self._inserts.get((name, once))
+        if form is None:
+            form = compile_insert(self.dialect, STATEMENTS[name], once)
+            form = replace(form, sql=self._rewritten(name, form.sql))
+            self._inserts[name, once] = form
+        return form
+
     def _keep(self, key: Any, statement: Statement) -> Compiled:
         compiled = compile_statement(self.dialect, statement)
-        if self._rewrite is not None:
-            sql = self._rewrite(str(key), compiled.sql)
-            compiled = replace(compiled, sql=sql)
+        compiled = replace(compiled, sql=self._rewritten(str(key), compiled.sql))
         self._kept[key] = compiled
         return compiled
+
+    def _rewritten(self, name: str, sql: str) -> str:
+        return sql if self._rewrite is None else self._rewrite(name, sql)

@@ -3,19 +3,24 @@
 A statement that works on many rows takes its values from a `Given`. Where a statement costs next to
 nothing to run again (SQLite: no round trip), the values are bind parameters and the statement runs
 once for each row. Where a round trip is dear (PostgreSQL), they are the columns of a table that
-stands in the statement's WITH clause and is unnested from one array parameter per column.
+stands in the statement's WITH clause and is unnested from one array parameter per column. An insert
+of many rows takes them from a table in either case: on SQLite it is spelled with VALUES.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Protocol
 
-from sqlalchemy import BigInteger, Integer, SmallInteger, bindparam, column, func, select
+from sqlalchemy import BigInteger, Integer, SmallInteger, bindparam, column, func, select, values
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.types import Text, TypeEngine
 
 from ade.store import schema
 
+# How many rows a VALUES table holds; a larger one gains nothing.
+PIECE_ROWS = (100, 10, 1)
 _EXTRA_TYPES: dict[str, TypeEngine[Any]] = {
     "job_id": schema.Id,
     "at": BigInteger(),
@@ -52,6 +57,21 @@ class Given(Protocol):
         ...
 
 
+class RowsGiven(Given, Protocol):
+    """Give rows as a table, and what is equal in all of them as bind parameters."""
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        """Take the fields in which the rows differ."""
+        ...
+
+    @staticmethod
+    def calls(
+        sql: str, each: Sequence[Sequence[Any]], once: Sequence[Any]
+    ) -> Iterator[tuple[str, Sequence[Any]]]:
+        """Return what to execute for rows, given by columns, and for what they have in common."""
+        ...
+
+
 class GivenRow:
     """Give bind parameters: the statement runs once for each row."""
 
@@ -76,8 +96,50 @@ class GivenRows:
         self._cte = select(*[unnested.c[name] for name in fields]).cte("given")
 
     def __getitem__(self, name: str) -> ColumnElement[Any]:
-        """Return a column."""
-        return self._cte.c[name]
+        """Return a column, or a bind parameter for what all rows have in common."""
+        return self._cte.c[name] if name in self._cte.c else GivenRow()[name]
+
+    @staticmethod
+    def calls(
+        sql: str, each: Sequence[Sequence[Any]], once: Sequence[Any]
+    ) -> Iterator[tuple[str, Sequence[Any]]]:
+        """Hand over all rows at once, an array for each column."""
+        yield sql, [*map(array_literal, each), *once]
+
+
+class GivenValues:
+    """Give the columns of a VALUES table: the statement runs once for a piece of the rows."""
+
+    is_one_row = False
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        columns = [column(name, type_of(name)) for name in fields]
+        row = tuple(GivenRow()[name] for name in fields)
+        self._cte = values(*columns, name="listed").data([row]).cte("given")
+
+    def __getitem__(self, name: str) -> ColumnElement[Any]:
+        """Return a column, or a bind parameter for what all rows have in common."""
+        return self._cte.c[name] if name in self._cte.c else GivenRow()[name]
+
+    @staticmethod
+    def calls(
+        sql: str, each: Sequence[Sequence[Any]], once: Sequence[Any]
+    ) -> Iterator[tuple[str, Sequence[Any]]]:
+        """Hand over rows in pieces of few sizes, so that few statements are ever prepared."""
+        rows, start = list(zip(*each, strict=True)), 0
+        for size in PIECE_ROWS:
+            while len(rows) - start >= size:
+                piece = rows[start : start + size]
+                yield _with_rows(sql, size), [*chain.from_iterable(piece), *once]
+                start += size
+
+
+@lru_cache(maxsize=256)
+def _with_rows(sql: str, rows: int) -> str:
+    """Repeat the one row of a VALUES table."""
+    before, _, after = sql.partition("(VALUES (")
+    row, _, rest = after.partition("))")
+    return f"{before}(VALUES {', '.join([f'({row})'] * rows)}){rest}"
 
 
 def _array_type(name: str) -> TypeEngine[Any]:

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from ade.domain.ids import uuid7
-from ade.store import history, reading
+from ade.store import history, inserting, reading
 from ade.store.compiled import Compiled, Compiler
 from ade.store.rows import (
     Append,
@@ -166,17 +166,21 @@ class SqlTransaction(SqlReading):
         else:
             self._cursor.executemany(statement.sql, [statement.arrange(row) for row in rows])
 
+    def _insert(self, name: str, columns: inserting.Columns) -> None:
+        """Insert rows that are given by columns."""
+        for sql, parameters in inserting.calls(self._compiler, name, columns):
+            self._cursor.execute(sql, parameters)
+
     def insert_jobs(self, new: Sequence[NewJob]) -> None:
         """Insert jobs with their first events, and let them stand for their execution keys."""
-        self._do("insert_requests", new)
-        self._do(
-            "insert_jobs",
-            [
-                (*job, history.first_line(job.submitted_at, job.event_type, job.event_data))
-                for job in new
-            ],
-        )
-        self._do("register_executions", [job for job in new if job.registers])
+        for piece in _pieces(new):
+            columns = dict(zip(NewJob._fields, zip(*piece, strict=True), strict=True))
+            columns["history"] = tuple(map(history.first_line, *[columns[f] for f in _FIRST_LINE]))
+            self._insert("insert_requests", columns)
+            self._insert("insert_jobs", columns)
+        # In the order of their index: neighbours share a page.
+        standing = sorted((job for job in new if job.registers), key=_execution_key)
+        self._do("register_executions", standing)
 
     def find_executions(self, refs: Sequence[ExecutionRef]) -> list[JobRow]:
         """Find the jobs that stand for pieces of work."""
@@ -362,6 +366,13 @@ class SqlTransaction(SqlReading):
         for name in ("delete_artifacts", "delete_events", "delete_jobs", "delete_requests"):
             self._do(name, refs)
         return refs
+
+
+_FIRST_LINE = ("submitted_at", "event_type", "event_data")
+
+
+def _execution_key(job: NewJob) -> tuple[str, str]:
+    return (job.workspace_id, job.execution_key or "")
 
 
 def _place_in_line(claim: Claim) -> tuple[int, str]:

@@ -12,7 +12,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.errors import AdeError
-from ade.store.given import Given
+from ade.store.given import Given, RowsGiven
 from ade.store.schema import is_eligible, jobs
 
 # Below every identifier, for databases where the empty text is none.
@@ -28,6 +28,8 @@ class Dialect(ABC):
     chains_changes: ClassVar[bool] = False
     # Does a statement take many rows at once, or does it run once for each?
     takes_many: ClassVar[bool] = False
+    # How are many rows handed to an insert? None: one by one.
+    given_rows: ClassVar[type[RowsGiven] | None] = None
     # May several processes write at the same time?
     many_writers: ClassVar[bool] = True
 

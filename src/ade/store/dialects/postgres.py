@@ -14,7 +14,7 @@ from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.errors import AdeError, StorageFull, Unavailable
 from ade.store.dialects.base import Dialect
-from ade.store.given import array_literal
+from ade.store.given import GivenRows, array_literal
 
 CHANNEL = "ade"
 # PostgreSQL refuses notifications of 8000 bytes; a long list of topics becomes "everything".
@@ -49,6 +49,7 @@ class PostgresDialect(Dialect):
     core = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
     chains_changes = True
     takes_many = True
+    given_rows = GivenRows
 
     def address(self, table: FromClause) -> ColumnElement[Any]:
         """Use the ctid, which holds still while the row is locked."""

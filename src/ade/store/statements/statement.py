@@ -11,8 +11,12 @@ from ade.store.dialects.base import Dialect
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Say how a statement is built, what it takes its values from, and whether it takes many."""
+    """Say how a statement is built, what it takes its values from, and whether it takes many.
+
+    `differs` are the fields in which many rows of one insert differ, or are taken to.
+    """
 
     build: Callable[[Dialect, Any], Executable]
     fields: tuple[str, ...]
     many: bool = True
+    differs: frozenset[str] = frozenset()
