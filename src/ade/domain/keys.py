@@ -21,23 +21,37 @@ def _refuse(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
+_quoted = json.encoder.encode_basestring
 # Made once: `json.dumps` would make one for each call, which costs as much as its work.
 _encode: Any = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
     None, _refuse, json.encoder.encode_basestring, None, ":", ",", True, False, False
 )
 
 
-def canonical_json(value: Any) -> bytes:
-    """Spell a JSON value in its one canonical way."""
+def _canonical(value: Any) -> str:
     try:
         text = "".join(_encode(value, 0))
         # Python spells every float with one of these.
         spelled = "." in text or "e+" in text or "e-" in text
         if spelled and _PERHAPS_A_FLOAT.search(text):
             text = "".join(_encode(_plain(value), 0))
-        return text.encode()
+        return text
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidRequest(f"The value cannot be written as JSON: {_reason(error)}") from None
+
+
+def canonical_json(value: Any) -> bytes:
+    """Spell a JSON value in its one canonical way."""
+    return _utf8(_canonical(value))
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(
+            "The value cannot be written as JSON: it holds half of a surrogate pair."
+        ) from None
 
 
 def _plain(value: Any) -> Any:
@@ -53,14 +67,36 @@ def _plain(value: Any) -> Any:
 def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply."
-    if isinstance(error, UnicodeEncodeError):
-        return "it holds half of a surrogate pair."
     return "it holds something that JSON has no word for (such as NaN)."
 
 
 def digest(value: Any) -> str:
     """Return `sha256:<hex>` of a value's canonical JSON."""
     return "sha256:" + hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+class Work:
+    """Name pieces of work that have job type, outputs and environment in common."""
+
+    def __init__(self, job_type: str, output_spec: Any, env_version: str) -> None:
+        # What `digest` would make of one object with all members; their names stand in order.
+        self._before_inputs = f',"env_version":{_quoted(env_version)},"inputs":'
+        self._behind_inputs = (
+            f',"job_type":{_quoted(job_type)},"output_spec":{_canonical(output_spec)}'
+            ',"target_object_ids":'
+        )
+
+    def key(
+        self, document_revision_id: str | None, target_object_ids: list[str], inputs: Any
+    ) -> str:
+        """Name one piece of work by all that its result may depend on (seed 003, 5.1)."""
+        revision = "null" if document_revision_id is None else _quoted(document_revision_id)
+        objects = _canonical(target_object_ids) if target_object_ids else "[]"
+        text = (
+            f'{{"document_revision_id":{revision}{self._before_inputs}{_canonical(inputs)}'
+            f"{self._behind_inputs}{objects}}}"
+        )
+        return "sha256:" + hashlib.sha256(_utf8(text)).hexdigest()
 
 
 def execution_key(
@@ -72,17 +108,9 @@ def execution_key(
     output_spec: Any = None,
     env_version: str,
 ) -> str:
-    """Name a piece of work by all that its result may depend on (seed 003, 5.1)."""
-    return digest(
-        {
-            "job_type": job_type,
-            "document_revision_id": document_revision_id,
-            "target_object_ids": target_object_ids,
-            "inputs": inputs,
-            "output_spec": output_spec,
-            "env_version": env_version,
-        }
-    )
+    """Name one piece of work."""
+    work = Work(job_type, output_spec, env_version)
+    return work.key(document_revision_id, target_object_ids, inputs)
 
 
 def fingerprint(*, content_digest: str, engine_version: str, interpreter: str) -> str:

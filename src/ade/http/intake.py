@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -17,7 +18,7 @@ from ade.domain.errors import (
     UnsupportedSchemaVersion,
 )
 from ade.domain.job import Priority
-from ade.domain.keys import digest, execution_key
+from ade.domain.keys import Work, digest
 from ade.domain.limits import Limits, settle
 from ade.http.contract import BATCH, JOB, LOOSE_BATCH, RUN, SET_BY_ADE, JobRequest, RunRequest
 from ade.http.problems import invalid_by
@@ -56,6 +57,7 @@ class Intake:
             max_artifacts=settings.limit_artifacts_max,
         )
         self._unasked = settle({}, self._default, self._quota)
+        self._offers: dict[str, _Offer] = {}
 
     def read_job(self, body: bytes) -> JobRequest | RunRequest:
         """Read one job from a request's body, or raise what is wrong with it."""
@@ -97,7 +99,8 @@ class Intake:
         idempotency: Idempotency | None = None,
     ) -> Submission:
         """Make a submission of what was asked, or raise why it cannot be one."""
-        kind = self._kinds.named(asked["job_type"])
+        offer = self._offers.get(asked["job_type"]) or self._offer(asked["job_type"])
+        kind = offer.kind
         if not kind.direct:
             raise InvalidRequest(
                 f"A job of type {kind.name} is made by its own door: POST"
@@ -117,34 +120,38 @@ class Intake:
             lane = target_id
         payload = self._payload(asked)  # too large is too large, whatever else is wrong with it
         inputs = _checked_by(kind.inputs, asked["inputs"], "inputs")
-        output_spec = _checked_by(kind.output_spec, asked.get("output_spec") or {}, "output_spec")
-        kind.check(inputs, output_spec)
-        limits = asked.get("limits")
-        not_before = asked.get("not_before")
-        return Submission(
-            workspace_id=workspace_id,
-            kind=kind.name,
-            payload=payload,
-            limits=self.settled(limits) if limits else self._unasked,
-            submitted_by=user_id,
-            pool=kind.pool,
-            priority=_PRIORITIES[asked.get("priority") or "normal"],
-            target_id=lane,
-            not_before=None if not_before is None else microseconds(not_before),
-            execution_key=execution_key(
-                job_type=kind.name,
-                document_revision_id=asked["document_revision_id"],
-                target_object_ids=_objects(asked),
-                inputs=inputs,
-                output_spec=output_spec,
-                env_version=_env_version(kind, environment, network=self._network),
-            ),
+        output_spec = asked.get("output_spec")
+        if output_spec:
+            output_spec = _checked_by(kind.output_spec, output_spec, "output_spec")
+        work = offer.work(output_spec, environment)
+        kind.check(inputs, output_spec or offer.output_spec)
+        limits, not_before = asked.get("limits"), asked.get("not_before")
+        return Submission(  # by position: this runs for every job
+            workspace_id,
+            kind.name,
+            payload,
+            self.settled(limits) if limits else self._unasked,
+            user_id,
+            kind.pool,
+            _PRIORITIES[asked.get("priority") or "normal"],
+            lane,
+            None if not_before is None else microseconds(not_before),
+            work.key(asked["document_revision_id"], _objects(asked), inputs),
             # A lane is asked for its effects and a timer for its time, not for a known result.
-            dedupe=lane is None and not_before is None,
-            reuse_failed=bool(asked.get("reuse_failed")),
-            retries=min(kind.retries, self._retries_max),
-            idempotency=idempotency,
+            lane is None and not_before is None,
+            bool(asked.get("reuse_failed")),
+            None,
+            None,
+            None,
+            None,
+            offer.retries,
+            idempotency,
         )
+
+    def _offer(self, job_type: str) -> "_Offer":
+        kind = self._kinds.named(job_type)
+        offer = _Offer(kind, min(kind.retries, self._retries_max), network=self._network)
+        return self._offers.setdefault(job_type, offer)
 
     def again(self, job: JobRow, payload: str, user_id: str) -> Submission:
         """Ask for the work of an earlier job again, under the rules of today."""
@@ -198,6 +205,41 @@ class Intake:
         return payload.decode()
 
 
+class _Offer:
+    """Hold what is equal for all submissions of a kind."""
+
+    def __init__(self, kind: Kind, retries: int, *, network: bool) -> None:
+        self.kind = kind
+        self.retries = retries
+        self._network = network
+
+    @cached_property
+    def output_spec(self) -> dict[str, Any]:
+        """Return what is given to those who ask for nothing in particular."""
+        return _checked_by(self.kind.output_spec, {}, "output_spec")
+
+    @cached_property
+    def _plain_work(self) -> Work:
+        return Work(self.kind.name, self.output_spec, self._env_version(None))
+
+    def work(
+        self, output_spec: dict[str, Any] | None, environment: Mapping[str, Any] | None
+    ) -> Work:
+        """Say what names the work, besides the document and the inputs."""
+        if not output_spec and environment is None:
+            return self._plain_work
+        asked = output_spec or self.output_spec
+        return Work(self.kind.name, asked, self._env_version(environment))
+
+    def _env_version(self, environment: Mapping[str, Any] | None) -> str:
+        """Name what runs the job, what it asked to be run by, and whether it has the network."""
+        asked = environment or {}
+        has_network = self._network and asked.get("network_access") != "disabled"
+        words = [self.kind.env_version, asked.get("env_version")]
+        words.append("network" if has_network else None)
+        return " ".join(word for word in words if word is not None)
+
+
 def body_digest(body: bytes) -> str:
     """Name a request's body by its value, whatever its spelling."""
     return digest(from_json(body))
@@ -209,14 +251,6 @@ def _check_language(kind: Kind, asked: str | None) -> None:
             f"A job of type {kind.name} is written in {kind.language}.",
             errors=[{"field": "environment.language", "message": f"known is {kind.language}"}],
         )
-
-
-def _env_version(kind: Kind, environment: Mapping[str, Any] | None, *, network: bool) -> str:
-    """Name what runs the job, what it asked to be run by, and whether it reaches the network."""
-    asked = environment or {}
-    has_network = network and asked.get("network_access") != "disabled"
-    words = [kind.env_version, asked.get("env_version"), "network" if has_network else None]
-    return " ".join(word for word in words if word is not None)
 
 
 def _objects(asked: JobRequest) -> list[str]:
