@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
 from ade.sandbox.walls import linux, seccomp  # noqa: E402
+from ade.sandbox.walls.calls import Calls  # noqa: E402
 from ade.sandbox.walls.syscall_numbers import NUMBERS  # noqa: E402
 
 PR_CAPBSET_DROP = 24
@@ -50,7 +51,9 @@ def main() -> None:
     _drop({CAPABILITIES[name] for name in asked.without})
     if asked.docker:
         _drop(set(range(41)) - {CAPABILITIES[name] for name in KEPT_BY_DOCKER})
-        seccomp.put_up(docker_filter(), listened=False)
+        calls = Calls()
+        seccomp.put_up(calls, docker_filter(), pid=os.getpid())
+        calls.make_all()
     if asked.user is not None:
         os.setgroups([])
         os.setresgid(asked.user, asked.user, asked.user)

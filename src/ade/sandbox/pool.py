@@ -17,8 +17,8 @@ from pathlib import Path
 from ade.sandbox.cgroup import Groups
 from ade.sandbox.environment import SOURCE, Environment
 from ade.sandbox.folders import abandoned, own_name, remove_tree
-from ade.sandbox.inside.child import NAMESPACES
 from ade.sandbox.inside.plan import LANDLOCK, Plan
+from ade.sandbox.inside.walling import NAMESPACES
 from ade.sandbox.zygotes import Child, WallsDown, Zygote, ZygoteGone
 
 SPAWN_TRIES = 2

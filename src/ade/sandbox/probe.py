@@ -18,8 +18,8 @@ from ade.domain.limits import Limits
 from ade.sandbox.cgroup import Groups
 from ade.sandbox.environment import SOURCE, Environment, own_environment
 from ade.sandbox.folders import closed_to_others
-from ade.sandbox.inside.child import NAMESPACES
 from ade.sandbox.inside.plan import FULL, LANDLOCK
+from ade.sandbox.inside.walling import NAMESPACES
 from ade.sandbox.order import Bounds, Order
 from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.supervisor import Running

@@ -21,7 +21,8 @@ from ade.domain.outcome import Category, JobError, Outcome, Place, located
 from ade.sandbox import watch
 from ade.sandbox.collect import Harvest, collect, collect_named
 from ade.sandbox.folders import fits
-from ade.sandbox.inside.child import FILES_AT_ONCE, LENGTH
+from ade.sandbox.inside.child import FILES_AT_ONCE
+from ade.sandbox.inside.walling import LENGTH
 from ade.sandbox.judge import (
     VIOLATIONS_SHOWN_MAX,
     Seen,

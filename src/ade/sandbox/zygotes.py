@@ -17,9 +17,9 @@ from typing import Any
 from ade.sandbox.cgroup import Group
 from ade.sandbox.folders import remove_tree
 from ade.sandbox.inside import messages
-from ade.sandbox.inside.child import READY
 from ade.sandbox.inside.messages import Message
 from ade.sandbox.inside.plan import FULL, LANDLOCK, Plan
+from ade.sandbox.inside.walling import READY
 from ade.sandbox.output import Bounded, Intake
 from ade.sandbox.watch import share_kb
 

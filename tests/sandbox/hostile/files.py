@@ -476,6 +476,7 @@ time.sleep(patience)
 "harm"
 """,
         DISK,
+        limits={"cpu_ms": 5000},
     ),
     Snippet(
         "deep_folders",

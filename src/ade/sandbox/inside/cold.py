@@ -17,6 +17,7 @@ def main():
     with open(".order.json", encoding="utf-8") as file:
         order = json.load(file)
     os.unlink(".order.json")
+    child.furnish()
     status = child.run(order)
     sys.stdout.flush()
     os._exit(status)

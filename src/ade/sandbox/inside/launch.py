@@ -15,7 +15,8 @@ if __name__ == "__main__":  # run by its path, by any interpreter
 # All of it before the walls: afterwards this interpreter's own modules may be out of sight.
 from ade.sandbox.inside import messages
 from ade.sandbox.inside.plan import FULL, INSIDE_USER, JOB_FOLDER, Plan
-from ade.sandbox.walls import landlock, linux, root, seccomp
+from ade.sandbox.walls import landlock, linux, privileges, root, seccomp
+from ade.sandbox.walls.calls import Calls
 
 LINE = 3
 
@@ -31,9 +32,7 @@ def main():
             _become(plan)
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
         linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-        if plan.level != FULL:
-            _restrict_files(plan)
-        _restrict_calls(plan)
+        _restrict(plan)
     except OSError as error:
         sys.exit(f"{error.strerror or error}")
     interpreter = plan.interpreter
@@ -49,10 +48,14 @@ def _enter_namespaces(plan):
         _become(plan)
         user, group = os.geteuid(), os.getegid()
         linux.unshare(linux.CLONE_NEWUSER | flags)
-        map_user(user, group)
+        as_user = Calls()
+        privileges.map_user(as_user, INSIDE_USER, user, group)
+        as_user.make_all()
     else:
         linux.unshare(flags)
-    pid, _ = linux.fork_into(linux.CLONE_PARENT)
+    sibling = Calls()
+    sibling.add_fork(linux.CLONE_PARENT)
+    pid, _, _ = sibling.fork()
     if pid:
         _say_launched(pid)
         os._exit(0)
@@ -60,24 +63,12 @@ def _enter_namespaces(plan):
     linux.set_hostname("ade")
     if plan.by_root:
         _become(plan)
-    linux.drop_capabilities()
 
 
 def _say_launched(pid):
     """Name the sibling that goes on from here: only its parent can bury it, should it die young."""
     with socket.socket(fileno=os.dup(LINE)) as line:
         messages.send(line, messages.Message(messages.LAUNCHED, pid))
-
-
-def map_user(user, group):
-    """Be an ordinary user in a new user namespace, whoever this is outside."""
-    for name, text in (
-        ("uid_map", f"{INSIDE_USER} {user} 1"),
-        ("setgroups", "deny"),
-        ("gid_map", f"{INSIDE_USER} {group} 1"),
-    ):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-            file.write(text)
 
 
 def _become(plan):
@@ -89,19 +80,23 @@ def _become(plan):
         linux.prctl(linux.PR_SET_DUMPABLE, 1)
 
 
-def _restrict_files(plan):
-    readable = [*root.readable_paths(plan.readable, plan.network), *root.DEVICES, "/proc"]
-    landlock.put_up(
-        readable,
-        [plan.scratch, "/dev/null"],
-        network=plan.network,
-        of_version=plan.landlock,
-    )
-
-
-def _restrict_calls(plan):
+def _restrict(plan):
+    """Let this process see and ask for no more than a zygote needs."""
+    calls = Calls()
+    if plan.level == FULL:
+        privileges.drop_capabilities(calls)
+    else:
+        readable = [*root.readable_paths(plan.readable, plan.network), *root.DEVICES, "/proc"]
+        landlock.put_up(
+            calls,
+            readable,
+            [plan.scratch, "/dev/null"],
+            network=plan.network,
+            of_version=plan.landlock,
+        )
     policy = seccomp.Policy(zygote=True, network=plan.network, memfd=plan.memfd)
-    seccomp.put_up(seccomp.assemble(policy), listened=False)
+    seccomp.put_up(calls, seccomp.assemble(policy), pid=os.getpid())
+    calls.make_all()
 
 
 if __name__ == "__main__":

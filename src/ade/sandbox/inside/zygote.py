@@ -100,13 +100,11 @@ class Zygote:
             return False
         message, descriptors, _ = received
         try:
-            pid, pidfd = child.fork(self._plan)
+            pid, pidfd = child.fork(self._plan, message.number, descriptors)
         except OSError as error:
             failed = messages.Message(messages.NOT_SPAWNED, message.number, error.errno or 0)
             messages.send(self._line, failed)
         else:
-            if pid == 0:
-                child.live(self._plan, message.number, descriptors)
             self._children[pidfd] = (pid, message.number)
             self._poll.register(pidfd, select.POLLIN)
             messages.send(self._line, messages.Message(messages.SPAWNED, message.number), [pidfd])

@@ -4,7 +4,6 @@ Handled rights that no rule grants are denied. What Landlock does not see (stat,
 sockets other than TCP) is left to the mount namespace, the user's number and seccomp.
 """
 
-import ctypes
 import os
 import stat
 import struct
@@ -37,12 +36,11 @@ def file_rights(of_version):
     return (1 << _FILE_RIGHTS_BY_VERSION[min(max(of_version, 1), 5)]) - 1
 
 
-def put_up(readable, writable, *, network, of_version, listable=()):
-    """Let this process read below some paths, do anything below others, and nothing elsewhere.
+def put_up(calls, readable, writable, *, network, of_version, listable=(), free=4):
+    """Write down the calls that let a process read below some paths and do anything below others.
 
-    Below `listable` it may see names and read nothing.
-
-    A path that does not exist grants nothing.
+    Below `listable` it may see names and read nothing; elsewhere it may do nothing. A path that
+    does not exist grants nothing. `free` is the first descriptor that nobody uses.
     """
     every = file_rights(of_version)
     fields = [every]
@@ -51,28 +49,22 @@ def put_up(readable, writable, *, network, of_version, listable=()):
     if of_version >= 6:
         fields.append(SCOPE_SIGNAL_AND_ABSTRACT)
     asked = struct.pack(f"{len(fields)}Q", *fields)
-    ruleset = linux.call("landlock_create_ruleset", ctypes.c_char_p(asked), len(asked), 0)
-    try:
-        for path in readable:
-            _grant(ruleset, path, LOOK)
-        for path in listable:
-            _grant(ruleset, path, READ_DIR)
-        for path in writable:
-            _grant(ruleset, path, every)
-        linux.call("landlock_restrict_self", ruleset, 0)
-    finally:
-        os.close(ruleset)
+    calls.add("landlock_create_ruleset", asked, len(asked), 0, returns=free)
+    for paths, rights in ((readable, LOOK), (listable, READ_DIR), (writable, every)):
+        for path in paths:
+            _grant(calls, path, rights, free)
+    calls.add("landlock_restrict_self", free, 0)
+    calls.add("close", free)
 
 
-def _grant(ruleset, path, rights):
+def _grant(calls, path, rights, ruleset):
     try:
-        beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
     except OSError:
         return
-    try:
-        if not stat.S_ISDIR(os.fstat(beneath).st_mode):
-            rights &= _OF_FILES
-        rule = struct.pack("=Qi", rights, beneath)
-        linux.call("landlock_add_rule", ruleset, RULE_PATH_BENEATH, ctypes.c_char_p(rule), 0)
-    finally:
-        os.close(beneath)
+    beneath = ruleset + 1
+    flags = os.O_PATH | os.O_CLOEXEC
+    rule = struct.pack("=Qi", rights if is_folder else rights & _OF_FILES, beneath)
+    calls.add("openat", linux.AT_FDCWD, os.fsencode(path), flags, 0, returns=beneath)
+    calls.add("landlock_add_rule", ruleset, RULE_PATH_BENEATH, rule, 0)
+    calls.add("close", beneath)

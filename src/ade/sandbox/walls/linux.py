@@ -5,8 +5,11 @@ OSError with the call's name where it fails.
 """
 
 import ctypes
+import errno
 import os
 import platform
+
+from ade.sandbox.walls.syscall_numbers import NUMBERS
 
 MACHINE = platform.machine()
 CLONE_NEWNS = 0x00020000
@@ -33,37 +36,16 @@ MOVE_MOUNT_F_EMPTY_PATH = 4
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_NAME = 15
-PR_CAPBSET_DROP = 24
 PR_SET_NO_NEW_PRIVS = 38
-PR_CAP_AMBIENT = 47
-PR_CAP_AMBIENT_CLEAR_ALL = 4
-CAP_LAST = 40
-CAPABILITY_VERSION_3 = 0x20080522
 
 RESOLVE_NO_XDEV, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 1, 2, 4, 8
 
-# name: (x86_64, aarch64), where the C library has no wrapper or Python does not reach it.
-_NUMBERS = {
-    "clone": (56, 220),
-    "pivot_root": (155, 41),
-    "capset": (126, 91),
-    "seccomp": (317, 277),
-    "landlock_create_ruleset": (444, 444),
-    "landlock_add_rule": (445, 445),
-    "landlock_restrict_self": (446, 446),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "mount_setattr": (442, 442),
-    "close_range": (436, 436),
-    "openat2": (437, 437),
-    "pidfd_send_signal": (424, 424),
-}
 _COLUMN = {"x86_64": 0, "aarch64": 1}.get(MACHINE)
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 # A fork must not let go of the interpreter's lock on the way, as calls through CDLL do.
-_keeping_the_lock = ctypes.PyDLL(None)
+_keeping_the_lock = ctypes.PyDLL(None, use_errno=True)
 _keeping_the_lock.syscall.restype = ctypes.c_long
 libc.mount.argtypes = [ctypes.c_char_p] * 3 + [ctypes.c_ulong, ctypes.c_char_p]
 libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
@@ -79,12 +61,25 @@ def is_known_machine() -> bool:
 
 def call(name, *arguments):
     """Make a system call by its name."""
-    if _COLUMN is None:
-        raise OSError(38, f"{name} is not known on {MACHINE}")
     words = (
         ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
     )
-    return _checked(name, libc.syscall(ctypes.c_long(_NUMBERS[name][_COLUMN]), *words))
+    return _checked(name, libc.syscall(ctypes.c_long(number_of(name)), *words))
+
+
+def number_of(name):
+    """Return the number of a system call on this machine."""
+    number = NUMBERS[name][_COLUMN] if _COLUMN is not None else None
+    if number is None:
+        raise OSError(errno.ENOSYS, f"{name} is not known on {MACHINE}")
+    return number
+
+
+def raw_call(number, words):
+    """Make a system call without letting go of the interpreter's lock: it may be a fork."""
+    ctypes.set_errno(0)
+    returned = _keeping_the_lock.syscall(ctypes.c_long(number), *(ctypes.c_ulong(w) for w in words))
+    return returned if returned != -1 else -ctypes.get_errno()
 
 
 def _checked(name, returned):
@@ -159,37 +154,10 @@ def pivot_root_to(folder):
     os.chdir("/")
 
 
-def fork_into(flags):
-    """Fork into new namespaces; return (pid, pidfd) to the parent and (0, -1) to the child.
-
-    Only for a process with one thread, that is the first of its own pid namespace if the child
-    gets a new one: the C library remembers its thread's number, and 1 is true in both.
-    """
-    pidfd = ctypes.c_int(-1)
-    pythonapi = ctypes.pythonapi
-    pythonapi.PyOS_BeforeFork()
-    pid = _keeping_the_lock.syscall(
-        ctypes.c_long(_NUMBERS["clone"][_COLUMN or 0]),
-        ctypes.c_ulong(flags | CLONE_PIDFD | SIGCHLD),
-        ctypes.c_long(0),
-        ctypes.byref(pidfd),
-        ctypes.c_long(0),
-        ctypes.c_long(0),
-    )
-    if pid == 0:
-        pythonapi.PyOS_AfterFork_Child()
-        return 0, -1
-    pythonapi.PyOS_AfterFork_Parent()
-    return _checked("clone", pid), pidfd.value
-
-
-def drop_capabilities():
-    """Give up every capability, and the way to get one back."""
-    for capability in range(CAP_LAST + 1):
-        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails only where there was none to drop
-    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
-    call("capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))
+def protect(address, size, how):
+    """Say what memory may be used for."""
+    words = ctypes.c_void_p(address), ctypes.c_size_t(size)
+    _checked("mprotect", libc.mprotect(*words, how))
 
 
 def close_from(lowest):

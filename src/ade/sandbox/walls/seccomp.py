@@ -9,7 +9,6 @@ listens any more, those calls do not exist either.
 import ctypes
 import errno
 import fcntl
-import os
 import socket
 import struct
 from dataclasses import dataclass
@@ -285,13 +284,15 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
 
-def put_up(filter_bytes, *, listened):
-    """Put the filter around this process for good; return its listener, or -1 without one."""
-    code = filter_bytes.replace(struct.pack("I", OWN_PID), struct.pack("I", os.getpid()))
+def put_up(calls, filter_bytes, *, pid, listener=None):
+    """Write down the call that puts the filter around a process for good, known by its number.
+
+    With `listener`, the descriptor under which refused calls can be heard of.
+    """
+    code = filter_bytes.replace(struct.pack("I", OWN_PID), struct.pack("I", pid))
     program = _Program(len(code) // 8, code)
-    flags = SECCOMP_FILTER_FLAG_NEW_LISTENER if listened else 0
-    found = linux.call("seccomp", SECCOMP_SET_MODE_FILTER, flags, ctypes.byref(program))
-    return found if listened else -1
+    flags = 0 if listener is None else SECCOMP_FILTER_FLAG_NEW_LISTENER
+    calls.add("seccomp", SECCOMP_SET_MODE_FILTER, flags, program, returns=listener or 0)
 
 
 _NOTIFICATION = struct.Struct("QII iI Q 6Q".replace(" ", ""))
