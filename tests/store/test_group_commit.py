@@ -184,15 +184,15 @@ class BreaksAtCommit:
         self._cursor = self._connection.cursor()
         return self
 
-    def execute(self, sql: Any, *args: Any) -> Any:
+    def execute(self, sql: Any, *args: Any, **how: Any) -> Any:
         if self._broken:
             raise ConnectionError("broken")
-        if sql == "COMMIT" and self.armed:
+        if self.armed and (sql == "COMMIT" or sql[-6:] == b"COMMIT"):
             self._cursor.execute("COMMIT" if self._arrives else "ROLLBACK")
             self._broken = True
             self._connection.close()
             raise ConnectionError("broken")
-        return self._cursor.execute(sql, *args)
+        return self._cursor.execute(sql, *args, **how)
 
     def close(self) -> None:
         self._connection.close()

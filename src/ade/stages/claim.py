@@ -14,9 +14,10 @@ WORKSPACES_PER_CLAIM_MAX = 16
 
 @dataclass(slots=True)
 class Rotation:
-    """Remember whose turn it was last; each claimer keeps its own."""
+    """Remember whose turn it was last and if it may have more; each claimer keeps its own."""
 
     last_served: str = FIRST_ID
+    may_have_more: bool = False
 
 
 @dataclass(slots=True)
@@ -47,8 +48,9 @@ def _claim(rules: Rules, tx: Transaction, ask: ClaimAsk) -> list[Claim]:
             taken = tx.claim(_ask(rules, tx, ask, workspace_id, places))
             claimed += taken
             rules.drained.mark(tx.now_us, workspace_id, len(taken))
-            ask.rotation.last_served = workspace_id
-            if len(taken) == places:
+            full = len(taken) == places
+            ask.rotation.last_served, ask.rotation.may_have_more = workspace_id, full
+            if full:
                 more.append(workspace_id)
         waiting = more
     for job in claimed:
@@ -59,9 +61,12 @@ def _claim(rules: Rules, tx: Transaction, ask: ClaimAsk) -> list[Claim]:
 def _in_turn(tx: Transaction, ask: ClaimAsk) -> list[str]:
     """List workspaces with work, beginning after the one that was served last.
 
-    One look is enough while there are few; with many, a second finds those whose turn it is.
+    One look is enough while there are few; with many, a second finds those whose turn it is. While
+    one workspace alone has work, it is enough to see that no other has.
     """
     last, size = ask.rotation.last_served, WORKSPACES_PER_CLAIM_MAX
+    if ask.rotation.may_have_more and not tx.others_wait(ask.pool, last):
+        return [last]
     first = tx.next_workspaces(ask.pool, FIRST_ID, size)
     if len(first) < size:
         later = [ws for ws in first if ws > last]

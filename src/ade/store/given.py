@@ -23,6 +23,7 @@ from ade.store import schema
 PIECE_ROWS = (100, 10, 1)
 _EXTRA_TYPES: dict[str, TypeEngine[Any]] = {
     "job_id": schema.Id,
+    "address": BigInteger(),
     "at": BigInteger(),
     "now": BigInteger(),
     "expires_at": BigInteger(),

@@ -155,6 +155,10 @@ class Transaction(Reading, Protocol):
         """List workspaces with eligible jobs, in order, after a given one."""
         ...
 
+    def others_wait(self, pool: str, workspace_id: str) -> bool:
+        """Tell whether any other workspace has eligible jobs."""
+        ...
+
     def claim(self, ask: Ask) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
         ...

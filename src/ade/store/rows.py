@@ -1,6 +1,6 @@
 """The rows that go in and out of statements, as plain tuples with names."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class JobRow(NamedTuple):
@@ -106,6 +106,8 @@ class Claim(NamedTuple):
     execution_key: str | None
     limits: str
     payload: str
+    # Where the row is in its table, if the database tells: a hint, which may be out of date.
+    address: Any = None
 
 
 class JobRef(NamedTuple):
@@ -182,6 +184,7 @@ class Ending(NamedTuple):
     error: str | None
     result: str | None
     event_data: str
+    address: Any = None
 
 
 class Moved(NamedTuple):

@@ -125,10 +125,9 @@ class SqlStore:
             now_us = self.clock.now_us() + self._ahead_us
             transaction = SqlTransaction(cursor, self._compiler, now_us)
             outcome = work(transaction)
-            if transaction.topics:
-                self.dialect.notify(cursor, list(transaction.topics))
+            topics = list(transaction.topics)
             committing = True
-            cursor.execute("COMMIT")
+            self.dialect.commit(cursor, topics)
         except BaseException as error:
             self._connection = _rolled_back(self._connection)
             if committing and self._connection is None:
@@ -140,9 +139,9 @@ class SqlStore:
                 return self._commit(work)  # it broke while idle: nothing was committed
             self._say(error)
             raise
-        if transaction.topics:
+        if topics:
             with contextlib.suppress(Exception):  # a lost hint must not make a commit run again
-                self.on_commit(list(transaction.topics))
+                self.on_commit(topics)
         return outcome
 
     def _say(self, error: BaseException) -> None:

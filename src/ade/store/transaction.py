@@ -259,6 +259,10 @@ class SqlTransaction(SqlReading):
         """List workspaces with eligible jobs, in order, after a given one."""
         return [row[0] for row in self._named("next_workspaces", pool, after, limit)]
 
+    def others_wait(self, pool: str, workspace_id: str) -> bool:
+        """Tell whether any other workspace has eligible jobs."""
+        return self._named("others_wait", pool, workspace_id)[0][0] is not None
+
     def claim(self, ask: Ask) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
         line = history.started_line(ask.now, ask.event_type, json.dumps(ask.owner))
@@ -268,8 +272,8 @@ class SqlTransaction(SqlReading):
             return claimed
         picked = [Claim._make(row) for row in self._named("pick", *ask)]
         if picked:
-            ids = self._compiler.dialect.spell_list([job.id for job in picked])
-            self._run("take", *ask, *line, ids)
+            addresses = self._compiler.dialect.spell_list([job.address for job in picked])
+            self._run("take", *ask, *line, addresses)
         return picked
 
     def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
@@ -278,15 +282,17 @@ class SqlTransaction(SqlReading):
 
     def end(self, endings: Sequence[Ending]) -> list[bool]:
         """Record how running attempts ended, and log it; False for one that lost its lease."""
-        rows = [(*e, history.rest_of_line(e.at, f"job.{e.status}", e.event_data)) for e in endings]
+        nothing = self._compiler.dialect.nothing
+        rows = [_with_line(ending, nothing) for ending in endings]
         if self._compiler.dialect.takes_many:
             ended = set(self._each("end_telling", rows, tuple))
             return [ending[1:3] in ended for ending in endings]
         self._cursor.execute(self._compiler.dialect.savepoint)
-        self._do("end", rows)
+        self._do("end_there", rows)
         if self._cursor.rowcount == len(rows):
             return [True] * len(rows)
-        self._cursor.execute(self._compiler.dialect.rollback_to_savepoint)  # find out who lost
+        # Someone lost the lease, or the database moved rows: look each up by its key.
+        self._cursor.execute(self._compiler.dialect.rollback_to_savepoint)
         return [self._run("end", *row) == 1 for row in rows]
 
     def move(self, moves: Sequence[Move]) -> list[Moved]:
@@ -373,6 +379,28 @@ _FIRST_LINE = ("submitted_at", "event_type", "event_data")
 
 def _execution_key(job: NewJob) -> tuple[str, str]:
     return (job.workspace_id, job.execution_key or "")
+
+
+def _with_line(ending: Ending, nothing: str | None) -> tuple[Any, ...]:
+    """Spell an ending as its statement takes it: with its line, and nothing where nothing is."""
+    workspace_id, id_, fence, status, holds_lane, at, finished_at, *told, data, address = ending
+    usage, isolation, error, result = told
+    return (
+        workspace_id,
+        id_,
+        fence,
+        status,
+        holds_lane,
+        at,
+        finished_at,
+        usage or nothing,
+        isolation or nothing,
+        error or nothing,
+        result or nothing,
+        data,
+        address,
+        f" {at} job.{status} {data}\n",
+    )
 
 
 def _place_in_line(claim: Claim) -> tuple[int, str]:

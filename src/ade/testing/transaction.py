@@ -174,6 +174,10 @@ class MemoryTransaction(MemoryReading):
         found = {job.workspace_id for job in self._jobs(pool=pool, eligible=1)}
         return sorted(workspace_id for workspace_id in found if workspace_id > after)[:limit]
 
+    def others_wait(self, pool: str, workspace_id: str) -> bool:
+        """Tell whether any other workspace has eligible jobs."""
+        return any(job.workspace_id != workspace_id for job in self._jobs(pool=pool, eligible=1))
+
     def claim(self, ask: Ask) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
         waiting = self._jobs(workspace_id=ask.workspace_id, pool=ask.pool, eligible=1)

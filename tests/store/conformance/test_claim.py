@@ -104,6 +104,20 @@ def test_a_backlog_of_one_does_not_hold_up_another(acts: Acts, workspaces: Works
     assert late.id in [claim.id for claim in first_two]
 
 
+def test_who_comes_while_one_is_served_has_the_next_turn(
+    acts: Acts, workspaces: Workspaces
+) -> None:
+    first, second = sorted([WORKSPACE, *workspaces(1)])
+    for busy, late in ((first, second), (second, first)):
+        acts.kernel.now.many("submit", [submission(workspace_id=busy) for _ in range(4)])
+        ask = ClaimAsk("worker", 2)
+        assert [claim.workspace_id for claim in acts.kernel.now.claim(ask)] == [busy] * 2
+        acts.submit(workspace_id=late)
+        assert {claim.workspace_id for claim in acts.kernel.now.claim(ask)} == {busy, late}
+        assert [claim.workspace_id for claim in acts.kernel.now.claim(ask)] == [busy]
+        assert acts.kernel.now.claim(ask) == []
+
+
 def test_a_batch_is_shared(acts: Acts, workspaces: Workspaces) -> None:
     two, three = workspaces(2)
     for workspace_id in (WORKSPACE, two):

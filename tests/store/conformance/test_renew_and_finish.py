@@ -320,3 +320,19 @@ def test_ends_of_every_kind_in_one_batch(acts: Acts) -> None:
         "queued",
     ]
     assert len(acts.claim(9)) == 2  # behind the success, and the one that was handed back
+
+
+def test_an_address_that_is_out_of_date_is_only_a_hint(acts: Acts) -> None:
+    for _ in range(3):
+        acts.submit()
+    one, two, three = acts.claim(3)
+    moved = [one._replace(address=two.address), three._replace(address=None)]
+    recorded = acts.kernel.now.many("finish", [Finished(claim, success()) for claim in moved])
+    assert recorded == [Recorded(Status.SUCCEEDED)] * 2
+    assert acts.job(two).status == Status.RUNNING
+
+
+def test_a_result_that_only_python_can_spell(acts: Acts) -> None:
+    claim = acts.start()
+    acts.finish(claim, success(half="\ud800"))
+    assert acts.result(claim) == {"half": "\ud800"}

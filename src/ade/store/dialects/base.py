@@ -4,7 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from sqlalchemy import Select, Text, bindparam, func, literal_column, select
+from sqlalchemy import Select, Text, and_, bindparam, func, literal_column, select
 from sqlalchemy.engine import URL
 from sqlalchemy.engine import Dialect as CoreDialect
 from sqlalchemy.sql.base import Executable
@@ -33,6 +33,9 @@ class Dialect(ABC):
     # May several processes write at the same time?
     many_writers: ClassVar[bool] = True
 
+    # What stands for NULL among the values of a statement that reads them by `or_null`.
+    nothing: ClassVar[str | None] = None
+
     savepoint: ClassVar[str] = "SAVEPOINT batch"
     rollback_to_savepoint: ClassVar[str] = "ROLLBACK TO SAVEPOINT batch"
 
@@ -53,8 +56,16 @@ class Dialect(ABC):
         return query
 
     def address(self, table: FromClause) -> ColumnElement[Any]:
-        """Return what finds a row again fastest within one statement that chains changes."""
-        raise NotImplementedError
+        """Return what finds a row again fastest, as long as nobody moves it."""
+        return table.c.id
+
+    def at_addresses(self, table: FromClause, g: Given) -> ColumnElement[bool]:
+        """Match the rows of a workspace that were found at these addresses."""
+        return and_(table.c.workspace_id == g["workspace_id"], self.one_of(table.c.id, "addresses"))
+
+    def or_null(self, value: ColumnElement[Any]) -> ColumnElement[Any]:
+        """Read a value that is `nothing` as NULL."""
+        return value
 
     def materialized(self, query: Select[Any], name: str) -> FromClause:
         """Have a part of a statement evaluated once, before the rest."""
@@ -72,7 +83,7 @@ class Dialect(ABC):
             return (
                 select(job.c.workspace_id)
                 .where(is_eligible(job), job.c.pool == g["pool"], job.c.workspace_id > workspace_id)
-                .order_by(job.c.workspace_id)
+                .order_by(job.c.workspace_id, job.c.rank)  # as in no other index
                 .limit(literal_column("1"))
                 .scalar_subquery()
             )
@@ -93,7 +104,7 @@ class Dialect(ABC):
         members = func.json_each(bindparam(name, type_=Text())).table_valued("value")
         return column.in_(select(members.c.value))
 
-    def spell_list(self, members: list[str]) -> str:
+    def spell_list(self, members: list[Any]) -> str:
         """Spell a list as the parameter that `one_of` takes."""
         return json.dumps(members)
 
@@ -133,3 +144,7 @@ class Dialect(ABC):
         self, cursor: Any, topics: list[str]
     ) -> None:
         """Tell other processes what changed, when the transaction commits."""
+
+    def commit(self, cursor: Any, topics: list[str]) -> None:
+        """Commit, and tell other processes what changed, where the database can."""
+        cursor.execute("COMMIT")

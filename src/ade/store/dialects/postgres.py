@@ -19,6 +19,7 @@ from ade.store.given import GivenRows, array_literal
 CHANNEL = "ade"
 # PostgreSQL refuses notifications of 8000 bytes; a long list of topics becomes "everything".
 NOTIFY_BYTES_MAX = 7900
+EVERYTHING = '["*"]'
 CONFLICTS = (
     psycopg.errors.UniqueViolation,
     psycopg.errors.DeadlockDetected,
@@ -75,7 +76,7 @@ class PostgresDialect(Dialect):
         """Use = ANY over an array."""
         return column == any_(bindparam(name, type_=ARRAY(Text())))
 
-    def spell_list(self, members: list[str]) -> str:
+    def spell_list(self, members: list[Any]) -> str:
         """Spell an array literal."""
         return array_literal(members)
 
@@ -124,10 +125,20 @@ class PostgresDialect(Dialect):
 
     def notify(self, cursor: Any, topics: list[str]) -> None:
         """Send the topics to whoever listens."""
-        payload = json.dumps(topics)
-        if len(payload) > NOTIFY_BYTES_MAX:
-            payload = '["*"]'
-        cursor.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+        cursor.execute("SELECT pg_notify(%s, %s)", (CHANNEL, _spelled(topics)))
+
+    def commit(self, cursor: Any, topics: list[str]) -> None:
+        """Commit and send the topics to whoever listens, in one round trip."""
+        if not topics:
+            cursor.execute("COMMIT")
+            return
+        quoted = _spelled(topics).replace("'", "''")
+        cursor.execute(f"NOTIFY {CHANNEL}, '{quoted}'; COMMIT".encode(), prepare=False)
+
+
+def _spelled(topics: list[str]) -> str:
+    payload = json.dumps(topics)
+    return payload if len(payload) <= NOTIFY_BYTES_MAX else EVERYTHING
 
 
 def libpq_url(url: URL) -> str:

@@ -3,12 +3,15 @@
 import sqlite3
 from typing import Any
 
+from sqlalchemy import BigInteger, func, literal_column
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import URL
+from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.errors import AdeError, StorageFull, Unavailable
 from ade.store.dialects.base import Dialect
-from ade.store.given import GivenValues
+from ade.store.given import Given, GivenValues
 
 VERSION_MIN = (3, 38, 0)
 BUSY_SECONDS = 30.0
@@ -33,6 +36,20 @@ class SqliteDialect(Dialect):
     core = SQLiteDialect_pysqlite(paramstyle="qmark")
     many_writers = False
     given_rows = GivenValues
+    # The driver takes half a microsecond for each None that it binds, and nothing for a text.
+    nothing = ""
+
+    def address(self, table: FromClause) -> ColumnElement[Any]:
+        """Use the rowid, which holds still until someone vacuums the file."""
+        return literal_column(f"{table.name}.rowid", BigInteger)  # type: ignore[attr-defined]
+
+    def at_addresses(self, table: FromClause, g: Given) -> ColumnElement[bool]:
+        """Match by the rowid alone: with the workspace beside it, SQLite walks all of its jobs."""
+        return self.one_of(self.address(table), "addresses")
+
+    def or_null(self, value: ColumnElement[Any]) -> ColumnElement[Any]:
+        """Use NULLIF."""
+        return func.nullif(value, literal_column("''"))
 
     def connect(self, url: URL) -> sqlite3.Connection:
         """Open the file in WAL mode with every commit durable."""

@@ -47,12 +47,14 @@ STATEMENTS: dict[str, Statement] = {
     "next_workspaces": Statement(
         lambda d, g: d.next_workspaces(g), ("pool", "workspace_id", "limit"), many=False
     ),
+    "others_wait": Statement(claiming.others_wait, ("pool", "workspace_id"), many=False),
     "claim": Statement(claiming.claim, _fields(rows.Ask, *_CLAIM_LINE), many=False),
     "pick": Statement(claiming.pick, _fields(rows.Ask), many=False),
-    "take": Statement(claiming.take, _fields(rows.Ask, *_CLAIM_LINE, "ids"), many=False),
+    "take": Statement(claiming.take, _fields(rows.Ask, *_CLAIM_LINE, "addresses"), many=False),
     "renew": Statement(changing.renew, _fields(rows.Renewal)),
     "move": Statement(changing.move, _fields(rows.Move)),
     "end": Statement(changing.end, _fields(rows.Ending, "line")),
+    "end_there": Statement(changing.end_there, _fields(rows.Ending, "line")),
     "end_telling": Statement(changing.end_telling, _fields(rows.Ending, "line")),
     "read_histories": Statement(changing.read_histories, _fields(rows.JobRef)),
     "append": Statement(changing.append, _fields(rows.Append)),

@@ -67,7 +67,7 @@ def move(d: Dialect, g: Given) -> Update:
 
 def end(d: Dialect, g: Given) -> Update:
     """Record how running attempts ended, each with its line in the log."""
-    written = "status holds_lane finished_at usage isolation error result"
+    told = "usage isolation error result"
     return (
         update(jobs)
         .where(holds_lease(jobs, g))
@@ -77,9 +77,15 @@ def end(d: Dialect, g: Given) -> Update:
             stop_request=null(),
             event_seq=jobs.c.event_seq + literal_column("1"),
             history=next_line(jobs, g["line"]),
-            **{name: g[name] for name in written.split()},
+            **{name: g[name] for name in ("status", "holds_lane", "finished_at")},
+            **{name: d.or_null(g[name]) for name in told.split()},
         )
     )
+
+
+def end_there(d: Dialect, g: Given) -> Update:
+    """Record ends of attempts whose rows are where their claims saw them."""
+    return end(d, g).where(d.address(jobs) == g["address"])
 
 
 def end_telling(d: Dialect, g: Given) -> Update:

@@ -2,7 +2,19 @@
 
 from typing import Any
 
-from sqlalchemy import Select, String, Update, and_, cast, literal, literal_column, select, update
+from sqlalchemy import (
+    Select,
+    String,
+    Update,
+    and_,
+    cast,
+    func,
+    literal,
+    literal_column,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.sql.base import Executable
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
@@ -45,6 +57,23 @@ def _taken(g: Given) -> dict[str, Any]:
     }
 
 
+def others_wait(d: Dialect, g: Given) -> Executable:
+    """Find any other workspace with eligible jobs, without a look at those of this one."""
+
+    def first(job: FromClause, side: ColumnElement[bool]) -> ColumnElement[Any]:
+        found = select(job.c.workspace_id).where(is_eligible(job), job.c.pool == g["pool"], side)
+        in_order = found.order_by(job.c.workspace_id, job.c.rank)  # as in no other index
+        return d.limited(in_order, literal_column("1")).scalar_subquery()
+
+    before, after = jobs.alias("before"), jobs.alias("after")
+    return select(
+        func.coalesce(
+            first(after, after.c.workspace_id > g["workspace_id"]),
+            first(before, before.c.workspace_id < g["workspace_id"]),
+        )
+    )
+
+
 def claim(d: Dialect, g: Given) -> Executable:
     """Take the next eligible jobs of a workspace and return them, all in one statement."""
     waiting = jobs.alias("waiting")
@@ -59,8 +88,11 @@ def claim(d: Dialect, g: Given) -> Executable:
     )
     same = and_(requests.c.workspace_id == taken.c.workspace_id, requests.c.id == taken.c.id)
     columns = [
-        taken.c[name] if name in taken.c else requests.c[name] for name in rows.Claim._fields
+        taken.c[name] if name in taken.c else requests.c[name]
+        for name in rows.Claim._fields
+        if name != "address"  # the row has moved to a new one
     ]
+    columns.append(null().label("address"))
     return select(*columns).select_from(taken.join(requests, same))
 
 
@@ -70,6 +102,7 @@ def pick(d: Dialect, g: Given) -> Executable:
         "fence": jobs.c.fence + literal_column("1"),
         "event_seq": jobs.c.event_seq + literal_column("1"),
         "started_at": g["started_at"],
+        "address": d.address(jobs),
     }
     columns = [
         taken[name].label(name)
@@ -85,10 +118,6 @@ def take(d: Dialect, g: Given) -> Update:
     """Claim the jobs that were just picked."""
     return (
         update(jobs)
-        .where(
-            jobs.c.workspace_id == g["workspace_id"],
-            d.one_of(jobs.c.id, "ids"),
-            jobs.c.eligible == literal(1),
-        )
+        .where(d.at_addresses(jobs, g), jobs.c.eligible == literal(1))
         .values(**_taken(g))
     )
