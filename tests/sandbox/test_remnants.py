@@ -37,3 +37,20 @@ def test_no_secret_of_one_job_is_in_the_memory_of_the_next(mode: str, drivers: D
         told = driver.run(source=SEARCH, parameters={"kram": mark[::-1]}, limits=limits)
         assert told["verdict"] == "succeeded", told
         assert told["outputs"]["result_json"] == 0
+
+
+MARKED = """
+import fcntl, os
+before = [fcntl.fcntl(number, fcntl.F_GETFL) for number in range(4)]
+for number in range(4):
+    fcntl.fcntl(number, fcntl.F_SETFL, before[number] ^ os.O_APPEND)
+before
+"""
+
+
+@pytest.mark.parametrize("mode", FAST)
+def test_no_descriptor_of_one_job_is_marked_by_another(mode: str, drivers: Drivers) -> None:
+    """A file that two jobs hold open in common has flags that one can set and the other can read."""
+    driver = drivers.of(mode)
+    seen = [driver.run(source=MARKED)["outputs"]["result_json"] for _ in range(3)]
+    assert seen[1:] == [seen[0]] * 2

@@ -93,17 +93,23 @@ class Walling:
     # --- in the order in which it is made --------------------------------------------------------
 
     def _take_descriptors(self, given):
-        """Keep four descriptors: nothing to read, two to write, the line; the zygote has these."""
+        """Keep four descriptors: nothing to read, two to write, the line.
+
+        None of them is the zygote's own: what two processes hold open in common has flags, which
+        one could set and the other read.
+        """
         add = self.calls.add
         add("setsid", returns=NO_FAILURE)
         add("prctl", linux.PR_SET_NAME, b"ade-ready", 0, 0, 0)
         add("prctl", linux.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         stdout, stderr, line, *memory_group = range(given)
-        self._given = {number: add("dup3", 0, number + 1, 0, returns=number + 1)
-                       for number in (stdout, stderr, line)}  # fmt: skip
-        for entrance in memory_group:
-            self._given[entrance] = add("write", 0, b"0", 1, returns=1)
+        self._given = {entrance: add("write", 0, b"0", 1, returns=1) for entrance in memory_group}
+        for number in (stdout, stderr, line):
+            self._given[number] = add("dup3", 0, number + 1, 0, returns=number + 1)
         add("close_range", FREE, 0xFFFFFFFF, 0)
+        add("openat", linux.AT_FDCWD, b"/dev/null", os.O_RDONLY, 0, returns=FREE)
+        add("dup3", FREE, 0, 0)
+        add("close", FREE)
 
     def _give(self, descriptors):
         for number, descriptor in enumerate(descriptors):
