@@ -116,6 +116,30 @@ async def test_code_at_the_interpreters_start_gets_nowhere(
             await asyncio.to_thread(server.accept)
 
 
+STREAMS = """
+import os, random, sys
+print("to stdout \\ud800")
+print("to stderr", file=sys.stderr)
+os.write(1, b"by number\\n")
+random.random()
+[sys.stdin.read(), sys.stdout.seekable(), sys.stdout.line_buffering, os.environ["HOME"] == os.getcwd()]
+"""
+
+
+@pytest.mark.parametrize("is_cold", [False, True], ids=["zygote", "cold"])
+async def test_streams_and_surroundings_are_the_same_cold_and_warm(
+    venv: Path, is_cold: bool
+) -> None:
+    outcome = await _run(_environment(venv, cold=is_cold), STREAMS)
+    assert outcome.error is None, outcome.error
+    assert outcome.result is not None
+    assert outcome.result["outputs"] == {
+        "stdout": "to stdout \\ud800\nby number\n",
+        "stderr": "to stderr\n",
+        "result_json": ["", False, True, True],
+    }
+
+
 async def test_an_environment_that_does_not_start_is_an_internal_error(venv: Path) -> None:
     (_packages(venv) / "sitecustomize.py").write_text("import os; os._exit(0)")
     outcome = await _run(_environment(venv), "1")

@@ -50,7 +50,7 @@ before
 
 @pytest.mark.parametrize("mode", FAST)
 def test_no_descriptor_of_one_job_is_marked_by_another(mode: str, drivers: Drivers) -> None:
-    """A file that two jobs hold open in common has flags that one can set and the other can read."""
+    """What two jobs hold open in common has flags that one can set and the other can read."""
     driver = drivers.of(mode)
     seen = [driver.run(source=MARKED)["outputs"]["result_json"] for _ in range(3)]
     assert seen[1:] == [seen[0]] * 2

@@ -31,6 +31,7 @@ def prepare(plan):
     policy = seccomp.Policy(**plan.policy_facts, listened="notify" not in plan.without)
     _prepared["filter"] = seccomp.assemble(policy)
     if not plan.cold:
+        os.dup2(2, 1)  # a pipe, as a job's is: a stream remembers what kind of file it is made of
         furnish()
     if plan.level == FULL:
         _settle(JOB_FOLDER, "/tmp")
@@ -167,7 +168,6 @@ def run(order):
 
 def furnish():
     """Make ready, once, what somebody's code finds: streams of its own, an end when asked to."""
-    os.dup2(2, 1)  # a pipe, as a job's is: a stream remembers what kind it is made of
     for name, descriptor, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
         stream = _stream(descriptor, mode)
         setattr(sys, name, stream)
