@@ -122,7 +122,8 @@ print("to stdout \\ud800")
 print("to stderr", file=sys.stderr)
 os.write(1, b"by number\\n")
 random.random()
-[sys.stdin.read(), sys.stdout.seekable(), sys.stdout.line_buffering, os.environ["HOME"] == os.getcwd()]
+is_home = os.environ["HOME"] == os.getcwd()
+[sys.stdin.read(), sys.stdout.seekable(), sys.stdout.line_buffering, is_home]
 """
 
 

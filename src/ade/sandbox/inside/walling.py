@@ -57,15 +57,16 @@ class Walling:
         self.calls.add("chdir", os.fsencode(folder))
         self._limit()
         self._give_up(folder)
-        self.calls.add(
-            "openat", linux.AT_FDCWD, b".", os.O_RDONLY | os.O_DIRECTORY, 0, returns=FREE
-        )
-        listened = self._restrict_calls(policy_filter)
+        self._shown = [FREE]
+        here = os.O_RDONLY | os.O_DIRECTORY
+        self.calls.add("openat", linux.AT_FDCWD, b".", here, 0, returns=FREE)
+        if "seccomp" not in plan.without:
+            self._restrict_calls(policy_filter)
         if not plan.without:
             self._look()
-        self._measure()
+        self._read(b"/proc/self/statm", self._sizes)
         self.calls.write()
-        self._ready = _ready(listened)
+        self._ready = _ready(self._shown)
 
     def fork(self, descriptors):
         """Fork a child that makes the list; return (pid, pidfd), and (0, -1) to the child."""
@@ -190,15 +191,13 @@ class Walling:
         )
 
     def _restrict_calls(self, policy_filter):
-        """Put up the filter; tell whether somebody can listen to what it refuses."""
-        plan = self._plan
-        if "seccomp" in plan.without:
-            return False
-        listened = "notify" not in plan.without
-        pid = 1 if self._full and "pid" not in plan.without else os.getpid()
-        listener = FREE + 1 if listened else None
+        """Put up the filter; somebody shall hear of what it refuses."""
+        without = self._plan.without
+        pid = 1 if self._full and "pid" not in without else os.getpid()
+        listener = None if "notify" in without else FREE + 1
         seccomp.put_up(self.calls, policy_filter, pid=pid, listener=listener)
-        return listened
+        if listener is not None:
+            self._shown.append(listener)
 
     def _look(self):
         """Look at the walls from inside, through the kernel's eyes."""
@@ -214,22 +213,17 @@ class Walling:
             if fact not in said:
                 raise Unready(f"it does not say {fact.decode().strip()!r} of itself")
 
-    def _measure(self):
-        """See how much memory the process has before anything is added to it."""
-        self._read(b"/proc/self/statm", self._sizes)
-
     def _read(self, path, into):
-        free = FREE + 2  # the folder and the listener are open
+        free = self._shown[-1] + 1
         self.calls.add("openat", linux.AT_FDCWD, path, os.O_RDONLY, 0, returns=free)
         self.calls.add("read", free, into, len(into) - 1, returns=NO_FAILURE)
         self.calls.add("close", free)
 
 
-def _ready(listened):
+def _ready(shown):
     """Hand the supervisor the job's folder and the listener, and keep neither."""
-    given = (FREE, FREE + 1) if listened else (FREE,)
     calls = Calls()
-    calls.add("sendmsg", LINE, _message_with(READY, given), 0, returns=len(READY))
+    calls.add("sendmsg", LINE, _message_with(READY, shown), 0, returns=len(READY))
     calls.add("close_range", FREE, 0xFFFFFFFF, 0)
     calls.write()
     return calls
