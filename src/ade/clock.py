@@ -4,7 +4,7 @@ import random
 import time
 from typing import Protocol
 
-from ade.domain.ids import uuid7
+from ade.domain.ids import uuid7, uuids7
 from ade.domain.lease import MICROSECONDS
 
 
@@ -54,3 +54,8 @@ class ManualClock:
 def new_id(clock: Clock) -> str:
     """Make an identifier that sorts by the clock's time; it need not be hard to guess."""
     return uuid7(clock.now_us(), random.getrandbits(62))
+
+
+def new_ids(clock: Clock, count: int) -> list[str]:
+    """Make many identifiers of one moment, in their order."""
+    return uuids7(clock.now_us(), [random.getrandbits(62) for _ in range(count)])

@@ -6,6 +6,7 @@ one process owns the database: a lock beside the file keeps a second one out.
 
 import asyncio
 import contextlib
+import ctypes
 import fcntl
 import gc
 import os
@@ -43,6 +44,8 @@ from ade.worker.workroom import LibraryWorkroom
 log = structlog.get_logger()
 SECONDS_PER_DAY = 24 * 3600
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
+# What glibc's mallopt(3) is told: M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD.
+FREED_MEMORY = {-1: 128 << 20, -2: 16 << 20, -3: 32 << 20}
 # Threads that may wait for object storage without keeping others from the disk.
 NETWORK_THREADS_MAX = 64
 
@@ -100,6 +103,18 @@ def collect_garbage_rarely() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep what was freed for what comes next, where it can be told to.
+
+    A batch and its answer are megabytes that are needed again in the next moment; to give each
+    page back to the system and to take a new one costs a tenth of the time of a batch.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for option, size_bytes in FREED_MEMORY.items():
+            mallopt(option, size_bytes)
 
 
 @contextmanager

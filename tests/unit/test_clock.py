@@ -1,10 +1,11 @@
 """The clocks: one that runs, one that is held in the hand."""
 
 import time
+from uuid import RFC_4122, UUID
 
 import pytest
 
-from ade.clock import ManualClock, SystemClock, new_id
+from ade.clock import ManualClock, SystemClock, new_id, new_ids
 
 
 def test_the_system_clock_tells_the_time_of_day() -> None:
@@ -29,6 +30,15 @@ def test_a_manual_clock_goes_on_when_told() -> None:
     clock.advance(1.5)
     assert clock.now_us() == 1_500_000
     assert clock.monotonic() == pytest.approx(1.5)
+
+
+def test_many_ids_of_one_moment_are_in_order_and_all_others() -> None:
+    ids = new_ids(ManualClock(), 1000)
+    assert ids == sorted(set(ids))
+    assert len(ids) == 1000
+    assert {UUID(one).version for one in ids} == {7}
+    assert {UUID(one).variant for one in ids} == {RFC_4122}
+    assert {one[:19] for one in ids} == {new_id(ManualClock())[:19]}
 
 
 def test_ids_sort_by_the_clock() -> None:

@@ -15,8 +15,9 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     import uvloop
 
     from ade.domain.errors import AdeError
-    from ade.server import collect_garbage_rarely
+    from ade.server import collect_garbage_rarely, keep_freed_memory
 
+    keep_freed_memory()
     collect_garbage_rarely()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

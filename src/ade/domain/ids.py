@@ -1,8 +1,11 @@
 """Identifiers that sort by time: UUID version 7 (RFC 9562) with a fraction of a millisecond."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 _RANDOM_BITS = 62
+_VARIANT = 0b10 << _RANDOM_BITS
+_TIME_CHARS = len("xxxxxxxx-xxxx-7xxx-")
 
 
 def uuid7(at_us: int, entropy: int) -> str:
@@ -13,11 +16,18 @@ def uuid7(at_us: int, entropy: int) -> str:
         (milliseconds & ((1 << 48) - 1)) << 80
         | 0x7 << 76
         | fraction << 64
-        | 0b10 << 62
+        | _VARIANT
         | entropy & ((1 << _RANDOM_BITS) - 1)
     )
     digits = f"{value:032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def uuids7(at_us: int, entropies: Iterable[int]) -> list[str]:
+    """Make identifiers of one moment, each as `uuid7` would, in their order."""
+    moment = uuid7(at_us, 0)[:_TIME_CHARS]
+    ends = sorted([f"{_VARIANT | entropy:016x}" for entropy in entropies])
+    return [f"{moment}{end[:4]}-{end[4:]}" for end in ends]
 
 
 def is_uuid(text: str) -> bool:

@@ -75,11 +75,13 @@ class Mould:
         self._slug = slug
         self._safe_mode = safe_mode
         self._rest: tuple[object, ...] = ()
-        self._pieces: list[str] = []
+        self._before_key: list[str] = []
+        self._behind_key: list[str] = []
 
     def text(self, job: JobRow, *, deduplicated: bool) -> str:
         """Write a job as `job_text` would."""
-        if job.execution_key is None:
+        job_id, key = job.id, job.execution_key
+        if key is None:
             return job_text(job, self._slug, deduplicated=deduplicated, safe_mode=self._safe_mode)
         rest = (deduplicated, job.workspace_id, job[2:_KEY_AT], job[_KEY_AT + 1 :])
         if rest != self._rest:
@@ -87,8 +89,10 @@ class Mould:
             text = job_text(
                 marked, self._slug, deduplicated=deduplicated, safe_mode=self._safe_mode
             )
-            self._rest, self._pieces = rest, text.split(_MARK)
-        return job.id.join(self._pieces).replace(_KEY_MARK, job.execution_key, 1)
+            before, _, behind = text.partition(_KEY_MARK)
+            self._rest = rest
+            self._before_key, self._behind_key = before.split(_MARK), behind.split(_MARK)
+        return f"{job_id.join(self._before_key)}{key}{job_id.join(self._behind_key)}"
 
 
 _KEY_AT = JobRow._fields.index("execution_key")

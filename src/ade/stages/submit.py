@@ -1,10 +1,10 @@
 """Accept jobs: replay, join, admit, place, insert; one transaction for all that came together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ade.clock import Clock, new_id
+from ade.clock import Clock, new_ids
 from ade.domain.errors import AdeError, SafeMode
 from ade.domain.job import Priority
 from ade.domain.limits import Limits
@@ -81,7 +81,7 @@ def submit(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission])
     dedupe.forget(tx, replaced, admitted)
     inserted = _insert(rules, clock, tx, [asked[i] for i in admitted])
     for index, job in zip(admitted, inserted, strict=True):
-        outcomes[index] = Accepted(job.as_row())
+        outcomes[index] = Accepted(job.row)
     for index, first in twins.items():
         outcomes[index] = dedupe.joined(outcomes[first])
     idempotency.remember(tx, asked, outcomes, repeated, answered)
@@ -92,47 +92,75 @@ def _insert(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission]
     if not asked:
         return []
     places = place.place(tx, asked)
-    # Sorted: of those that came together and have one rank, the first goes first.
-    ids = sorted(new_id(clock) for _ in asked)
+    # In order: of those that came together and have one rank, the first goes first.
+    ids = new_ids(clock, len(asked))
+    rows = _rows(rules, tx.now_us, ids, asked, places)
     new = [
-        _new_job(rules, job_id, tx.now_us, ask, where)
-        for job_id, ask, where in zip(ids, asked, places, strict=True)
+        NewJob(row, ask.payload, dedupe.registers(ask), f"job.{row.status}", "{}")
+        for row, ask in zip(rows, asked, strict=True)
     ]
     tx.insert_jobs(new)
-    for pool in {job.pool for job in new if job.eligible}:
+    for pool in {job.row.pool for job in new if job.row.eligible}:
         tx.wake(work_topic(pool))
     for job in new:
-        if job.not_before is not None:
-            tx.wake(job_topic(job.id))
+        if job.row.not_before is not None:
+            tx.wake(job_topic(job.row.id))
     return new
 
 
-def _new_job(rules: Rules, job_id: str, now_us: int, ask: Submission, where: place.Place) -> NewJob:
-    status = "pending" if where.in_future else "queued"
-    return NewJob(  # by position: this runs for every job
-        ask.workspace_id,
-        job_id,
-        ask.kind,
-        ask.pool,
-        status,
-        1 if where.eligible else 0,
-        ask.priority.value,
-        rank(ask.priority, now_us, rules.ageing_seconds),
-        ask.target_id,
-        1 if where.eligible and ask.target_id is not None else 0,
-        ask.not_before if where.in_future else None,
-        ask.execution_key,
-        ask.rerun_of,
-        ask.configuration_id,
-        ask.document_id,
-        ask.build_id,
-        ask.retries,
-        ask.submitted_by,
-        now_us,
-        ask.limits.timeout_ms,
-        ask.limits.as_json(),
-        ask.payload,
-        1 if dedupe.registers(ask) else 0,
-        f"job.{status}",
-        "{}",
+def _rows(
+    rules: Rules, now_us: int, ids: list[str], asked: list[Submission], places: list[place.Place]
+) -> Iterator[JobRow]:
+    """Make the rows of new jobs; those that follow each other differ in little."""
+    alike, row = None, None
+    for job_id, ask, where in zip(ids, asked, places, strict=True):
+        rest = (where, ask[:_PAYLOAD], ask[_PAYLOAD + 1 : _KEY], ask[_KEY + 1 : _IDEMPOTENCY])
+        if row is None or rest != alike:
+            alike, row = rest, _row(rules, now_us, job_id, ask, where)
+        else:
+            own = (ask.workspace_id, job_id, *row[2:_KEY_OF_ROW], ask.execution_key)
+            row = JobRow._make(own + row[_KEY_OF_ROW + 1 :])
+        yield row
+
+
+_PAYLOAD, _KEY, _IDEMPOTENCY = map(
+    Submission._fields.index, ("payload", "execution_key", "idempotency")
+)
+_KEY_OF_ROW = JobRow._fields.index("execution_key")
+
+
+def _row(rules: Rules, now_us: int, job_id: str, ask: Submission, where: place.Place) -> JobRow:
+    return JobRow(
+        workspace_id=ask.workspace_id,
+        id=job_id,
+        kind=ask.kind,
+        pool=ask.pool,
+        status="pending" if where.in_future else "queued",
+        eligible=1 if where.eligible else 0,
+        priority=ask.priority.value,
+        rank=rank(ask.priority, now_us, rules.ageing_seconds),
+        target_id=ask.target_id,
+        holds_lane=1 if where.eligible and ask.target_id is not None else 0,
+        not_before=ask.not_before if where.in_future else None,
+        execution_key=ask.execution_key,
+        rerun_of=ask.rerun_of,
+        configuration_id=ask.configuration_id,
+        document_id=ask.document_id,
+        build_id=ask.build_id,
+        fence=0,
+        retries_left=ask.retries,
+        lease_owner=None,
+        lease_expires_at=None,
+        stop_request=None,
+        event_seq=1,
+        submitted_by=ask.submitted_by,
+        submitted_at=now_us,
+        started_at=None,
+        finished_at=None,
+        timeout_ms=ask.limits.timeout_ms,
+        limits=ask.limits.as_json(),
+        progress=None,
+        usage=None,
+        isolation=None,
+        error=None,
     )

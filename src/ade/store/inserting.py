@@ -13,19 +13,22 @@ from ade.store.statements import STATEMENTS
 Columns = Mapping[str, Sequence[Any]]
 
 
-def calls(compiler: Compiler, name: str, columns: Columns) -> Iterator[tuple[str, Sequence[Any]]]:
+def calls(
+    compiler: Compiler, name: str, columns: Columns, equal: frozenset[str]
+) -> Iterator[tuple[str, Sequence[Any]]]:
     """Return what to execute to insert rows, given by columns: statements and parameters."""
     given_rows = compiler.dialect.given_rows
     if given_rows is None:
         one = compiler.named(name)
-        return ((one.sql, one.arrange(row)) for row in zip(*columns.values(), strict=True))
-    insert = compiler.insert(name, _equal(columns) - STATEMENTS[name].differs)
+        rows = zip(*[columns[field] for field in STATEMENTS[name].fields], strict=True)
+        return ((one.sql, one.arrange(row)) for row in rows)
+    insert = compiler.insert(name, equal - STATEMENTS[name].differs)
     each = [columns[field] for field in insert.each]
     once = [columns[field][0] for field in insert.once]
     return given_rows.calls(insert.sql, each, once)
 
 
-def _equal(columns: Columns) -> frozenset[str]:
+def equal_in(columns: Columns) -> frozenset[str]:
     """Name the columns that hold one value."""
     return frozenset(
         field for field, values in columns.items() if values.count(values[0]) == len(values)

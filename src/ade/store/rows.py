@@ -41,39 +41,13 @@ class JobRow(NamedTuple):
 
 
 class NewJob(NamedTuple):
-    """Hold a job to insert, with its first event; `registers` is 1 if it stands for its key."""
+    """Hold a job to insert, with its first event; `registers` if it stands for its key."""
 
-    workspace_id: str
-    id: str
-    kind: str
-    pool: str
-    status: str
-    eligible: int
-    priority: str
-    rank: int
-    target_id: str | None
-    holds_lane: int
-    not_before: int | None
-    execution_key: str | None
-    rerun_of: str | None
-    configuration_id: str | None
-    document_id: str | None
-    build_id: str | None
-    retries_left: int
-    submitted_by: str
-    submitted_at: int
-    timeout_ms: int
-    limits: str
+    row: JobRow
     payload: str
-    registers: int
+    registers: bool
     event_type: str
     event_data: str
-
-    def as_row(self) -> JobRow:
-        """Return the job as it stands in the table after the insert."""
-        unclaimed = (0, self.retries_left, None, None, None, 1)
-        asked = (self.submitted_by, self.submitted_at, None, None, self.timeout_ms, self.limits)
-        return JobRow._make((*self[:16], *unclaimed, *asked, None, None, None, None))
 
 
 class Ask(NamedTuple):

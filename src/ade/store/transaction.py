@@ -166,20 +166,25 @@ class SqlTransaction(SqlReading):
         else:
             self._cursor.executemany(statement.sql, [statement.arrange(row) for row in rows])
 
-    def _insert(self, name: str, columns: inserting.Columns) -> None:
-        """Insert rows that are given by columns."""
-        for sql, parameters in inserting.calls(self._compiler, name, columns):
-            self._cursor.execute(sql, parameters)
-
     def insert_jobs(self, new: Sequence[NewJob]) -> None:
         """Insert jobs with their first events, and let them stand for their execution keys."""
         for piece in _pieces(new):
-            columns = dict(zip(NewJob._fields, zip(*piece, strict=True), strict=True))
-            columns["history"] = tuple(map(history.first_line, *[columns[f] for f in _FIRST_LINE]))
-            self._insert("insert_requests", columns)
-            self._insert("insert_jobs", columns)
-        # In the order of their index: neighbours share a page.
-        standing = sorted((job for job in new if job.registers), key=_execution_key)
+            born, payloads, _, event_types, event_data = zip(*piece, strict=True)
+            columns = dict(zip(JobRow._fields, zip(*born, strict=True), strict=True))
+            columns["payload"] = payloads
+            events = list(zip(columns["submitted_at"], event_types, event_data, strict=True))
+            lines = {event: history.first_line(*event) for event in set(events)}
+            columns["history"] = tuple(lines[event] for event in events)
+            equal = inserting.equal_in(columns)
+            for name in ("insert_requests", "insert_jobs"):
+                for sql, parameters in inserting.calls(self._compiler, name, columns, equal):
+                    self._cursor.execute(sql, parameters)
+        standing = [
+            (job.row.workspace_id, job.row.execution_key, job.row.id)
+            for job in new
+            if job.registers
+        ]
+        standing.sort()  # in the order of their index: neighbours share a page
         self._do("register_executions", standing)
 
     def find_executions(self, refs: Sequence[ExecutionRef]) -> list[JobRow]:
@@ -372,13 +377,6 @@ class SqlTransaction(SqlReading):
         for name in ("delete_artifacts", "delete_events", "delete_jobs", "delete_requests"):
             self._do(name, refs)
         return refs
-
-
-_FIRST_LINE = ("submitted_at", "event_type", "event_data")
-
-
-def _execution_key(job: NewJob) -> tuple[str, str]:
-    return (job.workspace_id, job.execution_key or "")
 
 
 def _with_line(ending: Ending, nothing: str | None) -> tuple[Any, ...]:

@@ -67,17 +67,18 @@ class MemoryTransaction(MemoryReading):
     def insert_jobs(self, new: Sequence[NewJob]) -> None:
         """Insert jobs with their first events, and let them stand for their execution keys."""
         for job in new:
-            ref = JobRef(job.workspace_id, job.id)
+            row = job.row
+            ref = JobRef(row.workspace_id, row.id)
             if ref in self._tables.jobs:
                 raise ImpossibleRow("pk_jobs")
-            self._tables.put_job(job.as_row())
+            self._tables.put_job(row)
             self._tables.payloads[ref] = job.payload
             self._tables.add_event(
-                NewEvent(*ref, 1, job.submitted_at, job.event_type, job.event_data)
+                NewEvent(*ref, 1, row.submitted_at, job.event_type, job.event_data)
             )
-            if job.registers and job.execution_key is not None:
-                ref_of_work = ExecutionRef(job.workspace_id, job.execution_key)
-                self._tables.add_execution(ref_of_work, job.id)
+            if job.registers and row.execution_key is not None:
+                ref_of_work = ExecutionRef(row.workspace_id, row.execution_key)
+                self._tables.add_execution(ref_of_work, row.id)
 
     def find_executions(self, refs: Sequence[ExecutionRef]) -> list[JobRow]:
         """Find the jobs that stand for pieces of work."""

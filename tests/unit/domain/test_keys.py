@@ -70,6 +70,19 @@ def test_zero_is_zero() -> None:
     assert len({digest(json.loads(text)) for text in ("0", "-0", "0.0", "-0.0", "0e9")}) == 1
 
 
+@given(st.none() | st.text(st.characters(exclude_categories=["Cs"])), VALUES, VALUES)
+def test_a_key_is_the_digest_of_its_parts(revision: str | None, inputs: Any, spec: Any) -> None:
+    parts = {
+        "job_type": "echo",
+        "document_revision_id": revision,
+        "target_object_ids": ["a"] if revision else [],
+        "inputs": inputs,
+        "output_spec": spec,
+        "env_version": "1",
+    }
+    assert execution_key(**parts) == digest(parts)
+
+
 @given(VALUES, VALUES)
 def test_any_change_is_another_key(one: Any, other: Any) -> None:
     assume(not same(one, other))

@@ -20,36 +20,25 @@ from ade.store.schema import (
 )
 from ade.store.statements.parts import insert_values
 
-_REQUEST_VALUES = [name for name in rows.NewJob._fields if name in requests.c]
-_JOB_VALUES = [name for name in rows.NewJob._fields if name in jobs.c]
-_AT_BIRTH = {"fence": 0, "event_seq": 1}
+# A fence is nothing that anyone brings along.
+BORN = (*[name for name in rows.JobRow._fields if name != "fence"], "payload", "history")
+_FIRST_FENCE: ColumnElement[int] = literal_column("0")
 
 
 def insert_requests(d: Dialect, g: Given) -> Insert:
     """Insert what is asked of new jobs."""
-    return insert_values(g, requests, {name: g[name] for name in _REQUEST_VALUES})
+    return insert_values(g, requests, {name: g[name] for name in BORN if name in requests.c})
 
 
 def insert_jobs(d: Dialect, g: Given) -> Insert:
     """Insert where new jobs are, with the first lines of their logs."""
-    born: dict[str, ColumnElement[Any]] = {
-        name: literal_column(str(value)) for name, value in _AT_BIRTH.items()
-    }
-    values = {name: g[name] for name in (*_JOB_VALUES, "history")}
-    return insert_values(g, jobs, values | born)
+    values = {name: g[name] for name in BORN if name in jobs.c}
+    return insert_values(g, jobs, {**values, "fence": _FIRST_FENCE})
 
 
 def register_executions(d: Dialect, g: Given) -> Insert:
     """Let new jobs stand for their execution keys; a twin that was first violates the key."""
-    return insert_values(
-        g,
-        executions,
-        {
-            "workspace_id": g["workspace_id"],
-            "execution_key": g["execution_key"],
-            "job_id": g["id"],
-        },
-    )
+    return insert_values(g, executions, {name: g[name] for name in rows.NewExecution._fields})
 
 
 def find_executions(d: Dialect, g: Given) -> Executable:
