@@ -2,17 +2,19 @@
 
 A succeeded job answers for its twins at once; a live one is joined; one that failed is replaced,
 unless the caller would rather have its failure. Two twins that arrive in the same moment, in one
-process or in two, meet at the primary key of `executions`.
+process or in two, meet at the primary key of `executions`: the second waits for the first and finds
+it there. So a new job is registered before anything else is known of it, and withdrawn if it is
+refused.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ade.domain.errors import AdeError
 from ade.domain.job import LIVE, Status
-from ade.store.port import Transaction
-from ade.store.rows import ExecutionRef, JobRow, NewExecution
+from ade.store.port import Overtaken, Transaction
+from ade.store.rows import JobRow, NewExecution
 
 if TYPE_CHECKING:
     from ade.stages.submit import Outcome, Submission
@@ -20,46 +22,59 @@ if TYPE_CHECKING:
 _STANDS = LIVE | {Status.SUCCEEDED}
 
 
-def registers(ask: Submission) -> bool:
-    """Tell whether the new job is to stand for its execution key."""
-    return ask.dedupe and ask.execution_key is not None
+class Joined(NamedTuple):
+    """Say who stands for what, by the places of the submissions.
+
+    `firsts` were registered, unless another job stood for the same already; the jobs in `failed`
+    did, but ended without success; each of `twins` goes with its first.
+    """
+
+    firsts: dict[int, NewExecution]
+    failed: dict[int, NewExecution]
+    twins: dict[int, int]
 
 
 def join(
-    tx: Transaction, asked: list[Submission], outcomes: dict[int, Outcome], repeated: set[int]
-) -> tuple[dict[int, int], dict[int, NewExecution]]:
-    """Answer with jobs that already stand for the work.
-
-    Return which later twins go with which first of them, and which firsts replace a job that ended
-    without success.
-    """
+    tx: Transaction,
+    asked: list[Submission],
+    ids: list[str],
+    outcomes: dict[int, Outcome],
+    repeated: set[int],
+) -> Joined:
+    """Let new jobs stand for their work, and answer with jobs that already do."""
     from ade.stages.submit import Accepted
 
-    firsts: dict[ExecutionRef, int] = {}
-    twins: dict[int, int] = {}
+    places: dict[tuple[str, str], int] = {}
+    joined = Joined({}, {}, {})
     for index, ask in enumerate(asked):
-        if index in outcomes or index in repeated or not registers(ask):
+        key = ask.execution_key
+        if key is None or not ask.dedupe or index in outcomes or index in repeated:
             continue
-        ref = ExecutionRef(ask.workspace_id, ask.execution_key or "")
-        first = firsts.setdefault(ref, index)
-        if first != index:
-            twins[index] = first
-    replaced: dict[int, NewExecution] = {}
-    for job in tx.find_executions(list(firsts)) if firsts else []:
-        ref = ExecutionRef(job.workspace_id, job.execution_key or "")
-        index = firsts[ref]
+        first = places.setdefault((ask.workspace_id, key), index)
+        if first == index:
+            joined.firsts[index] = NewExecution(ask.workspace_id, key, ids[index])
+        else:
+            joined.twins[index] = first
+    for job in tx.register_executions(list(joined.firsts.values())) if places else ():
+        index = places[job.workspace_id, job.execution_key or ""]
         if _answers(job, asked[index]):
             outcomes[index] = Accepted(job, deduplicated=True)
         else:
-            replaced[index] = NewExecution(*ref, job.id)
-    return twins, replaced
+            joined.failed[index] = joined.firsts[index]._replace(job_id=job.id)
+    return joined
 
 
-def forget(tx: Transaction, replaced: dict[int, NewExecution], admitted: list[int]) -> None:
+def settle(tx: Transaction, joined: Joined, new: list[int], admitted: list[int]) -> None:
     """Let admitted jobs take the places of failed ones; a refused job changes nothing."""
-    stands = [replaced[index] for index in admitted if index in replaced]
-    if stands:
-        tx.forget_executions(stands)
+    if len(admitted) == len(new) and not joined.failed:
+        return
+    firsts, failed = joined.firsts, joined.failed
+    refused = set(new).difference(admitted)
+    leaving = [failed[index] for index in admitted if index in failed]
+    leaving += [firsts[index] for index in refused if index in firsts and index not in failed]
+    tx.forget_executions(leaving)
+    if tx.register_executions([firsts[index] for index in admitted if index in failed]):
+        raise Overtaken("another job took the place of the one that failed")
 
 
 def _answers(job: JobRow, ask: Submission) -> bool:

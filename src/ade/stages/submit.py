@@ -75,37 +75,38 @@ def submit(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission])
     outcomes: dict[int, Outcome] = {}
     repeated = idempotency.replay(rules, tx, asked, outcomes)
     answered = set(outcomes)
-    twins, replaced = dedupe.join(tx, asked, outcomes, repeated)
+    # In order: of those that came together and have one rank, the first goes first.
+    ids = new_ids(clock, len(asked))
+    joined = dedupe.join(tx, asked, ids, outcomes, repeated)
+    twins = joined.twins
     new = [i for i in range(len(asked)) if not (i in outcomes or i in twins or i in repeated)]
     admitted = admit.admit(rules, tx, asked, new, outcomes)
-    dedupe.forget(tx, replaced, admitted)
-    inserted = _insert(rules, clock, tx, [asked[i] for i in admitted])
+    dedupe.settle(tx, joined, new, admitted)
+    inserted = _insert(rules, tx, [ids[i] for i in admitted], [asked[i] for i in admitted])
     for index, job in zip(admitted, inserted, strict=True):
-        outcomes[index] = Accepted(job.row)
+        outcomes[index] = Accepted(job)
     for index, first in twins.items():
         outcomes[index] = dedupe.joined(outcomes[first])
     idempotency.remember(tx, asked, outcomes, repeated, answered)
     return [outcomes[i] for i in range(len(asked))]
 
 
-def _insert(rules: Rules, clock: Clock, tx: Transaction, asked: list[Submission]) -> list[NewJob]:
+def _insert(rules: Rules, tx: Transaction, ids: list[str], asked: list[Submission]) -> list[JobRow]:
     if not asked:
         return []
-    places = place.place(tx, asked)
-    # In order: of those that came together and have one rank, the first goes first.
-    ids = new_ids(clock, len(asked))
-    rows = _rows(rules, tx.now_us, ids, asked, places)
-    new = [
-        NewJob(row, ask.payload, dedupe.registers(ask), f"job.{row.status}", "{}")
-        for row, ask in zip(rows, asked, strict=True)
-    ]
-    tx.insert_jobs(new)
-    for pool in {job.row.pool for job in new if job.row.eligible}:
+    rows = list(_rows(rules, tx.now_us, ids, asked, place.place(tx, asked)))
+    tx.insert_jobs(
+        [
+            NewJob(row, ask.payload, f"job.{row.status}", "{}")
+            for row, ask in zip(rows, asked, strict=True)
+        ]
+    )
+    for pool in {row.pool for row in rows if row.eligible}:
         tx.wake(work_topic(pool))
-    for job in new:
-        if job.row.not_before is not None:
-            tx.wake(job_topic(job.row.id))
-    return new
+    for row in rows:
+        if row.not_before is not None:
+            tx.wake(job_topic(row.id))
+    return rows
 
 
 def _rows(

@@ -19,6 +19,7 @@ from sqlalchemy.types import Text, TypeEngine
 
 from ade.store import schema
 
+_NEVER_IN_TEXT = "\0"
 # How many rows a VALUES table holds; a larger one gains nothing.
 PIECE_ROWS = (100, 10, 1)
 _EXTRA_TYPES: dict[str, TypeEngine[Any]] = {
@@ -159,9 +160,23 @@ def array_literal(values: Sequence[Any]) -> str:
         elements = [_element(first)] * len(values)
     elif type(first) is int and None not in values:
         elements = [str(value) for value in values]
+    elif type(first) is str and (texts := _texts(values)) is not None:
+        return texts
     else:
         elements = [_element(value) for value in values]
     return "{" + ",".join(elements) + "}"
+
+
+def _texts(values: Sequence[Any]) -> str | None:
+    """Spell texts as an array, all at once; None if there is something else among them."""
+    try:
+        joined = _NEVER_IN_TEXT.join(values)
+    except TypeError:
+        return None
+    if joined.count(_NEVER_IN_TEXT) != len(values) - 1:
+        return None  # the database will refuse it
+    escaped = joined.replace("\\", "\\\\").replace('"', '\\"')
+    return '{"' + escaped.replace(_NEVER_IN_TEXT, '","') + '"}'
 
 
 def _element(value: Any) -> str:

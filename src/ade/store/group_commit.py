@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ade.domain.errors import Unavailable
-from ade.store.port import Transaction
+from ade.store.port import Overtaken, Transaction
 
 Verb = Callable[[Transaction, list[Any]], Sequence[Any]]
 # Runs work in one transaction, commits, and returns what the work returned.
@@ -182,7 +182,8 @@ class GroupCommit:
                 return
             except Exception as error:
                 call.outcome = error
-                if run == RUNS_MAX or not self._is_conflict(error):
+                lost_a_race = isinstance(error, Overtaken) or self._is_conflict(error)
+                if run == RUNS_MAX or not lost_a_race:
                     return
 
     def _deliver(self, group: list[Call]) -> None:

@@ -13,7 +13,6 @@ from ade.store.rows import (
     Ask,
     Claim,
     Ending,
-    ExecutionRef,
     Head,
     Held,
     IdempotencyRef,
@@ -30,6 +29,10 @@ from ade.store.rows import (
     Renewed,
     StopAsk,
 )
+
+
+class Overtaken(Exception):
+    """What was seen is no longer so: another transaction was first, and this one runs again."""
 
 
 class Reading(Protocol):
@@ -91,12 +94,12 @@ class Transaction(Reading, Protocol):
         """Tell whoever waits for this topic, once the transaction has committed."""
         ...
 
-    def insert_jobs(self, new: Sequence[NewJob]) -> None:
-        """Insert jobs with their first events, and let them stand for their execution keys."""
+    def register_executions(self, new: Sequence[NewExecution]) -> list[JobRow]:
+        """Let jobs stand for pieces of work, and return those that do so already."""
         ...
 
-    def find_executions(self, refs: Sequence[ExecutionRef]) -> list[JobRow]:
-        """Find the jobs that stand for pieces of work."""
+    def insert_jobs(self, new: Sequence[NewJob]) -> None:
+        """Insert jobs with their first events."""
         ...
 
     def forget_executions(self, stands: Sequence[NewExecution]) -> None:

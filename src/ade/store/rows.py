@@ -41,11 +41,10 @@ class JobRow(NamedTuple):
 
 
 class NewJob(NamedTuple):
-    """Hold a job to insert, with its first event; `registers` if it stands for its key."""
+    """Hold a job to insert, with its first event."""
 
     row: JobRow
     payload: str
-    registers: bool
     event_type: str
     event_data: str
 

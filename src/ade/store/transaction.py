@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 from ade.domain.ids import uuid7
 from ade.store import history, inserting, reading
 from ade.store.compiled import Compiled, Compiler
+from ade.store.port import Overtaken
 from ade.store.rows import (
     Append,
     ArtifactRow,
     Ask,
     Claim,
     Ending,
-    ExecutionRef,
     Head,
     Held,
     IdempotencyRef,
@@ -155,21 +155,45 @@ class SqlTransaction(SqlReading):
                 found += self._cursor.fetchall()
         return [make(row) for row in found]
 
-    def _do(self, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Run a statement for many rows that returns nothing."""
+    def _do(self, name: str, rows: Sequence[tuple[Any, ...]]) -> int:
+        """Run a statement for many rows that returns nothing but how many it changed."""
         if not rows:
-            return
+            return 0
         statement = self._compiler.named(name)
-        if self._compiler.dialect.takes_many:
-            for piece in _pieces(rows):
-                self._cursor.execute(statement.sql, statement.arrange_many(piece))
-        else:
+        if not self._compiler.dialect.takes_many:
             self._cursor.executemany(statement.sql, [statement.arrange(row) for row in rows])
+            return int(self._cursor.rowcount)
+        changed = 0
+        for piece in _pieces(rows):
+            self._cursor.execute(statement.sql, statement.arrange_many(piece))
+            changed += self._cursor.rowcount
+        return changed
+
+    def register_executions(self, new: Sequence[NewExecution]) -> list[JobRow]:
+        """Let jobs stand for pieces of work, and return those that do so already."""
+        # In the order of their index: neighbours share a page, and two who wait for each other's
+        # keys do not wait for ever.
+        if self._do("register_executions", sorted(new)) == len(new):
+            return []
+        keys: dict[str, list[str]] = {}
+        for workspace_id, key, _ in new:
+            keys.setdefault(workspace_id, []).append(key)
+        spelled = self._compiler.dialect.spell_list
+        standing = [
+            JobRef._make(row)
+            for workspace_id, some in keys.items()
+            for row in self._named("find_executions", workspace_id, spelled(some))
+        ]
+        if len(standing) < len(new):
+            raise Overtaken("a job that stood for a piece of work was deleted")
+        own = {one.job_id for one in new}
+        others = [ref for ref in standing if ref.id not in own]
+        return self._each("read_jobs", others, JobRow._make)
 
     def insert_jobs(self, new: Sequence[NewJob]) -> None:
-        """Insert jobs with their first events, and let them stand for their execution keys."""
+        """Insert jobs with their first events."""
         for piece in _pieces(new):
-            born, payloads, _, event_types, event_data = zip(*piece, strict=True)
+            born, payloads, event_types, event_data = zip(*piece, strict=True)
             columns = dict(zip(JobRow._fields, zip(*born, strict=True), strict=True))
             columns["payload"] = payloads
             events = list(zip(columns["submitted_at"], event_types, event_data, strict=True))
@@ -179,26 +203,6 @@ class SqlTransaction(SqlReading):
             for name in ("insert_requests", "insert_jobs"):
                 for sql, parameters in inserting.calls(self._compiler, name, columns, equal):
                     self._cursor.execute(sql, parameters)
-        standing = [
-            (job.row.workspace_id, job.row.execution_key, job.row.id)
-            for job in new
-            if job.registers
-        ]
-        standing.sort()  # in the order of their index: neighbours share a page
-        self._do("register_executions", standing)
-
-    def find_executions(self, refs: Sequence[ExecutionRef]) -> list[JobRow]:
-        """Find the jobs that stand for pieces of work."""
-        keys: dict[str, list[str]] = {}
-        for ref in refs:
-            keys.setdefault(ref.workspace_id, []).append(ref.execution_key)
-        spelled = self._compiler.dialect.spell_list
-        found = [
-            row
-            for workspace_id, some in keys.items()
-            for row in self._named("find_executions", workspace_id, spelled(some))
-        ]
-        return self._each("read_jobs", found, JobRow._make) if found else []
 
     def forget_executions(self, stands: Sequence[NewExecution]) -> None:
         """Take from jobs that they stand for pieces of work."""

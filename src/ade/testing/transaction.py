@@ -64,8 +64,19 @@ class MemoryTransaction(MemoryReading):
 
     # --- submit
 
+    def register_executions(self, new: Sequence[NewExecution]) -> list[JobRow]:
+        """Let jobs stand for pieces of work, and return those that do so already."""
+        standing = []
+        for ref, job_id in [(ExecutionRef(*one[:2]), one.job_id) for one in new]:
+            known = self._tables.executions.get(ref)
+            if known is None:
+                self._tables.add_execution(ref, job_id)
+            else:
+                standing.append(self._tables.jobs[JobRef(ref.workspace_id, known)])
+        return standing
+
     def insert_jobs(self, new: Sequence[NewJob]) -> None:
-        """Insert jobs with their first events, and let them stand for their execution keys."""
+        """Insert jobs with their first events."""
         for job in new:
             row = job.row
             ref = JobRef(row.workspace_id, row.id)
@@ -76,15 +87,6 @@ class MemoryTransaction(MemoryReading):
             self._tables.add_event(
                 NewEvent(*ref, 1, row.submitted_at, job.event_type, job.event_data)
             )
-            if job.registers and row.execution_key is not None:
-                ref_of_work = ExecutionRef(row.workspace_id, row.execution_key)
-                self._tables.add_execution(ref_of_work, row.id)
-
-    def find_executions(self, refs: Sequence[ExecutionRef]) -> list[JobRow]:
-        """Find the jobs that stand for pieces of work."""
-        stands = [(ref, self._tables.executions.get(ref)) for ref in refs]
-        found = [self.read_job(JobRef(ref.workspace_id, id)) for ref, id in stands if id]
-        return [job for job in found if job is not None]
 
     def forget_executions(self, stands: Sequence[NewExecution]) -> None:
         """Take from jobs that they stand for pieces of work."""

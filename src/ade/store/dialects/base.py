@@ -4,7 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from sqlalchemy import Select, Text, and_, bindparam, func, literal_column, select
+from sqlalchemy import Insert, Select, Table, Text, and_, bindparam, func, literal_column, select
 from sqlalchemy.engine import URL
 from sqlalchemy.engine import Dialect as CoreDialect
 from sqlalchemy.sql.base import Executable
@@ -54,6 +54,10 @@ class Dialect(ABC):
     def locked_skipping(self, query: Select[Any], table: FromClause) -> Select[Any]:
         """Lock the rows that are read, passing over those that others have locked."""
         return query
+
+    def insert_or_pass(self, table: Table) -> Insert | None:
+        """Return an insert that passes over rows whose key is known, if there is one."""
+        return None
 
     def address(self, table: FromClause) -> ColumnElement[Any]:
         """Return what finds a row again fastest, as long as nobody moves it."""

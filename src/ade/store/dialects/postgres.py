@@ -5,8 +5,8 @@ from typing import Any
 
 import psycopg
 from psycopg.types.string import TextLoader
-from sqlalchemy import Select, Text, any_, bindparam, literal_column
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import Insert, Select, Table, Text, any_, bindparam, literal_column
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.engine import URL
 from sqlalchemy.sql.elements import ColumnElement
@@ -51,6 +51,10 @@ class PostgresDialect(Dialect):
     chains_changes = True
     takes_many = True
     given_rows = GivenRows
+
+    def insert_or_pass(self, table: Table) -> Insert:
+        """Use ON CONFLICT DO NOTHING, which waits for a twin that is being inserted."""
+        return insert(table).on_conflict_do_nothing()
 
     def address(self, table: FromClause) -> ColumnElement[Any]:
         """Use the ctid, which holds still while the row is locked."""

@@ -3,7 +3,8 @@
 import sqlite3
 from typing import Any
 
-from sqlalchemy import BigInteger, func, literal_column
+from sqlalchemy import BigInteger, Insert, Table, func, literal_column
+from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.sql.elements import ColumnElement
@@ -50,6 +51,10 @@ class SqliteDialect(Dialect):
     def or_null(self, value: ColumnElement[Any]) -> ColumnElement[Any]:
         """Use NULLIF."""
         return func.nullif(value, literal_column("''"))
+
+    def insert_or_pass(self, table: Table) -> Insert:
+        """Use ON CONFLICT DO NOTHING."""
+        return insert(table).on_conflict_do_nothing()
 
     def connect(self, url: URL) -> sqlite3.Connection:
         """Open the file in WAL mode with every commit durable."""

@@ -17,15 +17,13 @@ def _fields(row: type[Any], *more: str) -> tuple[str, ...]:
     return tuple(row._fields) + more
 
 
-_OWN = frozenset({"id", "job_id", "execution_key", "payload"})
+_OWN = frozenset({"id", "execution_key", "payload"})
 _CLAIM_LINE = ("line_before", "line_after")
 
 STATEMENTS: dict[str, Statement] = {
     "insert_requests": Statement(submitting.insert_requests, submitting.BORN, differs=_OWN),
     "insert_jobs": Statement(submitting.insert_jobs, submitting.BORN, differs=_OWN),
-    "register_executions": Statement(
-        submitting.register_executions, _fields(rows.NewExecution), differs=_OWN
-    ),
+    "register_executions": Statement(submitting.register_executions, _fields(rows.NewExecution)),
     "find_executions": Statement(
         submitting.find_executions, ("workspace_id", "execution_keys"), many=False
     ),

@@ -61,9 +61,12 @@ def same_lane(job: FromClause, g: Given) -> ColumnElement[bool]:
     return and_(job.c.workspace_id == g["workspace_id"], job.c.target_id == g["target_id"])
 
 
-def insert_values(g: Given, table: Table, values: Mapping[str, ColumnElement[Any]]) -> Insert:
+def insert_values(
+    g: Given, into: Table | Insert, values: Mapping[str, ColumnElement[Any]]
+) -> Insert:
     """Insert what is given: one row by VALUES, many by SELECT."""
+    statement = into if isinstance(into, Insert) else insert(into)
     if g.is_one_row:
-        return insert(table).values(**values)
+        return statement.values(**values)
     source = select(*[value.label(name) for name, value in values.items()])
-    return insert(table).from_select(list(values), source)
+    return statement.from_select(list(values), source)

@@ -2,7 +2,18 @@
 
 from typing import Any
 
-from sqlalchemy import Insert, Select, Update, delete, func, literal_column, select, update
+from sqlalchemy import (
+    Insert,
+    Select,
+    Update,
+    delete,
+    exists,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.sql.base import Executable
 from sqlalchemy.sql.elements import ColumnElement
 
@@ -37,8 +48,13 @@ def insert_jobs(d: Dialect, g: Given) -> Insert:
 
 
 def register_executions(d: Dialect, g: Given) -> Insert:
-    """Let new jobs stand for their execution keys; a twin that was first violates the key."""
-    return insert_values(g, executions, {name: g[name] for name in rows.NewExecution._fields})
+    """Let new jobs stand for pieces of work for which none does yet."""
+    values = {name: g[name] for name in rows.NewExecution._fields}
+    if (passing := d.insert_or_pass(executions)) is not None:
+        return insert_values(g, passing, values)
+    known = exists().where(*[column == values[column.name] for column in executions.primary_key])
+    source = select(*[value.label(name) for name, value in values.items()]).where(~known)
+    return insert(executions).from_select(list(values), source)
 
 
 def find_executions(d: Dialect, g: Given) -> Executable:
