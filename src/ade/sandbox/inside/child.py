@@ -42,38 +42,42 @@ def prepare(plan):
 def fork(plan, number, descriptors):
     """Fork a child, return (pid, pidfd); the child lives to its end and never returns."""
     if plan.level == FULL:
-        walling, folder = _prepared[len(descriptors)], JOB_FOLDER
+        walling = _prepared[len(descriptors)]
         pid, pidfd = walling.fork(descriptors)
         if pid == 0:
-            _live(plan, walling, folder)
+            _live(_obey, plan, walling)
         return pid, pidfd
     pid = os.fork()
     if pid == 0:
-        folder = os.path.join(plan.scratch, str(number))
-        walling = Walling(plan, _prepared["filter"], folder, len(descriptors))
-        walling.make(descriptors)
-        _live(plan, walling, folder)
+        _live(_put_up_and_obey, plan, number, descriptors)
     return pid, os.pidfd_open(pid)
 
 
-def _live(plan, walling, folder):
+def _live(life, *facts):
+    """Be a child to its end, whatever happens: nothing of it returns to the zygote's loop."""
     status = 70
     try:
-        status = _obey(plan, walling, folder)
+        status = life(*facts)
     except BaseException as error:  # of the runtime itself: the job's own were caught
         _say({"setup_error": f"{type(error).__name__}: {error}"[:500]})
     finally:
         os._exit(status)
 
 
-def _obey(plan, walling, folder):
+def _put_up_and_obey(plan, number, descriptors):
+    folder = os.path.join(plan.scratch, str(number))
+    walling = Walling(plan, _prepared["filter"], folder, len(descriptors))
+    walling.make(descriptors)
+    _settle(folder, os.path.join(folder, "tmp"))
+    return _obey(plan, walling)
+
+
+def _obey(plan, walling):
     _renew_chance()
     walling.say_ready()
     order = _receive_order()
     if order is None:
         return 0
-    if plan.level != FULL:
-        _settle(folder, os.path.join(folder, "tmp"))
     _limit(order["limits"], walling.data_bytes())
     if plan.cold:
         _become_another_interpreter(plan, order)
