@@ -17,7 +17,10 @@ from sqlalchemy import make_url
 from tests.databases import WORKSPACE, fresh_postgres, fresh_sqlite, libpq
 from tests.store.compiling import DIALECTS, sql_of
 
+from ade.store.compiled import Compiler
 from ade.store.dialects.postgres import QUEUE_SETTINGS
+from ade.store.rows import Ending
+from ade.store.statements import STATEMENTS
 
 FEW, MANY = 1_000, 100_000
 
@@ -199,6 +202,25 @@ def test_every_hot_statement_walks_along_its_index(planners: tuple[str, Any, Any
         for step, condition in zip(plan, [*plan[1:], ""], strict=True):
             if "Index" in step and "using pk_" in step:
                 assert "Index Cond" in condition, told
+
+
+ENDS: dict[str, tuple[str, set[str]]] = {
+    "sqlite": ("end_there", set()),
+    "postgresql": ("end_telling", {"pk_jobs"}),
+}
+
+
+def test_ends_of_many_are_looked_up_each_by_itself(planners: tuple[str, Any, Any]) -> None:
+    dialect, few, many = planners
+    name, indexes = ENDS[dialect]
+    compiler = Compiler(DIALECTS[dialect])
+    for equal in (frozenset[str](), frozenset(Ending._fields) - STATEMENTS[name].differs):
+        sql = compiler.insert(name, equal).sql
+        plan = many.plan(sql)
+        told = "\n".join([name, *plan])
+        assert plan == few.plan(sql), told
+        assert {index for step in plan for index in INDEX.findall(step)} == indexes, told
+        assert not [step for step in plan if SLOW.search(step)], told
 
 
 def test_no_statement_that_claims_or_ends_is_left_out() -> None:

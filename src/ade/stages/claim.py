@@ -53,8 +53,7 @@ def _claim(rules: Rules, tx: Transaction, ask: ClaimAsk) -> list[Claim]:
             if full:
                 more.append(workspace_id)
         waiting = more
-    for job in claimed:
-        tx.wake(job_topic(job.id))
+    tx.wake(*[job_topic(job.id) for job in claimed])
     return claimed
 
 

@@ -6,6 +6,7 @@ way is for those that go back into the queue: what was asked of the job meanwhil
 
 import json
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from pydantic_core import to_json
@@ -42,6 +43,7 @@ class Recorded:
 
 
 _RECORDED = {status: Recorded(status) for status in (*TERMINAL, Status.PAUSED)}
+_WORDS = {status: status.value for status in _RECORDED}
 
 
 def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLost]:
@@ -50,9 +52,10 @@ def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorde
     if lanes:
         tx.lock_lanes(list(lanes))
     once = {attempt.held: attempt for attempt in reversed(ended)}
-    back = [attempt for attempt in once.values() if _goes_back(attempt)]
+    simply, back = list[Finished](), list[Finished]()
+    for attempt in once.values():
+        (back if _goes_back(attempt) else simply).append(attempt)
     recorded = _put_back(tx, back) if back else {}
-    simply = [a for a in once.values() if not _goes_back(a)] if back else list(once.values())
     if simply:
         recorded |= _record(tx, simply)
     if lanes:
@@ -67,15 +70,11 @@ def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorde
 
 
 def _record(tx: Transaction, attempts: list[Finished]) -> dict[Held, Recorded]:
-    now_us = tx.now_us
-    ended = tx.end([_ending(attempt, now_us) for attempt in attempts])
-    recorded = {}
-    for attempt, kept in zip(attempts, ended, strict=True):
-        if kept and attempt.outcome is not None:
-            recorded[attempt.held] = _RECORDED[attempt.outcome.status]
-            tx.wake(job_topic(attempt.held.id))
-    _name_files(tx, [attempt for attempt in attempts if attempt.held in recorded])
-    return recorded
+    endings = [_ending(attempt, tx.now_us) for attempt in attempts]
+    kept = list(compress(attempts, tx.end(endings)))
+    tx.wake(*[job_topic(attempt.held.id) for attempt in kept])
+    _name_files(tx, kept)
+    return {attempt.held: _RECORDED[attempt.outcome.status] for attempt in kept if attempt.outcome}
 
 
 def _name_files(tx: Transaction, attempts: list[Finished]) -> None:
@@ -95,7 +94,8 @@ def _name_files(tx: Transaction, attempts: list[Finished]) -> None:
             tx.now_us,
         )
         for attempt in attempts
-        for file in (attempt.outcome.artifacts if attempt.outcome is not None else ())
+        if attempt.outcome is not None and attempt.outcome.artifacts
+        for file in attempt.outcome.artifacts
     ]
     if new:
         tx.insert_artifacts(new)
@@ -119,25 +119,26 @@ def _goes_back(attempt: Finished) -> bool:
 
 def _ending(attempt: Finished, now_us: int) -> Ending:
     """Write the end of an attempt from what its claim already told, without reading the job."""
-    held, outcome = attempt.held, attempt.outcome
+    outcome, claim = attempt.outcome, attempt.claim
     assert outcome is not None
     status, error, result = outcome.status, outcome.error, outcome.result
     if status not in _RECORDED:
         raise ValueError(f"an attempt cannot end as {status.value}")
+    workspace_id, id_, fence = attempt.held
     return Ending(
-        held.workspace_id,
-        held.id,
-        held.fence,
-        status.value,
-        1 if status in BLOCKS_ITS_LANE and attempt.claim.target_id is not None else 0,
+        workspace_id,
+        id_,
+        fence,
+        _WORDS[status],
+        1 if claim.target_id is not None and status in BLOCKS_ITS_LANE else 0,
         now_us,
         None if status is Status.PAUSED else now_us,
         _spelled(outcome.usage) if outcome.usage else None,
         _spelled(outcome.isolation) if outcome.isolation else None,
         _spelled(error.as_dict()) if error is not None else None,
         _spelled(result) if result is not None else None,
-        f'{{"attempt": {held.fence}}}' if error is None else _told(held.fence, error),
-        attempt.claim.address,
+        f'{{"attempt": {fence}}}' if error is None else _told(fence, error),
+        claim.address,
     )
 
 

@@ -31,11 +31,12 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """Hold an insert of many rows: what it takes from each, and what it takes once for all."""
+    """Hold a statement for many rows: what it takes from each, and what it takes once for all."""
 
     sql: str
     each: tuple[str, ...]
     once: tuple[str, ...]
+    constants: Mapping[str, Any]
 
 
 class _Noting:
@@ -70,12 +71,13 @@ def compile_statement(dialect: Dialect, statement: Statement) -> Compiled:
 
 
 def compile_insert(dialect: Dialect, statement: Statement, once: frozenset[str]) -> Insert:
-    """Spell an insert for many rows that are equal in some fields."""
+    """Spell a statement for many rows that are equal in some fields."""
     assert dialect.given_rows is not None
     each = tuple(name for name in fields_used(dialect, statement) if name not in once)
-    sql, names, _ = spelled(dialect, statement.build(dialect, dialect.given_rows(each)))
+    sql, names, values = spelled(dialect, statement.build(dialect, dialect.given_rows(each)))
     assert tuple(names[: len(each)]) == each, "the rows stand before what is said once"
-    return Insert(sql, each, tuple(names[len(each) :]))
+    constants = {name: values[name] for name in names if name not in statement.fields}
+    return Insert(sql, each, tuple(names[len(each) :]), constants)
 
 
 def fields_used(dialect: Dialect, statement: Statement) -> tuple[str, ...]:
@@ -138,7 +140,7 @@ class Compiler:
         return self._kept.get(key) or self._keep(key, make())
 
     def insert(self, name: str, once: frozenset[str]) -> Insert:
-        """Return an insert of many rows that are equal in some fields.
+        """Return a statement for many rows that are equal in some fields.
 
         Clients decide what is equal, so the number of forms is bounded: beyond it, each row is
         given whole.

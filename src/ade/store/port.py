@@ -90,8 +90,8 @@ class Transaction(Reading, Protocol):
 
     now_us: int
 
-    def wake(self, topic: str) -> None:
-        """Tell whoever waits for this topic, once the transaction has committed."""
+    def wake(self, *topics: str) -> None:
+        """Tell whoever waits for these topics, once the transaction has committed."""
         ...
 
     def register_executions(self, new: Sequence[NewExecution]) -> list[JobRow]:

@@ -1,8 +1,10 @@
 """The verbs of the port, as statements on one cursor inside one transaction."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from ade.domain.ids import uuid7
@@ -134,9 +136,9 @@ class SqlTransaction(SqlReading):
         self.now_us = now_us
         self.topics: dict[str, None] = {}
 
-    def wake(self, topic: str) -> None:
-        """Tell whoever waits for this topic, once the transaction has committed."""
-        self.topics[topic] = None
+    def wake(self, *topics: str) -> None:
+        """Tell whoever waits for these topics, once the transaction has committed."""
+        self.topics.update(dict.fromkeys(topics))
 
     def _each(
         self, name: str, rows: Sequence[tuple[Any, ...]], make: Callable[[Iterable[Any]], Row]
@@ -276,10 +278,10 @@ class SqlTransaction(SqlReading):
         """Take the next eligible jobs of a workspace, and log it."""
         line = history.started_line(ask.now, ask.event_type, json.dumps(ask.owner))
         if self._compiler.dialect.chains_changes:
-            claimed = [Claim._make(row) for row in self._named("claim", *ask, *line)]
+            claimed = list(map(_as_claim, self._named("claim", *ask, *line)))
             claimed.sort(key=_place_in_line)
             return claimed
-        picked = [Claim._make(row) for row in self._named("pick", *ask)]
+        picked = list(map(_as_claim, self._named("pick", *ask)))
         if picked:
             addresses = self._compiler.dialect.spell_list([job.address for job in picked])
             self._run("take", *ask, *line, addresses)
@@ -291,18 +293,38 @@ class SqlTransaction(SqlReading):
 
     def end(self, endings: Sequence[Ending]) -> list[bool]:
         """Record how running attempts ended, and log it; False for one that lost its lease."""
-        nothing = self._compiler.dialect.nothing
-        rows = [_with_line(ending, nothing) for ending in endings]
         if self._compiler.dialect.takes_many:
-            ended = set(self._each("end_telling", rows, tuple))
+            found = [row for piece in _pieces(endings) for row in self._end("end_telling", piece)]
+            if len(found) == len(endings):
+                return [True] * len(endings)
+            ended = set(found)
             return [ending[1:3] in ended for ending in endings]
         self._cursor.execute(self._compiler.dialect.savepoint)
-        self._do("end_there", rows)
-        if self._cursor.rowcount == len(rows):
-            return [True] * len(rows)
+        if sum(self._end("end_there", endings)) == len(endings):
+            return [True] * len(endings)
         # Someone lost the lease, or the database moved rows: look each up by its key.
         self._cursor.execute(self._compiler.dialect.rollback_to_savepoint)
-        return [self._run("end", *row) == 1 for row in rows]
+        return [self._end_one(ending) for ending in endings]
+
+    def _end_one(self, ending: Ending) -> bool:
+        line = _last_line(ending.at, ending.status, ending.event_data)
+        return self._run("end", *ending, line) == 1
+
+    def _end(self, name: str, endings: Sequence[Ending]) -> Iterator[Any]:
+        """Record ends by few statements; give the rows that these return, or count the changed."""
+        columns: dict[str, Sequence[Any]] = dict(
+            zip(Ending._fields, zip(*endings, strict=True), strict=True)
+        )
+        events = list(zip(columns["at"], columns["status"], columns["event_data"], strict=True))
+        lines = {event: _last_line(*event) for event in set(events)}
+        columns["line"] = [lines[event] for event in events]
+        equal = inserting.equal_in(columns)
+        for sql, parameters in inserting.calls(self._compiler, name, columns, equal):
+            self._cursor.execute(sql, parameters)
+            if self._compiler.dialect.takes_many:
+                yield from self._cursor.fetchall()
+            else:
+                yield self._compiler.dialect.rows_changed(self._cursor)
 
     def move(self, moves: Sequence[Move]) -> list[Moved]:
         """Move jobs out of the status and fence that were seen, and log it."""
@@ -383,30 +405,13 @@ class SqlTransaction(SqlReading):
         return refs
 
 
-def _with_line(ending: Ending, nothing: str | None) -> tuple[Any, ...]:
-    """Spell an ending as its statement takes it: with its line, and nothing where nothing is."""
-    workspace_id, id_, fence, status, holds_lane, at, finished_at, *told, data, address = ending
-    usage, isolation, error, result = told
-    return (
-        workspace_id,
-        id_,
-        fence,
-        status,
-        holds_lane,
-        at,
-        finished_at,
-        usage or nothing,
-        isolation or nothing,
-        error or nothing,
-        result or nothing,
-        data,
-        address,
-        f" {at} job.{status} {data}\n",
-    )
+def _last_line(at: int, status: str, event_data: str) -> str:
+    return history.rest_of_line(at, f"job.{status}", event_data)
 
 
-def _place_in_line(claim: Claim) -> tuple[int, str]:
-    return (claim.rank, claim.id)
+# The makers of a million tuples: without a call of Python for each.
+_as_claim = partial(tuple.__new__, Claim)
+_place_in_line = itemgetter(Claim._fields.index("rank"), Claim._fields.index("id"))
 
 
 def _place_in_log(event: NewEvent) -> int:

@@ -48,9 +48,9 @@ class MemoryTransaction(MemoryReading):
         self.now_us = now_us
         self.topics: dict[str, None] = {}
 
-    def wake(self, topic: str) -> None:
-        """Tell whoever waits for this topic, once the transaction has committed."""
-        self.topics[topic] = None
+    def wake(self, *topics: str) -> None:
+        """Tell whoever waits for these topics, once the transaction has committed."""
+        self.topics.update(dict.fromkeys(topics))
 
     def _held(self, workspace_id: str, id: str, fence: int, status: str) -> JobRow | None:
         """Find a job that still is in the status and at the fence that someone saw."""

@@ -4,7 +4,18 @@ import json
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from sqlalchemy import Insert, Select, Table, Text, and_, bindparam, func, literal_column, select
+from sqlalchemy import (
+    Insert,
+    Select,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    func,
+    literal,
+    literal_column,
+    select,
+)
 from sqlalchemy.engine import URL
 from sqlalchemy.engine import Dialect as CoreDialect
 from sqlalchemy.sql.base import Executable
@@ -32,9 +43,6 @@ class Dialect(ABC):
     given_rows: ClassVar[type[RowsGiven] | None] = None
     # May several processes write at the same time?
     many_writers: ClassVar[bool] = True
-
-    # What stands for NULL among the values of a statement that reads them by `or_null`.
-    nothing: ClassVar[str | None] = None
 
     savepoint: ClassVar[str] = "SAVEPOINT batch"
     rollback_to_savepoint: ClassVar[str] = "ROLLBACK TO SAVEPOINT batch"
@@ -67,9 +75,13 @@ class Dialect(ABC):
         """Match the rows of a workspace that were found at these addresses."""
         return and_(table.c.workspace_id == g["workspace_id"], self.one_of(table.c.id, "addresses"))
 
-    def or_null(self, value: ColumnElement[Any]) -> ColumnElement[Any]:
-        """Read a value that is `nothing` as NULL."""
-        return value
+    def runs(self, job: FromClause) -> ColumnElement[bool]:
+        """Match jobs that are running, where their rows are looked up by their keys.
+
+        The status is compared with a parameter, not with a constant: a constant would let
+        PostgreSQL walk the index of running jobs once for each row given.
+        """
+        return job.c.status == literal("running")
 
     def materialized(self, query: Select[Any], name: str) -> FromClause:
         """Have a part of a statement evaluated once, before the rest."""
@@ -111,6 +123,10 @@ class Dialect(ABC):
     def spell_list(self, members: list[Any]) -> str:
         """Spell a list as the parameter that `one_of` takes."""
         return json.dumps(members)
+
+    def rows_changed(self, cursor: Any) -> int:
+        """Return how many rows the last statement changed."""
+        return int(cursor.rowcount)
 
     @abstractmethod
     def connect(self, url: URL) -> Any:

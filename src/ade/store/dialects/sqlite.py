@@ -3,7 +3,7 @@
 import sqlite3
 from typing import Any
 
-from sqlalchemy import BigInteger, Insert, Table, func, literal_column
+from sqlalchemy import BigInteger, Insert, Table, literal_column
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import URL
@@ -13,6 +13,7 @@ from sqlalchemy.sql.expression import FromClause
 from ade.domain.errors import AdeError, StorageFull, Unavailable
 from ade.store.dialects.base import Dialect
 from ade.store.given import Given, GivenValues
+from ade.store.schema import is_running
 
 VERSION_MIN = (3, 38, 0)
 BUSY_SECONDS = 30.0
@@ -37,8 +38,6 @@ class SqliteDialect(Dialect):
     core = SQLiteDialect_pysqlite(paramstyle="qmark")
     many_writers = False
     given_rows = GivenValues
-    # The driver takes half a microsecond for each None that it binds, and nothing for a text.
-    nothing = ""
 
     def address(self, table: FromClause) -> ColumnElement[Any]:
         """Use the rowid, which holds still until someone vacuums the file."""
@@ -48,9 +47,15 @@ class SqliteDialect(Dialect):
         """Match by the rowid alone: with the workspace beside it, SQLite walks all of its jobs."""
         return self.one_of(self.address(table), "addresses")
 
-    def or_null(self, value: ColumnElement[Any]) -> ColumnElement[Any]:
-        """Use NULLIF."""
-        return func.nullif(value, literal_column("''"))
+    def runs(self, job: FromClause) -> ColumnElement[bool]:
+        """Compare with the constant: SQLite plans a statement anew for each parameter that it
+        compares with what a partial index is about."""
+        return is_running(job)
+
+    def rows_changed(self, cursor: Any) -> int:
+        """Ask SQLite: the driver does not count for statements that begin with WITH."""
+        cursor.execute("SELECT changes()")
+        return int(cursor.fetchall()[0][0])
 
     def insert_or_pass(self, table: Table) -> Insert:
         """Use ON CONFLICT DO NOTHING."""

@@ -54,8 +54,12 @@ STATEMENTS: dict[str, Statement] = {
     "renew": Statement(changing.renew, _fields(rows.Renewal)),
     "move": Statement(changing.move, _fields(rows.Move)),
     "end": Statement(changing.end, _fields(rows.Ending, "line")),
-    "end_there": Statement(changing.end_there, _fields(rows.Ending, "line")),
-    "end_telling": Statement(changing.end_telling, _fields(rows.Ending, "line")),
+    "end_there": Statement(
+        changing.end_there, _fields(rows.Ending, "line"), differs=frozenset({"id", "address"})
+    ),
+    "end_telling": Statement(
+        changing.end_telling, _fields(rows.Ending, "line"), differs=frozenset({"id"})
+    ),
     "read_histories": Statement(changing.read_histories, _fields(rows.JobRef)),
     "append": Statement(changing.append, _fields(rows.Append)),
     "request_stop": Statement(changing.request_stop, _fields(rows.StopAsk)),

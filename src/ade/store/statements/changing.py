@@ -38,7 +38,7 @@ def renew(d: Dialect, g: Given) -> Update:
     """Keep leases, and learn what was asked of their jobs."""
     return (
         update(jobs)
-        .where(holds_lease(jobs, g))
+        .where(holds_lease(d, jobs, g))
         .values(lease_expires_at=g["expires_at"])
         .returning(*[jobs.c[name] for name in rows.Renewed._fields])
     )
@@ -67,18 +67,17 @@ def move(d: Dialect, g: Given) -> Update:
 
 def end(d: Dialect, g: Given) -> Update:
     """Record how running attempts ended, each with its line in the log."""
-    told = "usage isolation error result"
+    written = "status holds_lane finished_at usage isolation error result"
     return (
         update(jobs)
-        .where(holds_lease(jobs, g))
+        .where(holds_lease(d, jobs, g))
         .values(
             lease_owner=null(),
             lease_expires_at=null(),
             stop_request=null(),
             event_seq=jobs.c.event_seq + literal_column("1"),
             history=next_line(jobs, g["line"]),
-            **{name: g[name] for name in ("status", "holds_lane", "finished_at")},
-            **{name: d.or_null(g[name]) for name in told.split()},
+            **{name: g[name] for name in written.split()},
         )
     )
 
@@ -103,7 +102,7 @@ def append(d: Dialect, g: Given) -> Update:
     return (
         update(jobs)
         .where(
-            holds_lease(jobs, g),
+            holds_lease(d, jobs, g),
             jobs.c.event_seq + g["places"] <= g["event_seq_max"],
         )
         .values(
@@ -118,7 +117,7 @@ def request_stop(d: Dialect, g: Given) -> Update:
     """Ask running attempts to stop."""
     return (
         update(jobs)
-        .where(holds_lease(jobs, g))
+        .where(holds_lease(d, jobs, g))
         .values(stop_request=g["stop_request"], event_seq=jobs.c.event_seq + literal_column("1"))
         .returning(*MOVED)
     )
@@ -128,7 +127,7 @@ def report_started(d: Dialect, g: Given) -> Update:
     """Record that dispatched attempts have begun."""
     return (
         update(jobs)
-        .where(holds_lease(jobs, g), jobs.c.started_at.is_(None))
+        .where(holds_lease(d, jobs, g), jobs.c.started_at.is_(None))
         .values(started_at=g["at"], event_seq=jobs.c.event_seq + literal_column("1"))
         .returning(*MOVED)
     )

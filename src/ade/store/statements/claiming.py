@@ -116,8 +116,4 @@ def pick(d: Dialect, g: Given) -> Executable:
 
 def take(d: Dialect, g: Given) -> Update:
     """Claim the jobs that were just picked."""
-    return (
-        update(jobs)
-        .where(d.at_addresses(jobs, g), jobs.c.eligible == literal(1))
-        .values(**_taken(g))
-    )
+    return update(jobs).where(d.at_addresses(jobs, g), is_eligible(jobs)).values(**_taken(g))

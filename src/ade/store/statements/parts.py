@@ -11,7 +11,6 @@ from sqlalchemy import (
     and_,
     cast,
     insert,
-    literal,
     literal_column,
     select,
 )
@@ -19,6 +18,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
 from ade.store import rows
+from ade.store.dialects.base import Dialect
 from ade.store.given import Given
 from ade.store.schema import jobs, requests
 
@@ -48,13 +48,9 @@ def same_job(job: FromClause, g: Given) -> ColumnElement[bool]:
     return and_(job.c.workspace_id == g["workspace_id"], job.c.id == g["id"])
 
 
-def holds_lease(job: FromClause, g: Given) -> ColumnElement[bool]:
-    """Match the job of whoever presents its current fence.
-
-    The status is compared with a parameter, not with a constant: a constant would let PostgreSQL
-    walk the index of running jobs once for each row given, instead of looking each row up.
-    """
-    return and_(same_job(job, g), job.c.fence == g["fence"], job.c.status == literal("running"))
+def holds_lease(d: Dialect, job: FromClause, g: Given) -> ColumnElement[bool]:
+    """Match the job of whoever presents its current fence."""
+    return and_(same_job(job, g), job.c.fence == g["fence"], d.runs(job))
 
 
 def same_lane(job: FromClause, g: Given) -> ColumnElement[bool]:
