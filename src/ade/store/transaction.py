@@ -39,6 +39,7 @@ from ade.store.schema import BUILD_SETTLED
 ROWS_PER_STATEMENT_MAX = 1000
 
 Row = TypeVar("Row")
+_EXECUTION_KEY = itemgetter(NewExecution._fields.index("execution_key"))
 
 
 class SqlReading:
@@ -175,7 +176,7 @@ class SqlTransaction(SqlReading):
         """Let jobs stand for pieces of work, and return those that do so already."""
         # In the order of their index: neighbours share a page, and two who wait for each other's
         # keys do not wait for ever.
-        if self._do("register_executions", sorted(new)) == len(new):
+        if self._do("register_executions", sorted(new, key=_EXECUTION_KEY)) == len(new):
             return []
         keys: dict[str, list[str]] = {}
         for workspace_id, key, _ in new:
