@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.databases import WORKSPACE
-from tests.store.acts import Acts, failure, ref, submission
+from tests.store.acts import LIMITS, Acts, failure, ref, submission
 
-from ade.domain.errors import SafeMode
+from ade.domain.errors import QueueFull, SafeMode
 from ade.domain.job import Priority, Status
 from ade.domain.lease import MICROSECONDS
 from ade.kernel import Kernel
 from ade.stages.rules import Rules
+from ade.store.rows import JobRow
 from ade.store.store import Store
 
 KEY = "sha256:" + "a" * 64
@@ -50,6 +52,37 @@ def test_many_at_once_keep_their_order(acts: Acts) -> None:
     jobs = [outcome.job for outcome in acts.kernel.now.many("submit", asks)]
     assert [job.id for job in jobs] == sorted(job.id for job in jobs)
     assert [claim.id for claim in acts.claim(100)] == [job.id for job in jobs]
+
+
+def payload_of(acts: Acts, job: JobRow) -> str | None:
+    return acts.kernel.now.read(lambda reading: reading.read_payload(ref(job)))
+
+
+@pytest.mark.parametrize("count", [1, 9, 123])
+def test_many_that_differ_in_anything_are_each_remembered(acts: Acts, count: int) -> None:
+    texts = ['"', "\\", "{}", "NULL", "", "a,b", "it's", "line\nline", "日本", "100%s", "?", ":x"]
+    priorities = list(Priority)
+    asks = [
+        submission(
+            payload=texts[number % len(texts)],
+            submitted_by=texts[number % 5] or "someone",
+            limits=replace(LIMITS, timeout_ms=1000 + number % 3),
+            priority=priorities[number % len(priorities)],
+            execution_key=None if number % 4 == 0 else f"sha256:{number:064d}",
+            rerun_of=WORKSPACE if number % 2 else None,
+            retries=number % 6,
+        )
+        for number in range(count)
+    ]
+    for asked in (asks, [ask._replace(execution_key=None) for ask in asks]):
+        jobs = [outcome.job for outcome in acts.kernel.now.many("submit", asked)]
+        for job, ask in zip(jobs, asked, strict=True):
+            assert acts.job(job) == job
+            assert (job.submitted_by, job.timeout_ms) == (ask.submitted_by, ask.limits.timeout_ms)
+            assert (job.priority, job.retries_left) == (ask.priority, ask.retries)
+            assert (job.execution_key, job.rerun_of) == (ask.execution_key, ask.rerun_of)
+            assert payload_of(acts, job) == ask.payload
+            assert acts.log(job) == ["queued"]
 
 
 def test_safe_mode_refuses_and_leaves_no_row(store: Store, acts: Acts) -> None:
@@ -149,6 +182,16 @@ def test_a_refused_replacement_does_not_make_the_failure_forgotten(
     (refused,) = full.now.many("submit", [submission(execution_key=KEY)])
     assert refused.code == "run_queue_full"
     assert acts.accept(execution_key=KEY, reuse_failed=True).job.id == claim.id
+
+
+def test_a_refused_job_stands_for_nothing(store: Store, acts: Acts) -> None:
+    small = Kernel(store, Rules(queue_size=1))
+    asks = [submission(execution_key=KEY), submission(execution_key=OTHER_KEY)]
+    accepted, refused = small.now.many("submit", asks)
+    assert isinstance(refused, QueueFull)
+    again = acts.kernel.now.submit(submission(execution_key=OTHER_KEY))
+    assert not again.deduplicated
+    assert acts.kernel.now.submit(submission(execution_key=KEY)).job.id == accepted.job.id
 
 
 def test_twins_in_one_group_are_one_job(acts: Acts) -> None:
