@@ -10,19 +10,21 @@ import asyncio
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
 
+import uvloop
+
 from ade.domain.job import Status
 from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome
 from ade.kernel import Kernel
 from ade.kinds import load_kinds
-from ade.server import collect_garbage_rarely
+from ade.server import collect_garbage_rarely, keep_freed_memory
 from ade.stages.claim import ClaimAsk
 from ade.stages.finish import Finished
 from ade.stages.rules import Rules
@@ -71,7 +73,8 @@ class AdeQueue(Contestant):
 
     def __init__(self, url: str) -> None:
         super().__init__(self.database_url(url))
-        collect_garbage_rarely()  # as every server and worker of ADE does
+        keep_freed_memory()  # as every server and worker of ADE does
+        collect_garbage_rarely()
         upgrade(self.url)
         self._scene = ""
         directory = Directory(self.url)
@@ -139,7 +142,7 @@ class AdeQueue(Contestant):
         raise NotImplementedError
 
     def pickup(self, count: int) -> Sample:
-        return asyncio.run(pick_up(self, count, worker_kernel=self._kernel))
+        return run(pick_up(self, count, worker_kernel=self._kernel))
 
 
 class AdePostgres(AdeQueue):
@@ -172,7 +175,7 @@ class AdePostgres(AdeQueue):
         hints = hear(kernel.store, kernel.wake.publish)  # type: ignore[arg-type]
         assert hints is not None
         try:
-            return asyncio.run(pick_up(self, count, worker_kernel=kernel))
+            return run(pick_up(self, count, worker_kernel=kernel))
         finally:
             hints.close()
 
@@ -253,6 +256,12 @@ class Stopwatch:
     kill: Callable[[Stopwatch], None] = stop
 
 
+def run(work: Coroutine[None, None, Sample]) -> Sample:
+    """Run on the event loop that every server and worker of ADE runs on."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)
+
+
 async def pick_up(queue: AdeQueue, count: int, worker_kernel: Kernel) -> Sample:
     """Submit to an idle worker of ADE, one job at a time."""
     stopwatch = Stopwatch()
@@ -264,7 +273,7 @@ async def pick_up(queue: AdeQueue, count: int, worker_kernel: Kernel) -> Sample:
             kinds=load_kinds(),
             runner=stopwatch,
             jobs_dir=Path(folder),
-            rules=WorkerRules(slots=1, least_sandbox="none"),
+            rules=WorkerRules(slots=1),
         )
         working = asyncio.create_task(worker.run())
         for number in range(count):
