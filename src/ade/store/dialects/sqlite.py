@@ -22,7 +22,9 @@ PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
-    "PRAGMA cache_size = -65536",
+    # Small: when pages of an index changed places, SQLite walks through all that it has cached at
+    # the commit. What is not there is in the memory of the system.
+    "PRAGMA cache_size = -8192",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA journal_size_limit = 67108864",
     # Keys of executions are scattered: of pages that change again and again, the last state is
