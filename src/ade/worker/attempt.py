@@ -76,6 +76,7 @@ class Attempt:
         self._handed_back = False
         self._told: dict[str, Any] | None = None
         self._telling: asyncio.Task[None] | None = None
+        self._laying: asyncio.Task[dict[str, Path]] | None = None
         self._ended = asyncio.Event()
 
     # --- what the worker does to it -------------------------------------------------------------
@@ -109,8 +110,8 @@ class Attempt:
         ):
             outcome = await self._outcome()
             self._ended.set()
-            if self._telling is not None:
-                await asyncio.wait([self._telling])
+            if beside := [task for task in (self._telling, self._laying) if task is not None]:
+                await asyncio.wait(beside)
             if self._given_up:
                 metrics.fence_rejected("given_up")
                 log.warning("attempt given up", reason="lease lost")
@@ -162,7 +163,10 @@ class Attempt:
             raise Unwalled(self._runner.refusal)
         self._asked = _asked(self.claim, kind, payload)
         prepared = await kind.prepare(self._asked, self._workroom)
-        files = await asyncio.to_thread(self._lay_out, payload, prepared)
+        self._laying = asyncio.create_task(asyncio.to_thread(self._lay_out, payload, prepared))
+        # Behind walls a job does not work in its folder: the first attempt can begin without it.
+        is_needed = prepared.files or not self._runner.isolation or self.claim.fence > 1
+        files = await self._laying if is_needed else {}
         return Assignment(
             job_id=self.claim.id,
             attempt=self.claim.fence,
@@ -196,6 +200,8 @@ class Attempt:
         seconds = assignment.limits.timeout_ms / 1000
         outcome, timed_out = await see_to_the_end(running, seconds)
         showing.cancel()
+        if self._laying is not None:
+            await self._laying
         if (printed := _printed(outcome)) and self._is_trusted():  # or it is another attempt's now
             await asyncio.to_thread(self._keep_logs, printed)
         # Done is done, also when a stop came at the last moment.
