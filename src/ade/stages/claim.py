@@ -10,14 +10,38 @@ from ade.store.port import Transaction
 from ade.store.rows import Ask, Claim
 
 WORKSPACES_PER_CLAIM_MAX = 16
+FRONT = -(1 << 62)
+BULK = 50
+FRONT_US_MAX = 1_000_000
 
 
 @dataclass(slots=True)
 class Rotation:
-    """Remember whose turn it was last and if it may have more; each claimer keeps its own."""
+    """Remember whose turn it was last and if it may have more; each claimer keeps its own.
+
+    Who takes dozens at a time goes on, for up to a second, where it was in the line: what it took
+    before may still lie at the front, dead, and PostgreSQL would walk over it each time. Someone
+    who came to stand before that place is then up to a second late.
+    """
 
     last_served: str = FIRST_ID
     may_have_more: bool = False
+    reached: int = FRONT
+    front_seen_at: int = FRONT
+
+    def floor(self, workspace_id: str, places: int, now_us: int) -> int:
+        """Return where in the line to begin."""
+        goes_on = workspace_id == self.last_served and self.may_have_more and places >= BULK
+        if goes_on and now_us - self.front_seen_at < FRONT_US_MAX:
+            return self.reached
+        self.front_seen_at = now_us
+        return FRONT
+
+    def served(self, workspace_id: str, taken: list[Claim], places: int) -> None:
+        """Remember who was served, and how far."""
+        self.last_served = workspace_id
+        self.may_have_more = len(taken) == places
+        self.reached = max((job.rank for job in taken), default=FRONT)
 
 
 @dataclass(slots=True)
@@ -45,16 +69,25 @@ def _claim(rules: Rules, tx: Transaction, ask: ClaimAsk) -> list[Claim]:
     while waiting and len(claimed) < ask.limit:
         more = []
         for workspace_id, places in share_turns(waiting, ask.limit - len(claimed)):
-            taken = tx.claim(_ask(rules, tx, ask, workspace_id, places))
+            taken = _take(rules, tx, ask, workspace_id, places)
             claimed += taken
             rules.drained.mark(tx.now_us, workspace_id, len(taken))
-            full = len(taken) == places
-            ask.rotation.last_served, ask.rotation.may_have_more = workspace_id, full
-            if full:
+            ask.rotation.served(workspace_id, taken, places)
+            if ask.rotation.may_have_more:
                 more.append(workspace_id)
         waiting = more
     tx.wake(*[job_topic(job.id) for job in claimed])
     return claimed
+
+
+def _take(
+    rules: Rules, tx: Transaction, ask: ClaimAsk, workspace_id: str, places: int
+) -> list[Claim]:
+    floor = ask.rotation.floor(workspace_id, places, tx.now_us)
+    taken = tx.claim(_ask(rules, tx, ask, workspace_id, places, floor))
+    if floor > FRONT and len(taken) < places:
+        taken += tx.claim(_ask(rules, tx, ask, workspace_id, places - len(taken), FRONT))
+    return taken
 
 
 def _in_turn(tx: Transaction, ask: ClaimAsk) -> list[str]:
@@ -74,7 +107,9 @@ def _in_turn(tx: Transaction, ask: ClaimAsk) -> list[str]:
     return (later + [ws for ws in first if ws <= last])[:size]
 
 
-def _ask(rules: Rules, tx: Transaction, ask: ClaimAsk, workspace_id: str, places: int) -> Ask:
+def _ask(
+    rules: Rules, tx: Transaction, ask: ClaimAsk, workspace_id: str, places: int, floor: int
+) -> Ask:
     starts_now = ask.pool == LOCAL
     return Ask(
         workspace_id=workspace_id,
@@ -85,4 +120,5 @@ def _ask(rules: Rules, tx: Transaction, ask: ClaimAsk, workspace_id: str, places
         expires_at=rules.lease.expires_at(tx.now_us),
         started_at=tx.now_us if starts_now else None,
         event_type=(EventType.STARTED if starts_now else EventType.DISPATCHED).value,
+        floor=floor,
     )

@@ -25,6 +25,7 @@ PIECE_ROWS = (100, 10, 1)
 _EXTRA_TYPES: dict[str, TypeEngine[Any]] = {
     "job_id": schema.Id,
     "address": BigInteger(),
+    "floor": BigInteger(),
     "at": BigInteger(),
     "now": BigInteger(),
     "expires_at": BigInteger(),

@@ -184,7 +184,8 @@ class MemoryTransaction(MemoryReading):
     def claim(self, ask: Ask) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
         waiting = self._jobs(workspace_id=ask.workspace_id, pool=ask.pool, eligible=1)
-        return [self._claim(job, ask) for job in sorted(waiting, key=place_in_line)[: ask.limit]]
+        in_line = sorted((job for job in waiting if job.rank >= ask.floor), key=place_in_line)
+        return [self._claim(job, ask) for job in in_line[: ask.limit]]
 
     def _claim(self, job: JobRow, ask: Ask) -> Claim:
         claimed = self._change(

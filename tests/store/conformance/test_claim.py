@@ -8,7 +8,7 @@ from tests.databases import WORKSPACE
 from tests.store.acts import Acts, submission
 
 from ade.domain.job import Priority
-from ade.stages.claim import ClaimAsk
+from ade.stages.claim import BULK, ClaimAsk
 from ade.stages.rules import AGENT
 
 Workspaces = Callable[[int], list[str]]
@@ -67,6 +67,32 @@ def test_a_batch_is_claimed_in_order(acts: Acts) -> None:
     jobs = [acts.submit() for _ in range(7)]
     assert [claim.id for claim in acts.claim(5)] == [job.id for job in jobs[:5]]
     assert [claim.id for claim in acts.claim(5)] == [job.id for job in jobs[5:]]
+
+
+def test_who_takes_dozens_goes_on_where_it_was(acts: Acts) -> None:
+    """What comes to stand before that place is claimed within a second, or when nothing is left."""
+    many = acts.kernel.now.many("submit", [submission() for _ in range(3 * BULK)])
+    waiting = [accepted.job.id for accepted in many]
+    ask = ClaimAsk("bulk", BULK)
+
+    def taken() -> list[str]:
+        return [claim.id for claim in acts.kernel.now.claim(ask)]
+
+    assert taken() == waiting[:BULK]
+    urgent = acts.submit(priority=Priority.HIGH)
+    assert taken() == waiting[BULK : 2 * BULK]
+    acts.wait(1)
+    assert taken() == [urgent.id, *waiting[2 * BULK : 3 * BULK - 1]]
+    late = acts.submit(priority=Priority.HIGH)
+    assert taken() == [waiting[-1], late.id]
+
+
+def test_who_takes_few_always_begins_at_the_front(acts: Acts) -> None:
+    acts.kernel.now.many("submit", [submission() for _ in range(2 * BULK)])
+    ask = ClaimAsk("few", BULK - 1)
+    assert len(acts.kernel.now.claim(ask)) == BULK - 1
+    urgent = acts.submit(priority=Priority.HIGH)
+    assert acts.kernel.now.claim(ask)[0].id == urgent.id
 
 
 def test_askers_in_one_group_get_different_jobs(acts: Acts) -> None:

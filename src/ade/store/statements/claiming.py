@@ -34,6 +34,7 @@ def _next_eligible(d: Dialect, g: Given, job: FromClause) -> Any:
                 is_eligible(job),
                 job.c.pool == g["pool"],
                 job.c.workspace_id == g["workspace_id"],
+                job.c.rank >= g["floor"],
             )
             .order_by(job.c.rank, job.c.id),
             job,
