@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from ade.sandbox.folders import abandoned, own_name
 ROOT = Path("/sys/fs/cgroup")
 MIB = 1024 * 1024
 IDLE_MB = 1024
+EVENTS_BYTES_MAX = 1024
 REMOVE_TRIES = 50
 REMOVE_SECONDS = 0.02
 
@@ -42,38 +42,44 @@ class Group:
 
     def __init__(self, folder: Path, files: _Files) -> None:
         self._folder = folder
-        self._files = files
+        self._opened: list[int] = []
         self._kills_before = 0
+        # Opened once: a group is used by one job after the other, and this is paid by each.
+        self._entrance = self._open(files.entrance, os.O_WRONLY)
+        self._limit = self._open(files.limit, os.O_WRONLY)
+        self._events = self._open(files.events, os.O_RDONLY)
+        self._peak: int | None = None
+        with contextlib.suppress(OSError):  # some kernels have none
+            self._peak = self._open(files.peak, os.O_WRONLY)
 
-    @contextlib.contextmanager
-    def opened(self) -> Iterator[int]:
-        """Give the descriptor through which a process enters, by writing 0, with its threads."""
-        with contextlib.suppress(OSError):  # some kernels cannot forget a peak
-            (self._folder / self._files.peak).write_text("0")
+    def _open(self, name: str, flags: int) -> int:
+        self._opened.append(os.open(self._folder / name, flags | os.O_CLOEXEC))
+        return self._opened[-1]
+
+    def enter(self) -> int:
+        """Give the descriptor through which the next process enters, by writing 0."""
+        if self._peak is not None:
+            with contextlib.suppress(OSError):  # some kernels cannot forget a peak
+                os.write(self._peak, b"0")
         self._kills_before = self._kills()
-        entrance = os.open(self._folder / self._files.entrance, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            yield entrance
-        finally:
-            os.close(entrance)
+        return self._entrance
 
     def limit(self, limit_mb: int) -> None:
         """Bound the memory of all that is in the group."""
-        (self._folder / self._files.limit).write_text(str(limit_mb * MIB))
+        os.write(self._limit, b"%d" % (limit_mb * MIB))
 
     def has_killed(self) -> bool:
         """Tell whether the kernel killed something here for want of memory since it was opened."""
         return self._kills() > self._kills_before
 
     def _kills(self) -> int:
-        for line in (self._folder / self._files.events).read_text().splitlines():
-            name, _, count = line.partition(" ")
-            if name == "oom_kill":
-                return int(count)
-        return 0
+        _, _, behind = os.pread(self._events, EVENTS_BYTES_MAX, 0).partition(b"oom_kill ")
+        return int(behind.split(b"\n", 1)[0] or 0)
 
     def remove(self) -> None:
         """Remove the group, waiting a moment for the last of its processes to be gone."""
+        while self._opened:
+            os.close(self._opened.pop())
         remove_when_empty(self._folder)
 
 

@@ -257,8 +257,7 @@ class Pool:
             return await zygote.spawn()
         group = self._groups.take()
         try:
-            with group.opened() as entrance:
-                child = await zygote.spawn(entrance)
+            child = await zygote.spawn(group.enter())
         except BaseException:
             self._groups.give_back(group)  # whoever was on the way into it was killed
             raise

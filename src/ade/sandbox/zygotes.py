@@ -347,11 +347,12 @@ def _fail(child: Child, error: Exception) -> None:
 
 def _pid_of(pidfd: int) -> int:
     """Return the process's number in our own namespace."""
-    with open(f"/proc/self/fdinfo/{pidfd}", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("Pid:"):
-                return int(line.split()[1])
-    return 0
+    facts = os.open(f"/proc/self/fdinfo/{pidfd}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _, _, behind = os.read(facts, WORDS_BYTES_MAX).partition(b"\nPid:")
+    finally:
+        os.close(facts)
+    return int(behind.split(b"\n", 1)[0] or 0)
 
 
 def _exit_status(pidfd: int, said: int) -> int:
