@@ -24,7 +24,6 @@ from bench.pinning import MEASURED_CORE, pin_tree
 
 START_SECONDS_MAX = 30
 LOAD_SECONDS_SPARE = 30
-LATENCIES_KEPT_MAX = 20_000
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,7 @@ def once(contestant: HttpContestant, case: HttpCase, url: str, seconds: float) -
     if not statuses or any(not 200 <= status < 300 for status in statuses):
         raise RunFailed(f"answers were {statuses}, {outcome['broken_connections']} broken")
     jobs = sum(statuses.values()) * case.jobs_a_request
-    latencies = outcome["latencies_seconds"][:LATENCIES_KEPT_MAX]
-    return Sample(jobs, outcome["seconds"], tuple(latencies))
+    return Sample(jobs, outcome["seconds"], tuple(outcome["latencies_seconds"]))
 
 
 @contextmanager
