@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,46 +42,48 @@ class Group:
     """Bound the memory of one tree of processes at a time."""
 
     def __init__(self, folder: Path, files: _Files) -> None:
-        self._folder = folder
-        self._opened: list[int] = []
+        self._folder = str(folder)
+        self._files = files
         self._kills_before = 0
-        # Opened once: a group is used by one job after the other, and this is paid by each.
-        self._entrance = self._open(files.entrance, os.O_WRONLY)
-        self._limit = self._open(files.limit, os.O_WRONLY)
-        self._events = self._open(files.events, os.O_RDONLY)
-        self._peak: int | None = None
-        with contextlib.suppress(OSError):  # some kernels have none
-            self._peak = self._open(files.peak, os.O_WRONLY)
 
-    def _open(self, name: str, flags: int) -> int:
-        self._opened.append(os.open(self._folder / name, flags | os.O_CLOEXEC))
-        return self._opened[-1]
-
-    def enter(self) -> int:
-        """Give the descriptor through which the next process enters, by writing 0."""
-        if self._peak is not None:
-            with contextlib.suppress(OSError):  # some kernels cannot forget a peak
-                os.write(self._peak, b"0")
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[int]:
+        """Give the descriptor through which a process enters, by writing 0, with its threads."""
+        with contextlib.suppress(OSError):  # some kernels cannot forget a peak
+            self._write(self._files.peak, b"0")
         self._kills_before = self._kills()
-        return self._entrance
+        with self._open(self._files.entrance, os.O_WRONLY) as entrance:
+            yield entrance
 
     def limit(self, limit_mb: int) -> None:
         """Bound the memory of all that is in the group."""
-        os.write(self._limit, b"%d" % (limit_mb * MIB))
+        self._write(self._files.limit, b"%d" % (limit_mb * MIB))
 
     def has_killed(self) -> bool:
         """Tell whether the kernel killed something here for want of memory since it was opened."""
         return self._kills() > self._kills_before
 
     def _kills(self) -> int:
-        _, _, behind = os.pread(self._events, EVENTS_BYTES_MAX, 0).partition(b"oom_kill ")
+        with self._open(self._files.events, os.O_RDONLY) as events:
+            _, _, behind = os.read(events, EVENTS_BYTES_MAX).partition(b"oom_kill ")
         return int(behind.split(b"\n", 1)[0] or 0)
+
+    def _write(self, name: str, text: bytes) -> None:
+        with self._open(name, os.O_WRONLY) as file:
+            os.write(file, text)
+
+    @contextlib.contextmanager
+    def _open(self, name: str, flags: int) -> Iterator[int]:
+        """Open a file by its number: every job pays for it, and buffers cost more than the rest."""
+        file = os.open(f"{self._folder}/{name}", flags | os.O_CLOEXEC)
+        try:
+            yield file
+        finally:
+            os.close(file)
 
     def remove(self) -> None:
         """Remove the group, waiting a moment for the last of its processes to be gone."""
-        while self._opened:
-            os.close(self._opened.pop())
-        remove_when_empty(self._folder)
+        remove_when_empty(Path(self._folder))
 
 
 class Groups:

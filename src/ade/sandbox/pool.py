@@ -257,7 +257,8 @@ class Pool:
             return await zygote.spawn()
         group = self._groups.take()
         try:
-            child = await zygote.spawn(group.enter())
+            with group.opened() as entrance:
+                child = await zygote.spawn(entrance)
         except BaseException:
             self._groups.give_back(group)  # whoever was on the way into it was killed
             raise
