@@ -54,6 +54,7 @@ import threading
 threading.stack_size(64 * 1024)
 for _ in range(400):
     threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
+time.sleep(patience)
 "harm"
 """,
         PROCESSES,
