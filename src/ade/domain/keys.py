@@ -99,20 +99,6 @@ class Work:
         return "sha256:" + hashlib.sha256(_utf8(text)).hexdigest()
 
 
-def execution_key(
-    *,
-    job_type: str,
-    document_revision_id: str | None,
-    target_object_ids: list[str],
-    inputs: Any,
-    output_spec: Any = None,
-    env_version: str,
-) -> str:
-    """Name one piece of work."""
-    work = Work(job_type, output_spec, env_version)
-    return work.key(document_revision_id, target_object_ids, inputs)
-
-
 def fingerprint(*, content_digest: str, engine_version: str, interpreter: str) -> str:
     """Name a build by all that its environment may depend on."""
     return digest({"content": content_digest, "engine": engine_version, "interpreter": interpreter})

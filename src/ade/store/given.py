@@ -12,7 +12,17 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Protocol
 
-from sqlalchemy import BigInteger, Integer, SmallInteger, bindparam, column, func, select, values
+from sqlalchemy import (
+    CTE,
+    BigInteger,
+    Integer,
+    SmallInteger,
+    bindparam,
+    column,
+    func,
+    select,
+    values,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.types import Text, TypeEngine
@@ -85,10 +95,19 @@ class GivenRow:
         return bindparam(name, type_=type_of(name))
 
 
-class GivenRows:
-    """Give the columns of an unnested table: the statement runs once for all rows."""
+class _GivenTable:
+    """Give the columns of a table in the statement's WITH clause."""
 
     is_one_row = False
+    _cte: CTE
+
+    def __getitem__(self, name: str) -> ColumnElement[Any]:
+        """Return a column, or a bind parameter for what all rows have in common."""
+        return self._cte.c[name] if name in self._cte.c else GivenRow()[name]
+
+
+class GivenRows(_GivenTable):
+    """Unnest the table from arrays: the statement runs once for all rows."""
 
     def __init__(self, fields: Sequence[str]) -> None:
         arrays = [bindparam(name, type_=ARRAY(_array_type(name))) for name in fields]
@@ -98,10 +117,6 @@ class GivenRows:
         unnested = table.render_derived()
         self._cte = select(*[unnested.c[name] for name in fields]).cte("given")
 
-    def __getitem__(self, name: str) -> ColumnElement[Any]:
-        """Return a column, or a bind parameter for what all rows have in common."""
-        return self._cte.c[name] if name in self._cte.c else GivenRow()[name]
-
     @staticmethod
     def calls(
         sql: str, each: Sequence[Sequence[Any]], once: Sequence[Any]
@@ -110,19 +125,13 @@ class GivenRows:
         yield sql, [*map(array_literal, each), *once]
 
 
-class GivenValues:
-    """Give the columns of a VALUES table: the statement runs once for a piece of the rows."""
-
-    is_one_row = False
+class GivenValues(_GivenTable):
+    """Spell the table with VALUES: the statement runs once for a piece of the rows."""
 
     def __init__(self, fields: Sequence[str]) -> None:
         columns = [column(name, type_of(name)) for name in fields]
         row = tuple(GivenRow()[name] for name in fields)
         self._cte = values(*columns, name="listed").data([row]).cte("given")
-
-    def __getitem__(self, name: str) -> ColumnElement[Any]:
-        """Return a column, or a bind parameter for what all rows have in common."""
-        return self._cte.c[name] if name in self._cte.c else GivenRow()[name]
 
     @staticmethod
     def calls(

@@ -199,9 +199,9 @@ class SqlTransaction(SqlReading):
             born, payloads, event_types, event_data = zip(*piece, strict=True)
             columns = dict(zip(JobRow._fields, zip(*born, strict=True), strict=True))
             columns["payload"] = payloads
-            events = list(zip(columns["submitted_at"], event_types, event_data, strict=True))
-            lines = {event: history.first_line(*event) for event in set(events)}
-            columns["history"] = tuple(lines[event] for event in events)
+            columns["history"] = _lines(
+                history.first_line, columns["submitted_at"], event_types, event_data
+            )
             equal = inserting.equal_in(columns)
             for name in ("insert_requests", "insert_jobs"):
                 for sql, parameters in inserting.calls(self._compiler, name, columns, equal):
@@ -316,9 +316,8 @@ class SqlTransaction(SqlReading):
         columns: dict[str, Sequence[Any]] = dict(
             zip(Ending._fields, zip(*endings, strict=True), strict=True)
         )
-        events = list(zip(columns["at"], columns["status"], columns["event_data"], strict=True))
-        lines = {event: _last_line(*event) for event in set(events)}
-        columns["line"] = [lines[event] for event in events]
+        parts = (columns[name] for name in ("at", "status", "event_data"))
+        columns["line"] = _lines(_last_line, *parts)
         equal = inserting.equal_in(columns)
         for sql, parameters in inserting.calls(self._compiler, name, columns, equal):
             self._cursor.execute(sql, parameters)
@@ -404,6 +403,13 @@ class SqlTransaction(SqlReading):
         for name in ("delete_artifacts", "delete_events", "delete_jobs", "delete_requests"):
             self._do(name, refs)
         return refs
+
+
+def _lines(spell: Callable[..., str], *parts: Sequence[Any]) -> tuple[str, ...]:
+    """Spell the lines of many events, and what is equal in a batch once."""
+    events = list(zip(*parts, strict=True))
+    lines = {event: spell(*event) for event in set(events)}
+    return tuple(lines[event] for event in events)
 
 
 def _last_line(at: int, status: str, event_data: str) -> str:

@@ -5,6 +5,7 @@ at what stands. "Ready" is said when the interpreter is awake again and has seen
 """
 
 import ctypes
+import errno
 import os
 import resource
 import signal
@@ -20,7 +21,7 @@ FREE = 4  # the first descriptor that nobody uses, once all others are closed
 READY = b"R"
 LENGTH = struct.Struct("=I")
 STATUS_BYTES_MAX = 4096
-ALREADY_THERE = (-17, 0)
+ALREADY_THERE = (-errno.EEXIST, 0)
 NAMESPACES = {
     "user": linux.CLONE_NEWUSER,
     "pid": linux.CLONE_NEWPID,
@@ -48,41 +49,41 @@ class Walling:
         self._full = plan.level == FULL
         self._status = ctypes.create_string_buffer(STATUS_BYTES_MAX)
         self._sizes = ctypes.create_string_buffer(STATUS_BYTES_MAX)
-        self.calls = Calls()
+        self._calls = Calls()
         if self._full:
-            self.calls.add_fork(_namespaces(plan))
+            self._calls.add_fork(_namespaces(plan))
         self._take_descriptors(given)
         if self._full:
             self._enter()
-        self.calls.add("chdir", os.fsencode(folder))
+        self._calls.add("chdir", os.fsencode(folder))
         self._limit()
         self._give_up(folder)
         self._shown = [FREE]
         here = os.O_RDONLY | os.O_DIRECTORY
-        self.calls.add("openat", linux.AT_FDCWD, b".", here, 0, returns=FREE)
+        self._calls.add("openat", linux.AT_FDCWD, b".", here, 0, returns=FREE)
         if "seccomp" not in plan.without:
             self._restrict_calls(policy_filter)
         if not plan.without:
             self._look()
         self._read(b"/proc/self/statm", self._sizes)
-        self.calls.write()
+        self._calls.write()
         self._ready = _ready(self._shown)
 
     def fork(self, descriptors):
         """Fork a child that makes the list; return (pid, pidfd), and (0, -1) to the child."""
         self._give(descriptors)
-        pid, pidfd, self._made = self.calls.fork()
+        pid, pidfd, self._made = self._calls.fork()
         return pid, pidfd
 
     def make(self, descriptors):
         """Make the list in a process that was forked already."""
         self._give(descriptors)
-        self._made = self.calls.make()
+        self._made = self._calls.make()
 
     def say_ready(self):
         """Look whether all was made and stands, and say so."""
-        if self._made < len(self.calls):
-            raise self.calls.failure(self._made)
+        if self._made < len(self._calls):
+            raise self._calls.failure(self._made)
         if not self._plan.without:
             self._check()
         self._ready.make_all()
@@ -99,7 +100,7 @@ class Walling:
         None of them is the zygote's own: what two processes hold open in common has flags, which
         one could set and the other read.
         """
-        add = self.calls.add
+        add = self._calls.add
         add("setsid", returns=NO_FAILURE)
         add("prctl", linux.PR_SET_NAME, b"ade-ready", 0, 0, 0)
         add("prctl", linux.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -114,14 +115,14 @@ class Walling:
 
     def _give(self, descriptors):
         for number, descriptor in enumerate(descriptors):
-            self.calls.set_first(self._given[number], descriptor)
+            self._calls.set_first(self._given[number], descriptor)
 
     def _enter(self):
         """Be somebody in the new user namespace, and mount what is this job's alone."""
-        plan, add = self._plan, self.calls.add
+        plan, add = self._plan, self._calls.add
         if "user" not in plan.without:
             outside = plan.user if plan.by_root else INSIDE_USER
-            privileges.map_user(self.calls, INSIDE_USER, outside, outside)
+            privileges.map_user(self._calls, INSIDE_USER, outside, outside)
         if "mount" in plan.without:
             return
         # An environment below /tmp must still be seen when a job has a /tmp of its own.
@@ -161,14 +162,14 @@ class Walling:
             (resource.RLIMIT_MSGQUEUE, 0),
         ):
             if most is not None:
-                self.calls.add("prlimit64", 0, what, struct.pack("QQ", most, most), None)
+                self._calls.add("prlimit64", 0, what, struct.pack("QQ", most, most), None)
 
     def _give_up(self, folder):
         """Give up every privilege, and every file that is not needed."""
         plan = self._plan
         if "capabilities" not in plan.without:
-            privileges.drop_capabilities(self.calls)
-        self.calls.add("prctl", linux.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            privileges.drop_capabilities(self._calls)
+        self._calls.add("prctl", linux.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         if not plan.landlock or "landlock" in plan.without:
             return
         writable, listable = [folder, "/dev/null"], []
@@ -182,7 +183,7 @@ class Walling:
             readable += [f"{own}/{name}" for name in OWN_FACTS]
             listable = [f"{own}/task"]
         landlock.put_up(
-            self.calls,
+            self._calls,
             readable,
             writable,
             network=plan.network,
@@ -195,16 +196,16 @@ class Walling:
         without = self._plan.without
         pid = 1 if self._full and "pid" not in without else os.getpid()
         listener = None if "notify" in without else FREE + 1
-        seccomp.put_up(self.calls, policy_filter, pid=pid, listener=listener)
+        seccomp.put_up(self._calls, policy_filter, pid=pid, listener=listener)
         if listener is not None:
             self._shown.append(listener)
 
     def _look(self):
         """Look at the walls from inside, through the kernel's eyes."""
         if self._full:
-            self.calls.add("getpid", returns=1)
+            self._calls.add("getpid", returns=1)
         create = os.O_CREAT | os.O_WRONLY
-        self.calls.add("openat", linux.AT_FDCWD, b"/ade-was-here", create, 0o600, returns=FAILURE)
+        self._calls.add("openat", linux.AT_FDCWD, b"/ade-was-here", create, 0o600, returns=FAILURE)
         self._read(b"/proc/self/status", self._status)
 
     def _check(self):
@@ -215,9 +216,9 @@ class Walling:
 
     def _read(self, path, into):
         free = self._shown[-1] + 1
-        self.calls.add("openat", linux.AT_FDCWD, path, os.O_RDONLY, 0, returns=free)
-        self.calls.add("read", free, into, len(into) - 1, returns=NO_FAILURE)
-        self.calls.add("close", free)
+        self._calls.add("openat", linux.AT_FDCWD, path, os.O_RDONLY, 0, returns=free)
+        self._calls.add("read", free, into, len(into) - 1, returns=NO_FAILURE)
+        self._calls.add("close", free)
 
 
 def _ready(shown):
