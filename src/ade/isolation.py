@@ -122,6 +122,7 @@ def _rules(settings: Settings) -> PoolRules:
         inodes=settings.worker_files_max,
         processes=settings.worker_processes_max,
         open_files=settings.worker_open_files_max,
+        nice=settings.worker_nice,
     )
 
 

@@ -1,9 +1,14 @@
-"""Memory groups of the kernel, where this process may make them: an exact bound for a whole tree.
+"""Groups of the kernel, where this process may make them: what they bound, they bound exactly.
 
-A group is used by one child after another and never by two at once: making and removing one for
-each job would cost more than the job. A child enters by itself: to move another process, the
-kernel waits a dozen milliseconds until nobody can be in the middle of a fork. Where no group may be
-had the watch alone bounds memory.
+Memory, for the tree of one job. A group is used by one child after another and never by two at
+once: making and removing one for each job would cost more than the job. Where none may be had, the
+watch alone bounds memory.
+
+The processor, for everything behind the walls of one pool. Where no group may be had, niceness
+alone makes jobs stand back.
+
+Who belongs into a group enters by itself: to move another process, the kernel waits a dozen
+milliseconds until nobody can be in the middle of a fork.
 """
 
 import contextlib
@@ -20,6 +25,8 @@ ROOT = Path("/sys/fs/cgroup")
 MIB = 1024 * 1024
 IDLE_MB = 1024
 EVENTS_BYTES_MAX = 1024
+# What a process that is not nice weighs; each step of niceness takes a fifth of it.
+SHARES_WHOLE, NICE_STEP, SHARES_MIN = 1024, 1.25, 2
 REMOVE_TRIES = 50
 REMOVE_SECONDS = 0.02
 
@@ -99,12 +106,8 @@ class Groups:
     def find(cls) -> "Groups | None":
         """Make a folder for groups below our own, or return None where that is not allowed."""
         for base, files in _bases():
-            for left in abandoned(base):
-                _remove_left(left)
-            folder = base / own_name()
-            try:
-                folder.mkdir()
-            except OSError:
+            folder = _new_folder(base)
+            if folder is None:
                 continue
             found = cls(folder, files)
             try:
@@ -143,6 +146,37 @@ class Groups:
         remove_when_empty(self._folder)
 
 
+class Share:
+    """Let all that runs behind walls weigh as much as one nice process, however many they are.
+
+    Niceness is of each process, and a job may have dozens that never rest.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.entrance = str(folder / "tasks")
+
+    @classmethod
+    def find(cls, nice: int) -> "Share | None":
+        """Make a group that weighs so little, or return None where that is not allowed."""
+        found = next((path for names, path in _own_groups() if "cpu" in names), None)
+        folder = None if found is None else _new_folder(ROOT / "cpu" / found)
+        if folder is None:
+            return None
+        share = cls(folder)
+        try:
+            shares = max(SHARES_MIN, round(SHARES_WHOLE / NICE_STEP**nice))
+            (folder / "cpu.shares").write_text(str(shares))
+        except OSError:
+            share.close()
+            return None
+        return share
+
+    def close(self) -> None:
+        """Remove the group."""
+        remove_when_empty(self._folder)
+
+
 def _remove_left(folder: Path) -> None:
     with contextlib.suppress(OSError):
         for inside in folder.iterdir():
@@ -163,22 +197,38 @@ def remove_when_empty(folder: Path) -> None:
         time.sleep(REMOVE_SECONDS)
 
 
-def _bases() -> list[tuple[Path, _Files]]:
-    """List where groups might be made: below the group that this process is in."""
-    bases = []
+def _new_folder(base: Path) -> Path | None:
+    """Make a folder of our own, if that is allowed, and remove what others have left."""
+    for left in abandoned(base):
+        _remove_left(left)
+    folder = base / own_name()
     try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        folder.mkdir()
     except OSError:
-        return []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        below = path.lstrip("/")
-        if controllers == "memory":
+        return None
+    return folder
+
+
+def _bases() -> list[tuple[Path, _Files]]:
+    """List where memory groups might be made: below the group that this process is in."""
+    bases = []
+    for controllers, below in _own_groups():
+        if "memory" in controllers:
             bases.append((ROOT / "memory" / below, _V1))
-        elif not controllers and (ROOT / "cgroup.controllers").exists():
+        elif controllers == [""] and (ROOT / "cgroup.controllers").exists():
             # Version 2: memory must have been delegated to this group's children.
             base = ROOT / below
             with contextlib.suppress(OSError):
                 if "memory" in (base / "cgroup.subtree_control").read_text().split():
                     bases.append((base, _V2))
     return bases
+
+
+def _own_groups() -> list[tuple[list[str], str]]:
+    """List the groups that this process is in: the controllers of each, and its path."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    parts = (line.split(":", 2) for line in lines)
+    return [(controllers.split(","), path.lstrip("/")) for _, controllers, path in parts]

@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ade.sandbox.cgroup import Groups
+from ade.sandbox.cgroup import Groups, Share
 from ade.sandbox.environment import SOURCE, Environment
 from ade.sandbox.folders import abandoned, own_name, remove_tree
 from ade.sandbox.inside.plan import LANDLOCK, Plan
@@ -37,6 +37,7 @@ class PoolRules:
     inodes: int = 10_000
     processes: int = 64
     open_files: int = 256
+    nice: int = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Pool:
         self._users = itertools.cycle(range(USERS_MAX))
         self._cold: set[str] = set()
         self._groups = Groups.find() if walls.memory_cgroup else None
+        self._share = Share.find(rules.nice) if rules.nice else None
         self._closed = False
 
     @property
@@ -187,6 +189,7 @@ class Pool:
             inodes=rules.inodes,
             processes=rules.processes,
             open_files=rules.open_files,
+            share="" if self._share is None else self._share.entrance,
             without=list(self.walls.without),
         )
 
@@ -333,3 +336,5 @@ class Pool:
         await asyncio.gather(*(zygote.buried for zygote in zygotes if zygote.buried is not None))
         if self._groups is not None:
             await asyncio.to_thread(self._groups.close)
+        if self._share is not None:
+            await asyncio.to_thread(self._share.close)

@@ -138,7 +138,7 @@ async def _control() -> set[str]:
 
 async def _try(walls: Walls, scratch: Path | None, harmless: set[str]) -> str | None:
     """Run the canary behind these walls; return why they do not hold, or None."""
-    pool = Pool(walls, PoolRules(spares=0), scratch)
+    pool = Pool(walls, PoolRules(spares=0, nice=0), scratch)
     try:
         order = Order(CANARY, {}, CANARY_LIMITS, _bare_environment())
         running = Running(pool, order, lambda progress: None, Bounds(nice=0))

@@ -1,0 +1,68 @@
+"""All jobs of a pool together stand back from the server, however many processes they start."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from tests.sandbox.zygote_chaos import own_walls
+
+from ade.sandbox.cgroup import ROOT, Share
+from ade.sandbox.environment import own_environment
+from ade.sandbox.pool import Pool, PoolRules
+from ade.sandbox.zygotes import Child
+
+NICE = 10
+SHARES_OF_NICE_10 = 110  # the scheduler's own table, by a process of niceness 0 that has 1024
+
+
+@pytest.fixture(autouse=True)
+def _may_make_groups() -> None:
+    share = Share.find(NICE)
+    if share is None:
+        pytest.skip("no group for the processor may be made here (cgroup version 1, as root)")
+    share.close()
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[Pool]:
+    pool = Pool(own_walls(), PoolRules(nice=NICE))
+    yield pool
+    await pool.close()
+
+
+def group_of(pid: int | str) -> Path:
+    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    [path] = [line.split(":", 2)[2] for line in lines if "cpu" in line.split(":")[1].split(",")]
+    return ROOT / "cpu" / path.lstrip("/")
+
+
+@asynccontextmanager
+async def child_of(pool: Pool) -> AsyncIterator[Child]:
+    child = await pool.take(own_environment())
+    yield child
+    pool.finished(child)
+
+
+async def test_a_zygote_and_its_children_weigh_as_one_nice_process(pool: Pool) -> None:
+    async with child_of(pool) as child:
+        folder = group_of(child.pid)
+        assert folder != group_of("self")
+        assert folder == group_of(child.zygote.pid)
+        assert int((folder / "cpu.shares").read_text()) == pytest.approx(SHARES_OF_NICE_10, abs=1)
+
+
+async def test_the_group_is_gone_with_its_pool() -> None:
+    pool = Pool(own_walls(), PoolRules(nice=NICE))
+    async with child_of(pool) as child:
+        folder = group_of(child.pid)
+        assert folder.is_dir()
+    await pool.close()
+    assert not folder.exists()
+
+
+async def test_who_need_not_be_nice_stays_where_the_worker_is() -> None:
+    pool = Pool(own_walls(), PoolRules(nice=0))
+    async with child_of(pool) as child:
+        assert group_of(child.pid) == group_of("self")
+    await pool.close()
