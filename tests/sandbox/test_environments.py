@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -234,3 +235,26 @@ async def test_a_closed_pool_launches_nothing() -> None:
         assert pool.zygotes == []
     finally:
         await pool.close()
+
+
+NOTICED = """
+import os
+calls = []
+os.register_at_fork(
+    before=lambda: calls.append("before first"),
+    after_in_child=lambda: calls.append("in the child"),
+    after_in_parent=lambda: calls.append("in the parent"),
+)
+os.register_at_fork(before=lambda: calls.append("before second"), after_in_child=lambda: 1 / 0)
+"""
+
+
+async def test_packages_are_told_of_the_fork_of_a_child(venv: Path) -> None:
+    (_packages(venv) / "noticed.py").write_text(NOTICED)
+    environment = _environment(venv)
+    environment = replace(environment, preload=(*environment.preload, "noticed"))
+    outcome = await _run(environment, "import noticed\nnoticed.calls[-3:]")
+    assert outcome.error is None, outcome.error
+    assert outcome.result is not None
+    expected = ["before second", "before first", "in the child"]
+    assert outcome.result["outputs"]["result_json"] == expected

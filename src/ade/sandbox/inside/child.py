@@ -6,8 +6,10 @@ on the way is said on the line as a setup error, and nothing is run.
 
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import json
+import linecache
 import os
 import resource
 import signal
@@ -15,12 +17,14 @@ import socket
 import sys
 import time
 
+from ade.sandbox.inside import forking
 from ade.sandbox.inside.plan import FULL, JOB_FOLDER
 from ade.sandbox.inside.walling import LENGTH, LINE, Walling
 from ade.sandbox.walls import linux, seccomp
 
 FILES_AT_ONCE = 64
 COPY_BYTES = 1 << 20
+REHEARSALS = 16  # after so many calls Python no longer rewrites what it runs
 GIVEN = (3, 4)  # stdout, stderr, the line; and the way into a memory group, where there is one
 _NAME = ctypes.addressof(_name := ctypes.create_string_buffer(b"ade-job"))
 _prepared: dict = {}
@@ -43,9 +47,13 @@ def fork(plan, number, descriptors):
     """Fork a child, return (pid, pidfd); the child lives to its end and never returns."""
     if plan.level == FULL:
         walling = _prepared[len(descriptors)]
-        pid, pidfd = walling.fork(descriptors)
-        if pid == 0:
-            _live(_obey, plan, walling)
+        forking.tell("before")
+        try:
+            pid, pidfd = walling.fork(descriptors)
+            if pid == 0:
+                _live(_obey, plan, walling)
+        finally:
+            forking.tell("after_in_parent")
         return pid, pidfd
     pid = os.fork()
     if pid == 0:
@@ -73,6 +81,7 @@ def _put_up_and_obey(plan, number, descriptors):
 
 
 def _obey(plan, walling):
+    forking.tell("after_in_child")
     _renew_chance()
     walling.say_ready()
     order = _receive_order()
@@ -168,6 +177,26 @@ def run(order):
     gc.enable()
     os.write(LINE, b'{"begun": true}\n')  # from here on it is the job that speaks
     return run_entry(order["entry"], order["inputs"], _prepared["line"])
+
+
+def rehearse():
+    """Go the way of a job in the zygote: what is looked up and settled here, no child does again.
+
+    Every type, name and instruction that is used for the first time is written to, and a child
+    that writes to a page copies it first.
+    """
+    from ade_engine import cell
+    from ade_engine.running import run_entry
+    from ade_engine.whereabouts import ASKED_BY
+
+    main = sys.modules["__main__"]
+    for _ in range(REHEARSALS):
+        _renew_chance()
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            run_entry(cell.__name__, json.loads(json.dumps(cell.asked("None"))), nowhere)
+    sys.modules["__main__"] = main
+    linecache.cache.pop(cell.FILE)
+    faulthandler.unregister(ASKED_BY)
 
 
 def furnish():

@@ -15,7 +15,7 @@ import sys
 if __name__ == "__main__":  # run by its path, by the environment's interpreter
     sys.path.insert(0, sys.argv[1])
 
-from ade.sandbox.inside import child, messages
+from ade.sandbox.inside import child, forking, messages
 from ade.sandbox.inside.plan import Plan
 from ade.sandbox.walls import linux
 
@@ -33,9 +33,12 @@ def main():
     sys.path[:] = [*plan.paths, *(path for path in sys.path if path not in plan.paths)]
     line = _line()
     if not plan.cold:
-        _preload(plan.preload)
+        with forking.noting():
+            _preload(plan.preload)
     fit = plan.cold or _is_fit_to_fork()
     child.prepare(plan)
+    if "ade_engine.cell" in sys.modules:
+        child.rehearse()
     gc.collect()
     gc.freeze()
     gc.disable()  # until a child runs somebody's code: a collection would copy what is shared

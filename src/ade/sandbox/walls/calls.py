@@ -137,14 +137,13 @@ class Calls:
             raise self.failure(made)
 
     def fork(self):
-        """Fork; return (pid, pidfd, 1) to the parent, (0, -1, how many went well) to the child."""
-        pythonapi = ctypes.pythonapi
-        pythonapi.PyOS_BeforeFork()
+        """Fork; return (pid, pidfd, 1) to the parent, (0, -1, how many went well) to the child.
+
+        Python is not told of it, which it need not be while there is one thread.
+        """
         made = self.make()
         if made:
-            pythonapi.PyOS_AfterFork_Child()
             return 0, -1, made
-        pythonapi.PyOS_AfterFork_Parent()
         if self.returned(0) < 0:
             raise self.failure(0)
         return self.returned(0), self._pidfd.value, 1
