@@ -37,12 +37,11 @@ class _Files:
 
     entrance: str
     limit: str
-    peak: str
     events: str
 
 
-_V1 = _Files("tasks", "memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control")
-_V2 = _Files("cgroup.procs", "memory.max", "memory.peak", "memory.events")
+_V1 = _Files("tasks", "memory.limit_in_bytes", "memory.oom_control")
+_V2 = _Files("cgroup.procs", "memory.max", "memory.events")
 
 
 class Group:
@@ -51,33 +50,33 @@ class Group:
     def __init__(self, folder: Path, files: _Files) -> None:
         self._folder = str(folder)
         self._files = files
-        self._kills_before = 0
+        self._kills_seen = 0
+        self._is_up_to_date = True
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[int]:
         """Give the descriptor through which a process enters, by writing 0, with its threads."""
-        with contextlib.suppress(OSError):  # some kernels cannot forget a peak
-            self._write(self._files.peak, b"0")
-        self._kills_before = self._kills()
+        if not self._is_up_to_date:  # nobody asked how the one before ended
+            self._kills_seen = self._kills()
+        self._is_up_to_date = False
         with self._open(self._files.entrance, os.O_WRONLY) as entrance:
             yield entrance
 
     def limit(self, limit_mb: int) -> None:
         """Bound the memory of all that is in the group."""
-        self._write(self._files.limit, b"%d" % (limit_mb * MIB))
+        with self._open(self._files.limit, os.O_WRONLY) as limit:
+            os.write(limit, b"%d" % (limit_mb * MIB))
 
     def has_killed(self) -> bool:
         """Tell whether the kernel killed something here for want of memory since it was opened."""
-        return self._kills() > self._kills_before
+        before, self._kills_seen = self._kills_seen, self._kills()
+        self._is_up_to_date = True
+        return self._kills_seen > before
 
     def _kills(self) -> int:
         with self._open(self._files.events, os.O_RDONLY) as events:
             _, _, behind = os.read(events, EVENTS_BYTES_MAX).partition(b"oom_kill ")
         return int(behind.split(b"\n", 1)[0] or 0)
-
-    def _write(self, name: str, text: bytes) -> None:
-        with self._open(name, os.O_WRONLY) as file:
-            os.write(file, text)
 
     @contextlib.contextmanager
     def _open(self, name: str, flags: int) -> Iterator[int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 PREFIX = "ade-"
 DEPTH_MAX = 100
+LITTLE_FILES, LITTLE_BYTES = 64, 1 << 20
 
 
 def own_name() -> str:
@@ -84,6 +85,13 @@ def _empty(top: int, folder: int, used: int) -> list[str]:
             else:
                 os.unlink(name, dir_fd=folder)
     return moved
+
+
+def holds_little(folder: int) -> bool:
+    """Tell whether a file system of its own, given by a descriptor, is soon taken down."""
+    held = os.fstatvfs(folder)
+    taken_bytes = (held.f_blocks - held.f_bfree) * held.f_frsize
+    return held.f_files - held.f_ffree <= LITTLE_FILES and taken_bytes <= LITTLE_BYTES
 
 
 def fits(path: Path, bytes_max: int, entries_max: int) -> bool:

@@ -33,7 +33,7 @@ class Words:
     def hear(self, line: bytes) -> None:
         """Take one line."""
         try:
-            said = json.loads(line, parse_constant=_refuse_constant, parse_float=_finite)
+            said = _DECODER.decode(line.decode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError):
             self.stack.hear(line)
             return
@@ -82,3 +82,6 @@ def _finite(digits: str) -> float:
 
 def _refuse_constant(word: str) -> None:
     raise ValueError(f"{word} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)

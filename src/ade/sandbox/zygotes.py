@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ade.sandbox.cgroup import Group
-from ade.sandbox.folders import remove_tree
+from ade.sandbox.folders import holds_little, remove_tree
 from ade.sandbox.inside import messages
 from ade.sandbox.inside.messages import Message
 from ade.sandbox.inside.plan import FULL, LANDLOCK, Plan
@@ -93,8 +93,11 @@ class Child:
             if getattr(self, name) >= 0:
                 os.close(self.release(name))
         if self.folder >= 0:
-            # In a thread: with the last descriptor go all the files of the job.
-            asyncio.get_running_loop().run_in_executor(None, os.close, self.release("folder"))
+            folder = self.release("folder")
+            if holds_little(folder):
+                os.close(folder)
+            else:  # in a thread: with the last descriptor go all the files of the job
+                asyncio.get_running_loop().run_in_executor(None, os.close, folder)
         if self.line.fileno() >= 0:
             # A number that is closed while it is read would be read no more for its next owner.
             asyncio.get_running_loop().remove_reader(self.line)

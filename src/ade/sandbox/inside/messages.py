@@ -7,7 +7,7 @@ memory that the next is forked from.
 import array
 import socket
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _WORDS = struct.Struct("=IiQQQQ")
 LAUNCHED, HELLO, COLD, SPAWN, SPAWNED, NOT_SPAWNED, ENDED = range(1, 8)
@@ -15,8 +15,7 @@ DESCRIPTORS_MAX = 8
 CREDENTIALS = struct.Struct("3i")
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """Hold one message; `number` is the child's, in the order in which they were asked for."""
 
     kind: int
