@@ -1,5 +1,6 @@
 """A zygote may die at any moment: no job is lost, and none is told wrongly."""
 
+import asyncio
 import os
 import signal
 
@@ -47,3 +48,18 @@ async def test_closing_the_pool_leaves_no_process() -> None:
     pids = [zygote.pid for zygote in pool.zygotes]
     await pool.close()
     await aeventually(lambda: not any(is_alive(pid) for pid in pids))
+
+
+async def test_a_zygote_that_is_replaced_goes_when_its_last_child_has_ended() -> None:
+    pool = Pool(own_walls(), PoolRules(forks_per_zygote_max=5))
+    chaos = Chaos(pool, seed=1)
+
+    async def run_many(who: int) -> None:
+        for number in range(25):
+            assert await chaos.end_of(number, f"{who}, {number}") == "right"
+
+    try:
+        await asyncio.gather(*(run_many(who) for who in range(4)))
+        await aeventually(lambda: len(pool.zygotes) <= 1)
+    finally:
+        await pool.close()

@@ -226,7 +226,7 @@ class Pool:
             if zygote in zygotes:
                 zygotes.remove(zygote)
 
-    def _sweep(self) -> None:
+    def _sweep(self, _ended: object = None) -> None:
         for zygote in list(self._retired):
             if not zygote.children:
                 zygote.close()
@@ -272,6 +272,7 @@ class Pool:
         """Let a child go, whatever it still does."""
         child.signal(signal.SIGKILL)
         self._let_go(child)
+        child.ended.add_done_callback(self._sweep)
 
     def _let_go(self, child: Child) -> None:
         child.close()
@@ -303,7 +304,6 @@ class Pool:
     def finished(self, child: Child) -> None:
         """Let a child go that has had its order; where there is one at a time, make a spare."""
         self._discard(child)
-        self._sweep()
         zygote = child.zygote
         self._ended(zygote)
         if self.walls.level == LANDLOCK and not zygote.is_cold and zygote.is_alive:
@@ -312,17 +312,19 @@ class Pool:
     async def _fill(self, zygote: Zygote) -> None:
         """Have a child ready before it is asked for."""
         async with self._spawning.setdefault(zygote, asyncio.Lock()):
-            spares = self._spares.setdefault(zygote, [])
-            if self._closed or len(spares) >= self._rules.spares or not zygote.is_alive:
+            if not self._may_have_spares(zygote) or not self._has_room(zygote):
                 return
-            if not self._has_room(zygote):
+            if len(self._spares.setdefault(zygote, [])) >= self._rules.spares:
                 return
             with contextlib.suppress(ZygoteGone, WallsDown, OSError):
                 child = await self._spawn(zygote)
-                if self._closed or zygote not in self._spares:
-                    self._discard(child)
+                if self._may_have_spares(zygote):
+                    self._spares.setdefault(zygote, []).append(child)
                 else:
-                    spares.append(child)
+                    self._discard(child)
+
+    def _may_have_spares(self, zygote: Zygote) -> bool:
+        return not self._closed and zygote.is_alive and zygote not in self._retired
 
     async def close(self) -> None:
         """Kill everything."""
