@@ -8,8 +8,9 @@
     store                      `database.open(clock)`
     kernel                     a Kernel over it, with no limit on the queue
 
-On the fast tier (`ADE_TEST_TIER=fast`) what needs a database server is left out, and the last lines
-of the run say so. SQL Server takes part only where `ADE_TEST_MSSQL_URL` names one.
+On the fast tier (`ADE_TEST_TIER=fast`) what needs a database server is left out, and so are files
+that are marked as slow: they take seconds. The last lines of the run say so. SQL Server takes part
+only where `ADE_TEST_MSSQL_URL` names one.
 """
 
 import os
@@ -30,9 +31,10 @@ from ade.store.store import Store
 FAST = os.environ.get("ADE_TEST_TIER") == "fast"
 LEFT_OUT: dict[str, str] = {}
 if FAST:
-    LEFT_OUT["postgresql"] = "this is the fast tier"
+    LEFT_OUT["postgresql"] = "PostgreSQL (this is the fast tier)"
+    LEFT_OUT["slow"] = "files marked as slow (this is the fast tier)"
 if FAST or not os.environ.get("ADE_TEST_MSSQL_URL"):
-    LEFT_OUT["mssql"] = "ADE_TEST_MSSQL_URL names no server, or this is the fast tier"
+    LEFT_OUT["mssql"] = "SQL Server (ADE_TEST_MSSQL_URL names none, or this is the fast tier)"
 
 settings.register_profile(
     "fast", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -47,13 +49,14 @@ ON_MSSQL = pytest.param("mssql", marks=pytest.mark.mssql)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the marks of tests that need a database server."""
+    """Name the marks of tests that are not run everywhere."""
     config.addinivalue_line("markers", "postgresql: needs a PostgreSQL server")
     config.addinivalue_line("markers", "mssql: needs ADE_TEST_MSSQL_URL")
+    config.addinivalue_line("markers", "slow: takes seconds, and is left out on the fast tier")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark by fixture what needs a server, and leave it out on the fast tier."""
+    """Mark by fixture what needs a server, and leave out what is not for this tier."""
     for item in items:
         if "postgres_url" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.postgresql)
@@ -64,8 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say what was left out: a green run is no proof of it."""
-    for server, reason in LEFT_OUT.items():
-        terminalreporter.write_line(f"not run on {server}: {reason}")
+    for reason in LEFT_OUT.values():
+        terminalreporter.write_line(f"left out: {reason}")
 
 
 @pytest.fixture(scope="session")

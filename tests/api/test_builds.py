@@ -15,6 +15,8 @@ from ade.environments.failure import environment_gone, spelled
 from ade.settings import Settings
 from ade.stages.rules import Rules
 
+pytestmark = pytest.mark.slow
+
 BUILDS = f"{BASE}/builds"
 NOBODY = "0198a000-0000-7000-8000-00000000dead"
 

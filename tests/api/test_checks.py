@@ -16,6 +16,8 @@ from ade.stages.rules import Rules
 from ade.worker.errands import Errands
 from ade.worker.subprocess_runner import SubprocessRunner
 
+pytestmark = pytest.mark.slow
+
 FIELD = b"FIELD = Field(label='A')\n"
 
 

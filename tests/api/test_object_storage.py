@@ -12,6 +12,8 @@ from tests.object_storage import KEY_ID, PATIENCE, SECRET, ObjectStorage, object
 from ade.artifacts import Blobs
 from ade.artifacts.depot import Depot
 
+pytestmark = pytest.mark.slow
+
 WS = "/api/v1/workspaces/default"
 
 

@@ -16,6 +16,8 @@ from tests.databases import SqlDatabase, with_driver
 from ade.domain.errors import Unavailable
 from ade.store import migrate, schema
 
+pytestmark = pytest.mark.slow
+
 REVISIONS = [
     "0001_kernel",
     "0002_library",

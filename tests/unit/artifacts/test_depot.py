@@ -18,6 +18,8 @@ from ade.artifacts.remote import StorageAway, Stored
 from ade.artifacts.s3 import Patience, S3Remote
 from ade.domain.errors import NotFound, Unavailable
 
+pytestmark = pytest.mark.slow
+
 MIB = 1024 * 1024
 NOW = float(int(time.time()))
 OLD = NOW - OLD_SECONDS - 1

@@ -14,6 +14,8 @@ from ade.artifacts.remote import StorageAway
 from ade.artifacts.s3 import PART_BYTES, S3Remote
 from ade.domain.errors import Unavailable
 
+pytestmark = pytest.mark.slow
+
 MIB = 1024 * 1024
 PIECE = 256 * 1024
 BIG = 3 * PART_BYTES + 12_345

@@ -22,6 +22,8 @@ from ade.environments.provided import provided
 from ade.environments.resolve import resolve
 from ade.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 OUTSIDE = Path("/tmp/ade-evil.py")
 
 

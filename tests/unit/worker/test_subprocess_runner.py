@@ -20,6 +20,8 @@ from ade.domain.outcome import Category, Outcome
 from ade.sandbox.environment import Environment
 from ade.worker.subprocess_runner import RunningChild, SubprocessRunner
 
+pytestmark = pytest.mark.slow
+
 RUNNER = SubprocessRunner(command=ROGUES, stop_grace_seconds=0.2)
 
 

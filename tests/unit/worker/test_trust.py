@@ -14,6 +14,8 @@ from ade.stages.finish import Finished
 from ade.stages.rules import stop_topic
 from ade.telemetry import metrics
 
+pytestmark = pytest.mark.slow
+
 HOW = pytest.mark.parametrize("how", ["fails", "hangs"])
 How = Literal["fails", "hangs"]
 

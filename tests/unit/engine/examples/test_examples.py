@@ -5,7 +5,11 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 
+import pytest
+
 from ade_engine.examples import FOLDER, example_names
+
+pytestmark = pytest.mark.slow
 
 OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "ade_engine.testing", "--import-mode=importlib")
 

@@ -26,6 +26,8 @@ from tests.unit.engine.export.exported import (
 
 from ade_engine.export.characters import ZERO_WIDTH_SPACE
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = [
     '#panic("markup")',
     "#pagebreak()",

@@ -13,6 +13,8 @@ from ade_engine.render import BadDiagram, BadFormula, dot, latex
 from ade_engine.render.clean import REFERRING, VALUES
 from ade_engine.render.raster import FAMILY
 
+pytestmark = pytest.mark.slow
+
 # Less than this is noise.
 FLOOR_SECONDS = 0.01
 CHARS_FIRST, CHARS_MAX = 8, 20_000

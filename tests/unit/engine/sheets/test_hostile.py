@@ -22,6 +22,8 @@ from ade_engine.sheets.limits import MIB, Limits, Options
 from ade_engine.sheets.sniff import OLE
 from ade_engine.sheets.workbook import open_workbook
 
+pytestmark = pytest.mark.slow
+
 ROW = '<row r="1"><c r="A1"><v>1</v></c></row>'
 
 

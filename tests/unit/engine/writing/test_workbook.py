@@ -23,6 +23,8 @@ from ade_engine.writing.archive import OutputTooLarge
 from ade_engine.writing.text import TEXT_CHARS_MAX
 from ade_engine.writing.workbook import WorkbookWriter
 
+pytestmark = pytest.mark.slow
+
 SOFFICE = shutil.which("soffice") or shutil.which("libreoffice")
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffe\uffff"))
