@@ -51,7 +51,7 @@ def fork(plan, number, descriptors):
         try:
             pid, pidfd = walling.fork(descriptors)
             if pid == 0:
-                _live(_obey, plan, walling)
+                _live(_tell_and_obey, plan, walling)
         finally:
             forking.tell("after_in_parent")
         return pid, pidfd
@@ -80,8 +80,12 @@ def _put_up_and_obey(plan, number, descriptors):
     return _obey(plan, walling)
 
 
-def _obey(plan, walling):
+def _tell_and_obey(plan, walling):
     forking.tell("after_in_child")
+    return _obey(plan, walling)
+
+
+def _obey(plan, walling):
     _renew_chance()
     walling.say_ready()
     order = _receive_order()
@@ -195,7 +199,7 @@ def rehearse():
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
             run_entry(cell.__name__, json.loads(json.dumps(cell.asked("None"))), nowhere)
     sys.modules["__main__"] = main
-    linecache.cache.pop(cell.FILE)
+    linecache.cache.pop(cell.FILE, None)
     faulthandler.unregister(ASKED_BY)
 
 
