@@ -39,7 +39,7 @@ def main():
     fit = plan.cold or _is_fit_to_fork()
     child.prepare(plan)
     if "ade_engine.cell" in sys.modules:
-        with contextlib.suppress(Exception):  # who fails without an audience may do well with one
+        with contextlib.suppress(Exception):  # jobs are only slower without it
             child.rehearse()
     gc.collect()
     gc.freeze()
