@@ -123,6 +123,7 @@ def _rules(settings: Settings) -> PoolRules:
         processes=settings.worker_processes_max,
         open_files=settings.worker_open_files_max,
         nice=settings.worker_nice,
+        jobs_at_once=settings.max_concurrency,
     )
 
 

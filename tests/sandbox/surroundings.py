@@ -23,6 +23,7 @@ from ade.sandbox.walls.syscall_numbers import NUMBERS
 SECRET_NAME = "ADE_TEST_SECRET"
 PLACE = "/var/tmp"  # not /tmp: a job has one of its own, which would hide what is readable
 SHARED_PLACES = ("/tmp", "/dev/shm", "/var/tmp")
+SYSTEM_V = {"shm": "-M", "sem": "-S", "msg": "-Q"}  # and by which option a key of it is removed
 NOT_USED_BY_THE_WALLS = {"clone3": 435, "memfd_create": 319 if COLUMN == 0 else 279}
 
 
@@ -31,6 +32,7 @@ class Surroundings:
 
     def __init__(self) -> None:
         self.token = f"ade-token-{secrets.token_hex(6)}"
+        self.ipc_key = secrets.randbelow(1 << 30) + 1
         self.secret = f"ade-secret-{secrets.token_hex(16)}"
         os.environ[SECRET_NAME] = self.secret
         self.folder = Path(tempfile.mkdtemp(prefix="ade-outside-", dir=PLACE))
@@ -105,6 +107,7 @@ class Surroundings:
         numbers = {name: both[COLUMN] for name, both in NUMBERS.items() if both[COLUMN] is not None}
         return {
             "token": self.token,
+            "ipc_key": self.ipc_key,
             "outside": str(self.outside),
             "readable": str(self.readable),
             "tcp_port": self.tcp_port,
@@ -166,12 +169,18 @@ class Surroundings:
             "worker": [os.getpriority(os.PRIO_PROCESS, 0), sorted(os.sched_getaffinity(0))],
             "hostname": socket.gethostname(),
             "mounts": Path("/proc/self/mounts").read_text().count("\n"),
-            "shared memory": _open_to_all("/proc/sysvipc/shm"),
-            "semaphores": _open_to_all("/proc/sysvipc/sem"),
-            "queues": _open_to_all("/proc/sysvipc/msg"),
+            "System V": [name for name in SYSTEM_V if self._is_kept(name)],
             "left files": sorted(self._named_by_token()),
             "left processes": sorted(self.processes_by_token()),
         }
+
+    def _is_kept(self, name: str) -> bool:
+        """Tell whether there is something of System V's by the key that is this driver's own."""
+        try:
+            rows = Path(f"/proc/sysvipc/{name}").read_text().splitlines()[1:]
+        except OSError:
+            return False
+        return any(int(row.split()[0]) == self.ipc_key for row in rows)
 
     def _watched(self) -> list[Path]:
         return [path for place in (self.outside, self.readable) for path in place.rglob("*")]
@@ -200,6 +209,9 @@ class Surroundings:
         for name in self._named_by_token():
             with contextlib.suppress(OSError):
                 os.unlink(name)
+        for name, option in SYSTEM_V.items():
+            if self._is_kept(name):
+                subprocess.run(["ipcrm", option, str(self.ipc_key)], check=True)
         self._bury_victim()
         for place in (self.outside, self.readable):
             for path in place.rglob("*"):
@@ -240,12 +252,3 @@ def _described(path: Path) -> tuple[Any, ...]:
         content,
         attributes,
     )
-
-
-def _open_to_all(path: str) -> list[str]:
-    """List what snippets leave of System V's: others on the machine keep theirs to themselves."""
-    try:
-        rows = [line.split() for line in Path(path).read_text().splitlines()[1:]]
-    except OSError:
-        return []
-    return sorted(" ".join(row[:3]) for row in rows if row[2].endswith("666"))

@@ -1,4 +1,4 @@
-"""All jobs of a pool together stand back from the server, however many processes they start."""
+"""Jobs stand back from the server as one nice process each, however many they start."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,13 +12,13 @@ from ade.sandbox.environment import own_environment
 from ade.sandbox.pool import Pool, PoolRules
 from ade.sandbox.zygotes import Child
 
-NICE = 10
+NICE, JOBS = 10, 3
 SHARES_OF_NICE_10 = 110  # the scheduler's own table, by a process of niceness 0 that has 1024
 
 
 @pytest.fixture(autouse=True)
 def _may_make_groups() -> None:
-    share = Share.find(NICE)
+    share = Share.find(NICE, 1)
     if share is None:
         pytest.skip("no group for the processor may be made here (cgroup version 1, as root)")
     share.close()
@@ -26,7 +26,7 @@ def _may_make_groups() -> None:
 
 @pytest.fixture
 async def pool() -> AsyncIterator[Pool]:
-    pool = Pool(own_walls(), PoolRules(nice=NICE))
+    pool = Pool(own_walls(), PoolRules(nice=NICE, jobs_at_once=JOBS))
     yield pool
     await pool.close()
 
@@ -44,12 +44,13 @@ async def child_of(pool: Pool) -> AsyncIterator[Child]:
     pool.finished(child)
 
 
-async def test_a_zygote_and_its_children_weigh_as_one_nice_process(pool: Pool) -> None:
+async def test_a_zygote_and_its_children_weigh_as_one_nice_process_a_job(pool: Pool) -> None:
     async with child_of(pool) as child:
         folder = group_of(child.pid)
         assert folder != group_of("self")
         assert folder == group_of(child.zygote.pid)
-        assert int((folder / "cpu.shares").read_text()) == pytest.approx(SHARES_OF_NICE_10, abs=1)
+        shares = int((folder / "cpu.shares").read_text())
+        assert shares == pytest.approx(JOBS * SHARES_OF_NICE_10, abs=JOBS)
 
 
 async def test_the_group_is_gone_with_its_pool() -> None:

@@ -146,7 +146,7 @@ class Groups:
 
 
 class Share:
-    """Let all that runs behind walls weigh as much as one nice process, however many they are.
+    """Let jobs weigh as much as one nice process each, however many processes they start.
 
     Niceness is of each process, and a job may have dozens that never rest.
     """
@@ -156,15 +156,15 @@ class Share:
         self.entrance = str(folder / "tasks")
 
     @classmethod
-    def find(cls, nice: int) -> "Share | None":
-        """Make a group that weighs so little, or return None where that is not allowed."""
+    def find(cls, nice: int, jobs: int) -> "Share | None":
+        """Make a group for so many jobs at once, or return None where that is not allowed."""
         found = next((path for names, path in _own_groups() if "cpu" in names), None)
         folder = None if found is None else _new_folder(ROOT / "cpu" / found)
         if folder is None:
             return None
         share = cls(folder)
         try:
-            shares = max(SHARES_MIN, round(SHARES_WHOLE / NICE_STEP**nice))
+            shares = max(SHARES_MIN, round(jobs * SHARES_WHOLE / NICE_STEP**nice))
             (folder / "cpu.shares").write_text(str(shares))
         except OSError:
             share.close()

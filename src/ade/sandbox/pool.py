@@ -38,6 +38,7 @@ class PoolRules:
     processes: int = 64
     open_files: int = 256
     nice: int = 10
+    jobs_at_once: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Pool:
         self._users = itertools.cycle(range(USERS_MAX))
         self._cold: set[str] = set()
         self._groups = Groups.find() if walls.memory_cgroup else None
-        self._share = Share.find(rules.nice) if rules.nice else None
+        self._share = Share.find(rules.nice, rules.jobs_at_once) if rules.nice else None
         self._closed = False
 
     @property

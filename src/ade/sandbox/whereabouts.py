@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 from ade.domain.outcome import Place
 
-# How long a child may take to answer before it is killed.
-ANSWER_SECONDS = 0.1
+# How long a child may take to answer before it is killed: it stands back when others are busy.
+ANSWER_SECONDS = 0.3
 FRAMES_MAX = 200
 FRAME_BYTES_MAX = 2_000
 SOURCE_BYTES_MAX = 1024 * 1024

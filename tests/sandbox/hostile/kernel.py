@@ -100,7 +100,7 @@ call("seccomp", 1, 8, 0)
     Snippet(
         "shared_memory_left",
         """
-kept = call("shmget", 0, 4096, 0o1666)
+kept = call("shmget", ipc_key, 4096, 0o1666)
 "left"
 """,
         refused="shmget",
@@ -108,7 +108,7 @@ kept = call("shmget", 0, 4096, 0o1666)
     Snippet(
         "semaphores_left",
         """
-kept = call("semget", 0, 1, 0o1666)
+kept = call("semget", ipc_key, 1, 0o1666)
 "left"
 """,
         refused="semget",
@@ -116,7 +116,7 @@ kept = call("semget", 0, 1, 0o1666)
     Snippet(
         "queue_left",
         """
-kept = call("msgget", 0, 0o1666)
+kept = call("msgget", ipc_key, 0o1666)
 "left"
 """,
         refused="msgget",
