@@ -193,9 +193,9 @@ class Driver:
             left.append(f"{opened} descriptors, not {usually}")
         return left
 
-    @staticmethod
-    def _held(zygotes: int, spares: list[Any]) -> int:
-        """Count the descriptors that zygotes and spares are known to hold."""
+    def _held(self, zygotes: int, spares: list[Any]) -> int:
+        """Count the descriptors that the pool, its zygotes and spares are known to hold."""
+        of_pool = self._pool._share is not None
         of_spares = sum(
             1
             + sum(
@@ -204,7 +204,7 @@ class Driver:
             )
             for child in spares
         )
-        return 2 * zygotes + of_spares
+        return of_pool + 2 * zygotes + of_spares
 
     async def warm_up(self) -> None:
         """Run a first job, and count the descriptors that are always open."""

@@ -44,11 +44,11 @@ async def child_of(pool: Pool) -> AsyncIterator[Child]:
     pool.finished(child)
 
 
-async def test_a_zygote_and_its_children_weigh_as_one_nice_process_a_job(pool: Pool) -> None:
+async def test_children_weigh_as_one_nice_process_a_job_and_their_zygote_as_any(pool: Pool) -> None:
     async with child_of(pool) as child:
         folder = group_of(child.pid)
         assert folder != group_of("self")
-        assert folder == group_of(child.zygote.pid)
+        assert group_of(child.zygote.pid) == group_of("self")
         shares = int((folder / "cpu.shares").read_text())
         assert shares == pytest.approx(JOBS * SHARES_OF_NICE_10, abs=JOBS)
 

@@ -4,8 +4,8 @@ Memory, for the tree of one job. A group is used by one child after another and 
 once: making and removing one for each job would cost more than the job. Where none may be had, the
 watch alone bounds memory.
 
-The processor, for everything behind the walls of one pool. Where no group may be had, niceness
-alone makes jobs stand back.
+The processor, for all jobs of one pool; not for its zygotes, which others wait for. Where no group
+may be had, niceness alone makes jobs stand back.
 
 Who belongs into a group enters by itself: to move another process, the kernel waits a dozen
 milliseconds until nobody can be in the middle of a fork.
@@ -153,7 +153,7 @@ class Share:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.entrance = str(folder / "tasks")
+        self.entrance = os.open(folder / "tasks", os.O_WRONLY | os.O_CLOEXEC)
 
     @classmethod
     def find(cls, nice: int, jobs: int) -> "Share | None":
@@ -162,17 +162,17 @@ class Share:
         folder = None if found is None else _new_folder(ROOT / "cpu" / found)
         if folder is None:
             return None
-        share = cls(folder)
+        shares = max(SHARES_MIN, round(jobs * SHARES_WHOLE / NICE_STEP**nice))
         try:
-            shares = max(SHARES_MIN, round(jobs * SHARES_WHOLE / NICE_STEP**nice))
             (folder / "cpu.shares").write_text(str(shares))
+            return cls(folder)
         except OSError:
-            share.close()
+            remove_when_empty(folder)
             return None
-        return share
 
     def close(self) -> None:
         """Remove the group."""
+        os.close(self.entrance)
         remove_when_empty(self._folder)
 
 

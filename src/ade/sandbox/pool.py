@@ -190,7 +190,6 @@ class Pool:
             inodes=rules.inodes,
             processes=rules.processes,
             open_files=rules.open_files,
-            share="" if self._share is None else self._share.entrance,
             without=list(self.walls.without),
         )
 
@@ -256,13 +255,14 @@ class Pool:
             self._orders[zygote] -= 1
 
     async def _spawn(self, zygote: Zygote) -> Child:
-        """Fork a child; it enters a memory group before anything else."""
+        """Fork a child; it enters its groups before anything else."""
+        share = [] if self._share is None else [self._share.entrance]
         if self._groups is None:
-            return await zygote.spawn()
+            return await zygote.spawn(share)
         group = self._groups.take()
         try:
             with group.opened() as entrance:
-                child = await zygote.spawn(entrance)
+                child = await zygote.spawn([entrance, *share])
         except BaseException:
             self._groups.give_back(group)  # whoever was on the way into it was killed
             raise
@@ -328,7 +328,7 @@ class Pool:
         return not self._closed and zygote.is_alive and zygote not in self._retired
 
     async def close(self) -> None:
-        """Kill everything."""
+        """Kill everything; harmless the second time."""
         self._closed = True
         for task in list(self._filling):
             task.cancel()
@@ -339,5 +339,6 @@ class Pool:
         await asyncio.gather(*(zygote.buried for zygote in zygotes if zygote.buried is not None))
         if self._groups is not None:
             await asyncio.to_thread(self._groups.close)
-        if self._share is not None:
-            await asyncio.to_thread(self._share.close)
+        share, self._share = self._share, None
+        if share is not None:
+            await asyncio.to_thread(share.close)

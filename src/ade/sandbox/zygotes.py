@@ -9,7 +9,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -176,10 +176,10 @@ class Zygote:
 
     # --- children -------------------------------------------------------------------------------
 
-    async def spawn(self, memory_group: int | None = None) -> Child:
-        """Fork a child and wait until its walls stand; a memory group is entered by descriptor."""
+    async def spawn(self, groups: Sequence[int] = ()) -> Child:
+        """Fork a child and wait until its walls stand; groups are entered by descriptors."""
         await asyncio.shield(self.started)
-        child = self._ask([] if memory_group is None else [memory_group])
+        child = self._ask(groups)
         try:
             async with asyncio.timeout(READY_SECONDS_MAX):
                 await child.ready
@@ -191,7 +191,7 @@ class Zygote:
             raise
         return child
 
-    def _ask(self, more: list[int]) -> Child:
+    def _ask(self, groups: Sequence[int]) -> Child:
         if not self.is_alive:
             raise ZygoteGone("the zygote has died")
         self.forked += 1
@@ -210,7 +210,7 @@ class Zygote:
         try:
             message = Message(messages.SPAWN, number)
             theirs = [their_stdout, their_stderr, their_line.fileno()]
-            messages.send(self._line, message, theirs + more)
+            messages.send(self._line, message, [*theirs, *groups])
         except OSError:
             self.close()
             child.close()

@@ -4,7 +4,6 @@ Whoever launches gets a child of its own: the first process of the zygote's pid 
 as a sibling, and this process ends. It dies when the one who launched it does.
 """
 
-import contextlib
 import os
 import signal
 import socket
@@ -26,8 +25,6 @@ def main():
     """Read the plan, build, become the zygote."""
     linux.close_from(4)
     plan = Plan.from_json(sys.argv[2])
-    if plan.share:
-        _stand_back(plan.share)
     try:
         if plan.level == FULL:
             _enter_namespaces(plan)
@@ -41,12 +38,6 @@ def main():
     interpreter = plan.interpreter
     script = os.path.join(plan.source, "ade", "sandbox", "inside", "zygote.py")
     os.execve(interpreter, [interpreter, "-I", "-B", script, plan.source, sys.argv[2]], os.environ)
-
-
-def _stand_back(entrance):
-    """Enter the group that weighs little, and with it all that will come from here."""
-    with contextlib.suppress(OSError), open(entrance, "wb", 0) as file:  # no wall: go on without
-        file.write(b"0")
 
 
 def _enter_namespaces(plan):

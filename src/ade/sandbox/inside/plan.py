@@ -31,7 +31,6 @@ class Plan:
     inodes: int = 10_000
     processes: int = 64
     open_files: int = 256
-    share: str = ""  # the file through which to enter a group that stands back, if there is one
     without: list = field(default_factory=list)  # walls left out, to see that each is needed
 
     def as_json(self):

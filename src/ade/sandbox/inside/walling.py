@@ -104,8 +104,8 @@ class Walling:
         add("setsid", returns=NO_FAILURE)
         add("prctl", linux.PR_SET_NAME, b"ade-ready", 0, 0, 0)
         add("prctl", linux.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        stdout, stderr, line, *memory_group = range(given)
-        self._given = {entrance: add("write", 0, b"0", 1, returns=1) for entrance in memory_group}
+        stdout, stderr, line, *groups = range(given)
+        self._given = {entrance: add("write", 0, b"0", 1, returns=1) for entrance in groups}
         for number in (stdout, stderr, line):
             self._given[number] = add("dup3", 0, number + 1, 0, returns=number + 1)
         add("close_range", FREE, 0xFFFFFFFF, 0)
