@@ -32,6 +32,7 @@ from ade.sandbox.order import Bounds, Order
 from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.probe import probe
 from ade.sandbox.supervisor import Running
+from ade.sandbox.watch import rolled_up_kb
 from ade_engine.cell import asked
 from bench.race import BARE, Entrant, Start, command, contest, goal, goal_table, served, show
 
@@ -184,15 +185,10 @@ async def idle_memory(pool: Pool) -> float:
         own_environment(), key="bench", preload=("ade_engine.running", "ade_engine.cell", *IMPORTS)
     )
     children = [await pool.take(environment) for _ in range(IDLE_CHILDREN)]
-    private_kb = [_rolled_up_kb(child.pid, "Private_") for child in children]
+    private_kb = [rolled_up_kb(child.pid, "Private_") or 0 for child in children]
     for child in children:
         pool.finished(child)
     return statistics.median(private_kb) / 1024
-
-
-def _rolled_up_kb(pid: int, names: str) -> int:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith(names))
 
 
 async def throughput(pool: Pool, seconds: float = 5.0, at_once: int = 4) -> float:
@@ -281,8 +277,8 @@ def _held(pool: Pool) -> dict[str, int]:
         "descriptors": len(os.listdir("/proc/self/fd")),
         "zygote_descriptors": len(os.listdir(f"/proc/{zygote.pid}/fd")),
         "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
-        "worker_mb": _rolled_up_kb(os.getpid(), "Rss:") // 1024,
-        "zygote_mb": _rolled_up_kb(zygote.pid, "Rss:") // 1024,
+        "worker_mb": (rolled_up_kb(os.getpid(), "Rss:") or 0) // 1024,
+        "zygote_mb": (rolled_up_kb(zygote.pid, "Rss:") or 0) // 1024,
     }
 
 

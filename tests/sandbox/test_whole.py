@@ -50,10 +50,8 @@ def test_threads_are_what_they_are_in_any_process(mode: str, drivers: Drivers) -
 @pytest.mark.parametrize("mode", FAST)
 def test_a_job_that_forks_leaves_its_threads_behind(mode: str, drivers: Drivers) -> None:
     told = drivers.of(mode).run(source=FORKS)
-    if "landlock" in mode:
-        assert told["verdict"].startswith("SANDBOX_VIOLATION/"), (
-            told
-        )  # without namespaces nobody forks
+    if "landlock" in mode:  # without namespaces nobody forks
+        assert told["verdict"].startswith("SANDBOX_VIOLATION/"), told
     else:
         assert told["outputs"]["result_json"] == 1
 

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ade.sandbox.folders import abandoned, own_name
+from ade.sandbox.watch import read_facts
 
 ROOT = Path("/sys/fs/cgroup")
 MIB = 1024 * 1024
 IDLE_MB = 1024
-EVENTS_BYTES_MAX = 1024
 # What a process that is not nice weighs; each step of niceness takes a fifth of it.
 SHARES_WHOLE, NICE_STEP, SHARES_MIN = 1024, 1.25, 2
 REMOVE_TRIES = 50
@@ -59,12 +59,12 @@ class Group:
         if not self._is_up_to_date:  # nobody asked how the one before ended
             self._kills_seen = self._kills()
         self._is_up_to_date = False
-        with self._open(self._files.entrance, os.O_WRONLY) as entrance:
+        with self._opened(self._files.entrance) as entrance:
             yield entrance
 
     def limit(self, limit_mb: int) -> None:
         """Bound the memory of all that is in the group."""
-        with self._open(self._files.limit, os.O_WRONLY) as limit:
+        with self._opened(self._files.limit) as limit:
             os.write(limit, b"%d" % (limit_mb * MIB))
 
     def has_killed(self) -> bool:
@@ -74,14 +74,14 @@ class Group:
         return self._kills_seen > before
 
     def _kills(self) -> int:
-        with self._open(self._files.events, os.O_RDONLY) as events:
-            _, _, behind = os.read(events, EVENTS_BYTES_MAX).partition(b"oom_kill ")
+        events = read_facts(f"{self._folder}/{self._files.events}")
+        _, _, behind = events.partition(b"oom_kill ")
         return int(behind.split(b"\n", 1)[0] or 0)
 
     @contextlib.contextmanager
-    def _open(self, name: str, flags: int) -> Iterator[int]:
-        """Open a file by its number: every job pays for it, and buffers cost more than the rest."""
-        file = os.open(f"{self._folder}/{name}", flags | os.O_CLOEXEC)
+    def _opened(self, name: str) -> Iterator[int]:
+        """Open a file to write to, by its number: every job pays for it, and buffers cost most."""
+        file = os.open(f"{self._folder}/{name}", os.O_WRONLY | os.O_CLOEXEC)
         try:
             yield file
         finally:

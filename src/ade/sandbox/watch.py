@@ -94,13 +94,13 @@ def _children(pid: int) -> list[int]:
 def resident_kb(pid: int) -> int:
     """Return a process's resident memory; cheap, and too much where memory is shared."""
     try:
-        return int(_facts(f"/proc/{pid}/statm").split()[1]) * PAGE_KB
+        return int(read_facts(f"/proc/{pid}/statm").split()[1]) * PAGE_KB
     except (OSError, IndexError):
         return 0
 
 
-def _facts(path: str) -> bytes:
-    """Read a short file without buffers: every job pays for it, many times."""
+def read_facts(path: str) -> bytes:
+    """Read a short file of the kernel's without buffers: every job pays for it, many times."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(file, FACTS_BYTES_MAX)
@@ -113,15 +113,16 @@ def share_kb(pid: int) -> int | None:
 
     None is for a process that we may not look into, or that has just ended.
     """
-    return _rolled_up(pid, "Pss:")
+    return rolled_up_kb(pid, "Pss:")
 
 
 def own_kb(pid: int) -> int | None:
     """Return a process's fair share of the memory that is not a file's, as `share_kb` does."""
-    return _rolled_up(pid, "Pss_Anon:", "Pss_Shmem:", "Swap:")
+    return rolled_up_kb(pid, "Pss_Anon:", "Pss_Shmem:", "Swap:")
 
 
-def _rolled_up(pid: int, *names: str) -> int | None:
+def rolled_up_kb(pid: int, *names: str) -> int | None:
+    """Add up what the kernel says of all memory of a process, in lines that begin so."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
             return sum(int(line.split()[1]) for line in file if line.startswith(names))
@@ -146,7 +147,7 @@ class Times:
 def times_of(pid: int) -> Times:
     """Read how long a process has worked."""
     try:
-        fields = _facts(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        fields = read_facts(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return Times()
     user, system, childrens_user, childrens_system = map(int, fields[11:15])

@@ -21,7 +21,7 @@ from ade.sandbox.inside.messages import Message
 from ade.sandbox.inside.plan import FULL, LANDLOCK, Plan
 from ade.sandbox.inside.walling import READY
 from ade.sandbox.output import Bounded, Intake
-from ade.sandbox.watch import share_kb
+from ade.sandbox.watch import read_facts, share_kb
 
 LAUNCH = Path(__file__).parent / "inside" / "launch.py"
 START_SECONDS_MAX = 60.0
@@ -350,11 +350,7 @@ def _fail(child: Child, error: Exception) -> None:
 
 def _pid_of(pidfd: int) -> int:
     """Return the process's number in our own namespace."""
-    facts = os.open(f"/proc/self/fdinfo/{pidfd}", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        _, _, behind = os.read(facts, WORDS_BYTES_MAX).partition(b"\nPid:")
-    finally:
-        os.close(facts)
+    _, _, behind = read_facts(f"/proc/self/fdinfo/{pidfd}").partition(b"\nPid:")
     return int(behind.split(b"\n", 1)[0] or 0)
 
 
