@@ -344,8 +344,10 @@ def test_a_hook_that_takes_too_long_is_told_with_its_place(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     hook = "import time\n\ndef on_activate():\n    time.sleep(600)\n"
-    with starting(tmp_path_factory.mktemp("slow"), ADE_BUILD_TIMEOUT=3) as start:
+    with starting(tmp_path_factory.mktemp("slow"), ADE_BUILD_TIMEOUT=8) as start:
         server = start.server()
+        # The clock also runs while an interpreter starts: one is ready after this.
+        ran(server, configured(server, package("return value")), uploaded(server, DOCUMENT))
         files = package("return value") | {"hooks/on_activate.py": hook}
         found = failed(server, files)
     assert kind(found) == ("DEPENDENCY_ERROR", "BUILD_FAILED")

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from ade.domain.outcome import Place
 
 # How long a child may take to answer before it is killed: it stands back when others are busy.
-ANSWER_SECONDS = 0.3
+ANSWER_SECONDS = 1.0
 FRAMES_MAX = 200
 FRAME_BYTES_MAX = 2_000
 SOURCE_BYTES_MAX = 1024 * 1024
