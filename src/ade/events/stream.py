@@ -11,7 +11,6 @@ from typing import Protocol
 
 from ade.domain.job import TERMINAL, Status
 from ade.events.wake import Wake
-from ade.stages.rules import job_topic
 from ade.store.port import Reading
 from ade.store.rows import JobRef, JobRow, NewEvent
 from ade.store.store import Found
@@ -40,7 +39,7 @@ async def follow(
         return reading.read_job(ref), reading.read_events(ref, after, EVENTS_PER_READ)
 
     now = asyncio.get_running_loop().time
-    with source.wake.listen(job_topic(ref.id)) as bell:
+    with source.wake.listen(ref.id) as bell:
         quiet_since = now()
         while True:
             job, events = await source.read(look)
@@ -62,7 +61,7 @@ async def wait_until_ended(source: Source, job: JobRow, seconds: float) -> JobRo
     now = asyncio.get_running_loop().time
     until = now() + seconds
     ref = JobRef(job.workspace_id, job.id)
-    with source.wake.listen(job_topic(job.id)) as bell:
+    with source.wake.listen(job.id) as bell:
         while True:
             found = await source.read(lambda reading: reading.read_job(ref))
             job = found or job

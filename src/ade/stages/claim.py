@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from ade.domain.events import EventType
 from ade.domain.order import share_turns
-from ade.stages.rules import LOCAL, Rules, job_topic
+from ade.stages.rules import LOCAL, Rules
 from ade.store.dialects.base import FIRST_ID
 from ade.store.port import Transaction
 from ade.store.rows import Ask, Claim
@@ -41,7 +41,7 @@ class Rotation:
         """Remember who was served, and how far."""
         self.last_served = workspace_id
         self.may_have_more = len(taken) == places
-        self.reached = max((job.rank for job in taken), default=FRONT)
+        self.reached = taken[-1].rank if taken else FRONT
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ def _claim(rules: Rules, tx: Transaction, ask: ClaimAsk) -> list[Claim]:
             if ask.rotation.may_have_more:
                 more.append(workspace_id)
         waiting = more
-    tx.wake(*[job_topic(job.id) for job in claimed])
+    tx.wake(*[job.id for job in claimed])
     return claimed
 
 

@@ -7,7 +7,7 @@ way is for those that go back into the queue: what was asked of the job meanwhil
 import json
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
@@ -19,20 +19,21 @@ from ade.domain.outcome import JobError, Outcome
 from ade.domain.retry import backoff_seconds, tries_again
 from ade.stages import moves
 from ade.stages.renew import lost
-from ade.stages.rules import Rules, job_topic
+from ade.stages.rules import Rules
 from ade.store.port import Transaction
 from ade.store.rows import ArtifactRow, Claim, Ending, Held, JobRef, JobRow, Lane, Move
 
 
-class Finished:
+class Finished(NamedTuple):
     """Hold an attempt and what it came to; None hands the job back unfinished."""
 
-    __slots__ = ("claim", "held", "outcome")
+    claim: Claim
+    outcome: Outcome | None
 
-    def __init__(self, claim: Claim, outcome: Outcome | None) -> None:
-        self.claim = claim
-        self.outcome = outcome
-        self.held = Held(claim.workspace_id, claim.id, claim.fence)
+    @property
+    def held(self) -> Held:
+        """Name the attempt."""
+        return Held(self.claim.workspace_id, self.claim.id, self.claim.fence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,60 +43,68 @@ class Recorded:
     status: Status
 
 
-_RECORDED = {status: Recorded(status) for status in (*TERMINAL, Status.PAUSED)}
+_RECORDED = {status: Recorded(status) for status in TERMINAL}
 _WORDS = {status: status.value for status in _RECORDED}
 
 
 def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLost]:
     """Record the ends of attempts; whoever lost the lease is told so and changes nothing."""
-    lanes = {Lane(a.claim.workspace_id, a.claim.target_id) for a in ended if a.claim.target_id}
+    if not ended:
+        return []
+    lanes = {Lane(claim.workspace_id, claim.target_id) for claim, _ in ended if claim.target_id}
     if lanes:
         tx.lock_lanes(list(lanes))
-    once = {attempt.held: attempt for attempt in reversed(ended)}
-    simply, back = list[Finished](), list[Finished]()
-    for attempt in once.values():
-        (back if _goes_back(attempt) else simply).append(attempt)
-    recorded = _put_back(tx, back) if back else {}
-    if simply:
-        recorded |= _record(tx, simply)
+    each_once = len({claim.id for claim, _ in ended}) == len(ended)
+    if each_once and not any(map(_goes_back, ended)):
+        answers = _record(tx, ended)
+    else:
+        answers = _sort_out(tx, ended)
     if lanes:
         moves.promote(tx, list(lanes))
-    if len(once) == len(ended):
-        return [recorded.get(attempt.held) or lost(attempt.held) for attempt in ended]
-    # Popped: whoever says the same a second time, in the same breath, is told that it is over.
+    return answers
+
+
+def _sort_out(tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLost]:
+    """Record some ends and put other jobs back; who says the same twice is told that it is over."""
+    once = {attempt.held: attempt for attempt in reversed(ended)}
+    back = {held: attempt for held, attempt in once.items() if _goes_back(attempt)}
+    simply = {held: attempt for held, attempt in once.items() if held not in back}
+    recorded = _put_back(tx, list(back.values())) if back else {}
+    if simply:
+        recorded |= zip(simply, _record(tx, list(simply.values())), strict=True)
+    return [recorded.pop(attempt.held, None) or lost(attempt.held) for attempt in ended]
+
+
+def _record(tx: Transaction, attempts: list[Finished]) -> list[Recorded | LeaseLost]:
+    kept = tx.end([_ending(attempt) for attempt in attempts])
+    recorded = list(compress(attempts, kept))
+    tx.wake(*[claim.id for claim, _ in recorded])
+    _name_files(tx, recorded)
     return [
-        recorded.pop(attempt.held) if attempt.held in recorded else lost(attempt.held)
-        for attempt in ended
+        _RECORDED[attempt.outcome.status] if is_kept and attempt.outcome else lost(attempt.held)
+        for attempt, is_kept in zip(attempts, kept, strict=True)
     ]
-
-
-def _record(tx: Transaction, attempts: list[Finished]) -> dict[Held, Recorded]:
-    endings = [_ending(attempt, tx.now_us) for attempt in attempts]
-    kept = list(compress(attempts, tx.end(endings)))
-    tx.wake(*[job_topic(attempt.held.id) for attempt in kept])
-    _name_files(tx, kept)
-    return {attempt.held: _RECORDED[attempt.outcome.status] for attempt in kept if attempt.outcome}
 
 
 def _name_files(tx: Transaction, attempts: list[Finished]) -> None:
     """Remember what the results name, and nothing that an earlier end of the same job named."""
-    again = [JobRef(a.held.workspace_id, a.held.id) for a in attempts if a.held.fence > 1]
+    again = [JobRef(claim.workspace_id, claim.id) for claim, _ in attempts if claim.fence > 1]
     if again:
         tx.delete_artifacts(again)
     new = [
         ArtifactRow(
-            attempt.held.workspace_id,
+            claim.workspace_id,
             file.id,
-            attempt.held.id,
+            claim.id,
             file.name,
             file.digest,
             file.size_bytes,
             file.content_type,
             tx.now_us,
         )
-        for attempt in attempts
-        if attempt.outcome is not None and attempt.outcome.artifacts
-        for file in attempt.outcome.artifacts
+        for claim, outcome in attempts
+        if outcome is not None and outcome.artifacts
+        for file in outcome.artifacts
     ]
     if new:
         tx.insert_artifacts(new)
@@ -106,37 +115,34 @@ def _goes_back(attempt: Finished) -> bool:
 
     Also for one that says it was paused: it may not have heard that it was then cancelled.
     """
-    outcome = attempt.outcome
+    claim, outcome = attempt
     if outcome is None or outcome.status is Status.PAUSED:
         return True
     error = outcome.error
     return (
         error is not None
         and outcome.status is Status.FAILED
-        and tries_again(error.category, attempt.claim.retries_left)
+        and tries_again(error.category, claim.retries_left)
     )
 
 
-def _ending(attempt: Finished, now_us: int) -> Ending:
+def _ending(attempt: Finished) -> Ending:
     """Write the end of an attempt from what its claim already told, without reading the job."""
-    outcome, claim = attempt.outcome, attempt.claim
+    claim, outcome = attempt
     assert outcome is not None
-    status, error, result = outcome.status, outcome.error, outcome.result
-    if status not in _RECORDED:
+    status, error, fence = outcome.status, outcome.error, claim.fence
+    if status not in _WORDS:
         raise ValueError(f"an attempt cannot end as {status.value}")
-    workspace_id, id_, fence = attempt.held
     return Ending(
-        workspace_id,
-        id_,
+        claim.workspace_id,
+        claim.id,
         fence,
         _WORDS[status],
         1 if claim.target_id is not None and status in BLOCKS_ITS_LANE else 0,
-        now_us,
-        None if status is Status.PAUSED else now_us,
         _spelled(outcome.usage) if outcome.usage else None,
         _spelled(outcome.isolation) if outcome.isolation else None,
-        _spelled(error.as_dict()) if error is not None else None,
-        _spelled(result) if result is not None else None,
+        None if error is None else _spelled(error.as_dict()),
+        None if outcome.result is None else _spelled(outcome.result),
         f'{{"attempt": {fence}}}' if error is None else _told(fence, error),
         claim.address,
     )

@@ -7,7 +7,7 @@ from ade.domain.errors import InvalidTransition
 from ade.domain.events import OF_STATUS, EventType
 from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, Status, may_follow
 from ade.domain.outcome import JobError, Outcome
-from ade.stages.rules import job_topic, work_topic
+from ade.stages.rules import work_topic
 from ade.store.port import Transaction
 from ade.store.rows import JobRow, Lane, Move, Moved, NewEvent
 
@@ -67,7 +67,7 @@ def apply(tx: Transaction, moves: list[Move]) -> list[Moved]:
         return []
     moved = tx.move(moves)
     for row in moved:
-        tx.wake(job_topic(row.id))
+        tx.wake(row.id)
     return moved
 
 
@@ -81,7 +81,7 @@ def log(tx: Transaction, changed: list[Moved], event: EventType, data: dict[str,
         ]
     )
     for row in changed:
-        tx.wake(job_topic(row.id))
+        tx.wake(row.id)
 
 
 def lanes_of(jobs: list[JobRow]) -> list[Lane]:

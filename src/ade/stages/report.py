@@ -12,7 +12,7 @@ from ade.domain.errors import LeaseLost
 from ade.domain.events import EventType
 from ade.domain.job import Status
 from ade.stages.renew import lost
-from ade.stages.rules import Rules, job_topic
+from ade.stages.rules import Rules
 from ade.store.port import Transaction
 from ade.store.rows import Append, Held, JobRef, NewEvent
 
@@ -70,7 +70,7 @@ def _append(
             for i, (kind, data) in enumerate(lines)
         ]
     )
-    tx.wake(job_topic(held.id))
+    tx.wake(held.id)
     return True
 
 

@@ -10,14 +10,12 @@ AGENT = "agent"
 WORK = "work"
 
 
+# News about one job goes by the job's id: there are too many of them to spell another name for each.
+
+
 def work_topic(pool: str) -> str:
     """Name the news that a pool has something to claim."""
     return f"{WORK}:{pool}"
-
-
-def job_topic(job_id: str) -> str:
-    """Name the news about one job."""
-    return f"job:{job_id}"
 
 
 def stop_topic(owner: str) -> str:

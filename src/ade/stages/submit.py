@@ -10,7 +10,7 @@ from ade.domain.job import Priority
 from ade.domain.limits import Limits
 from ade.domain.order import rank
 from ade.stages import admit, dedupe, idempotency, place
-from ade.stages.rules import LOCAL, Rules, job_topic, work_topic
+from ade.stages.rules import LOCAL, Rules, work_topic
 from ade.store.port import Transaction
 from ade.store.rows import JobRow, NewJob
 
@@ -105,7 +105,7 @@ def _insert(rules: Rules, tx: Transaction, ids: list[str], asked: list[Submissio
         tx.wake(work_topic(pool))
     for row in rows:
         if row.not_before is not None:
-            tx.wake(job_topic(row.id))
+            tx.wake(row.id)
     return rows
 
 

@@ -74,10 +74,6 @@ class Claim(NamedTuple):
     target_id: str | None
     retries_left: int
     started_at: int | None
-    submitted_at: int
-    timeout_ms: int
-    event_seq: int
-    execution_key: str | None
     limits: str
     payload: str
     # Where the row is in its table, if the database tells: a hint, which may be out of date.
@@ -144,15 +140,13 @@ class Move(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """Hold how a running attempt ended: a terminal status or `paused`, and what came of it."""
+    """Hold how a running attempt ended, now: a terminal status, and what came of it."""
 
     workspace_id: str
     id: str
     fence: int
     status: str
     holds_lane: int
-    at: int
-    finished_at: int | None
     usage: str | None
     isolation: str | None
     error: str | None

@@ -308,16 +308,19 @@ class SqlTransaction(SqlReading):
         return [self._end_one(ending) for ending in endings]
 
     def _end_one(self, ending: Ending) -> bool:
-        line = _last_line(ending.at, ending.status, ending.event_data)
-        return self._run("end", *ending, line) == 1
+        line = self._last_line(ending.status, ending.event_data)
+        return self._run("end", *ending, self.now_us, line) == 1
+
+    def _last_line(self, status: str, event_data: str) -> str:
+        return history.rest_of_line(self.now_us, f"job.{status}", event_data)
 
     def _end(self, name: str, endings: Sequence[Ending]) -> Iterator[Any]:
         """Record ends by few statements; give the rows that these return, or count the changed."""
         columns: dict[str, Sequence[Any]] = dict(
             zip(Ending._fields, zip(*endings, strict=True), strict=True)
         )
-        parts = (columns[name] for name in ("at", "status", "event_data"))
-        columns["line"] = _lines(_last_line, *parts)
+        columns["finished_at"] = [self.now_us] * len(endings)
+        columns["line"] = _lines(self._last_line, columns["status"], columns["event_data"])
         equal = inserting.equal_in(columns)
         for sql, parameters in inserting.calls(self._compiler, name, columns, equal):
             self._cursor.execute(sql, parameters)
@@ -410,10 +413,6 @@ def _lines(spell: Callable[..., str], *parts: Sequence[Any]) -> tuple[str, ...]:
     events = list(zip(*parts, strict=True))
     lines = {event: spell(*event) for event in set(events)}
     return tuple(lines[event] for event in events)
-
-
-def _last_line(at: int, status: str, event_data: str) -> str:
-    return history.rest_of_line(at, f"job.{status}", event_data)
 
 
 # The makers of a million tuples: without a call of Python for each.

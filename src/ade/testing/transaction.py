@@ -218,29 +218,32 @@ class MemoryTransaction(MemoryReading):
         for end in endings:
             job = self._held(*end[:3], Status.RUNNING)
             if job is not None:
-                self._put_down(job, end, f"job.{end.status}")
+                self._put_down(job, end, f"job.{end.status}", self.now_us, finished_at=self.now_us)
             ended.append(job is not None)
         return ended
 
     def move(self, moves: Sequence[Move]) -> list[Moved]:
         """Move jobs out of the status and fence that were seen, and log it."""
         return _moved(
-            self._put_down(job, step, step.event_type)
+            self._put_down(job, step, step.event_type, step.at)
             for step in moves
             if (job := self._held(*step[:3], step.source))
         )
 
-    def _put_down(self, job: JobRow, to: Move | Ending, event_type: str) -> JobRow:
+    def _put_down(
+        self, job: JobRow, to: Move | Ending, event_type: str, at: int, **changes: Any
+    ) -> JobRow:
         """Write what a job becomes: nobody holds it, and nobody needs to stop it any more."""
         changed = self._change(
             job,
             **_picked(to, JobRow._fields),
+            **changes,
             lease_owner=None,
             lease_expires_at=None,
             stop_request=None,
             event_seq=job.event_seq + 1,
         )
-        self._log(changed, to.at, event_type, to.event_data)
+        self._log(changed, at, event_type, to.event_data)
         self._tables.put_result(JobRef(job.workspace_id, job.id), to.result)
         return changed
 

@@ -40,7 +40,7 @@ def test_work_wakes_its_pool(acts: Acts, news: News) -> None:
 def test_each_change_of_a_job_is_told(acts: Acts, news: News) -> None:
     job = acts.submit(target_id="t")
     acts.submit(target_id="t")
-    topic = f"job:{job.id}"
+    topic = job.id
     news.take()
     (claim,) = acts.claim()
     assert topic in news.take()
@@ -65,9 +65,9 @@ def test_what_frees_a_lane_wakes_the_pool(acts: Acts, news: News) -> None:
     acts.submit(target_id="t")
     news.take()
     acts.finish(claim, failure())
-    assert news.take() == {f"job:{claim.id}"}
+    assert news.take() == {claim.id}
     acts.clear(claim)
-    assert news.take() == {f"job:{claim.id}", "work:local"}
+    assert news.take() == {claim.id, "work:local"}
 
 
 def test_what_time_brings_is_told(acts: Acts, news: News) -> None:
@@ -75,17 +75,17 @@ def test_what_time_brings_is_told(acts: Acts, news: News) -> None:
     news.take()
     acts.wait(1)
     acts.kernel.now.expire()
-    assert news.take() == {f"job:{job.id}", "work:local"}
+    assert news.take() == {job.id, "work:local"}
     (claim,) = acts.claim()
     acts.finish(claim, INTERNAL)
     news.take()
     acts.wait(1)
     acts.kernel.now.expire()
-    assert news.take() == {f"job:{job.id}", "work:local"}
+    assert news.take() == {job.id, "work:local"}
     (claim,) = acts.claim()
     news.take()
     acts.lose(claim)
-    assert news.take() == {f"job:{job.id}", "work:local"}
+    assert news.take() == {job.id, "work:local"}
 
 
 def test_nothing_is_told_of_what_was_rolled_back(acts: Acts, news: News) -> None:

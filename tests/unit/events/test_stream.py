@@ -11,7 +11,7 @@ from ade.clock import ManualClock
 from ade.events import stream
 from ade.events.stream import follow, wait_until_ended
 from ade.kernel import Kernel
-from ade.stages.rules import Rules, job_topic
+from ade.stages.rules import Rules
 from ade.store.rows import Claim, JobRef, JobRow, NewEvent
 from ade.store.store import SqlStore
 
@@ -110,7 +110,7 @@ async def test_silence_is_broken_by_signs_of_life(acts: Acts) -> None:
 async def test_who_waits_for_the_end_is_told_at_once(acts: Acts) -> None:
     claim = acts.start()
     waiting = asyncio.create_task(wait_until_ended(acts.kernel, acts.job(claim), 30))
-    await aeventually(lambda: job_topic(claim.id) in acts.kernel.wake._bells)
+    await aeventually(lambda: claim.id in acts.kernel.wake._bells)
     acts.succeed(claim)
     assert (await waiting).status == "succeeded"
 

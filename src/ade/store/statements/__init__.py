@@ -53,12 +53,12 @@ STATEMENTS: dict[str, Statement] = {
     "take": Statement(claiming.take, _fields(rows.Ask, *_CLAIM_LINE, "addresses"), many=False),
     "renew": Statement(changing.renew, _fields(rows.Renewal)),
     "move": Statement(changing.move, _fields(rows.Move)),
-    "end": Statement(changing.end, _fields(rows.Ending, "line")),
+    "end": Statement(changing.end, _fields(rows.Ending, "finished_at", "line")),
     "end_there": Statement(
-        changing.end_there, _fields(rows.Ending, "line"), differs=frozenset({"id", "address"})
+        changing.end_there, _fields(rows.Ending, "finished_at", "line"), differs=frozenset({"id", "address"})
     ),
     "end_telling": Statement(
-        changing.end_telling, _fields(rows.Ending, "line"), differs=frozenset({"id"})
+        changing.end_telling, _fields(rows.Ending, "finished_at", "line"), differs=frozenset({"id"})
     ),
     "read_histories": Statement(changing.read_histories, _fields(rows.JobRef)),
     "append": Statement(changing.append, _fields(rows.Append)),

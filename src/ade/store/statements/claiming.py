@@ -101,7 +101,6 @@ def pick(d: Dialect, g: Given) -> Executable:
     """Read the next eligible jobs of a workspace as they will be when `take` has taken them."""
     taken: dict[str, ColumnElement[Any]] = {
         "fence": jobs.c.fence + literal_column("1"),
-        "event_seq": jobs.c.event_seq + literal_column("1"),
         "started_at": g["started_at"],
         "address": d.address(jobs),
     }
