@@ -69,10 +69,15 @@ def _sort_out(tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLo
     once = {attempt.held: attempt for attempt in reversed(ended)}
     back = {held: attempt for held, attempt in once.items() if _goes_back(attempt)}
     simply = {held: attempt for held, attempt in once.items() if held not in back}
-    recorded = _put_back(tx, list(back.values())) if back else {}
+    recorded = dict[Held, Recorded | LeaseLost]()
+    if back:
+        recorded |= _put_back(tx, list(back.values()))
     if simply:
         recorded |= zip(simply, _record(tx, list(simply.values())), strict=True)
-    return [recorded.pop(attempt.held, None) or lost(attempt.held) for attempt in ended]
+    return [
+        recorded.pop(attempt.held) if attempt.held in recorded else lost(attempt.held)
+        for attempt in ended
+    ]
 
 
 def _record(tx: Transaction, attempts: list[Finished]) -> list[Recorded | LeaseLost]:

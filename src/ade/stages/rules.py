@@ -10,7 +10,7 @@ AGENT = "agent"
 WORK = "work"
 
 
-# News about one job goes by the job's id: there are too many of them to spell another name for each.
+# News about a job goes by the job's id: there are too many to spell another name for each.
 
 
 def work_topic(pool: str) -> str:

@@ -19,6 +19,7 @@ def _fields(row: type[Any], *more: str) -> tuple[str, ...]:
 
 _OWN = frozenset({"id", "execution_key", "payload"})
 _CLAIM_LINE = ("line_before", "line_after")
+_ENDING = _fields(rows.Ending, "finished_at", "line")
 
 STATEMENTS: dict[str, Statement] = {
     "insert_requests": Statement(submitting.insert_requests, submitting.BORN, differs=_OWN),
@@ -53,13 +54,9 @@ STATEMENTS: dict[str, Statement] = {
     "take": Statement(claiming.take, _fields(rows.Ask, *_CLAIM_LINE, "addresses"), many=False),
     "renew": Statement(changing.renew, _fields(rows.Renewal)),
     "move": Statement(changing.move, _fields(rows.Move)),
-    "end": Statement(changing.end, _fields(rows.Ending, "finished_at", "line")),
-    "end_there": Statement(
-        changing.end_there, _fields(rows.Ending, "finished_at", "line"), differs=frozenset({"id", "address"})
-    ),
-    "end_telling": Statement(
-        changing.end_telling, _fields(rows.Ending, "finished_at", "line"), differs=frozenset({"id"})
-    ),
+    "end": Statement(changing.end, _ENDING),
+    "end_there": Statement(changing.end_there, _ENDING, differs=frozenset({"id", "address"})),
+    "end_telling": Statement(changing.end_telling, _ENDING, differs=frozenset({"id"})),
     "read_histories": Statement(changing.read_histories, _fields(rows.JobRef)),
     "append": Statement(changing.append, _fields(rows.Append)),
     "request_stop": Statement(changing.request_stop, _fields(rows.StopAsk)),

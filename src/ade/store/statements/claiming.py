@@ -1,12 +1,12 @@
 """The statements that hand jobs out."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import (
     Select,
     String,
     Update,
-    and_,
     cast,
     func,
     literal,
@@ -78,40 +78,45 @@ def others_wait(d: Dialect, g: Given) -> Executable:
 def claim(d: Dialect, g: Given) -> Executable:
     """Take the next eligible jobs of a workspace and return them, all in one statement."""
     waiting = jobs.alias("waiting")
-    picked = _next_eligible(d, g, waiting)
-    picked = picked.with_only_columns(d.address(waiting).label("address")).cte("picked")
-    taken = (
+    asked = [requests.c[name] for name in rows.Claim._fields if _is_asked(name)]
+    picked = (
+        _next_eligible(d, g, waiting)
+        .with_only_columns(d.address(waiting).label("address"), *asked)
+        .select_from(waiting.join(requests, same_row(waiting)))
+        .cte("picked")
+    )
+    columns = {column.name: picked.c[column.name] for column in asked}
+    columns["address"] = null()  # the row moves to another
+    return (
         update(jobs)
         .where(d.address(jobs) == picked.c.address, jobs.c.eligible == literal(1))
         .values(**_taken(g))
-        .returning(*[jobs.c[name] for name in rows.Claim._fields if name in jobs.c])
-        .cte("taken")
+        .returning(*[_labelled(name, columns) for name in rows.Claim._fields])
     )
-    same = and_(requests.c.workspace_id == taken.c.workspace_id, requests.c.id == taken.c.id)
-    columns = [
-        taken.c[name] if name in taken.c else requests.c[name]
-        for name in rows.Claim._fields
-        if name != "address"  # the row has moved to a new one
-    ]
-    columns.append(null().label("address"))
-    return select(*columns).select_from(taken.join(requests, same))
 
 
 def pick(d: Dialect, g: Given) -> Executable:
     """Read the next eligible jobs of a workspace as they will be when `take` has taken them."""
-    taken: dict[str, ColumnElement[Any]] = {
+    columns: dict[str, ColumnElement[Any]] = {
         "fence": jobs.c.fence + literal_column("1"),
         "started_at": g["started_at"],
         "address": d.address(jobs),
     }
-    columns = [
-        taken[name].label(name)
-        if name in taken
-        else (jobs.c[name] if name in jobs.c else requests.c[name])
-        for name in rows.Claim._fields
-    ]
-    found: Select[Any] = _next_eligible(d, g, jobs).with_only_columns(*columns)
+    columns |= {name: requests.c[name] for name in rows.Claim._fields if _is_asked(name)}
+    found: Select[Any] = _next_eligible(d, g, jobs).with_only_columns(
+        *[_labelled(name, columns) for name in rows.Claim._fields]
+    )
     return found.select_from(jobs.join(requests, same_row()))
+
+
+def _is_asked(name: str) -> bool:
+    """Tell what of a claim stands in the request."""
+    return name in requests.c and name not in jobs.c
+
+
+def _labelled(name: str, columns: Mapping[str, ColumnElement[Any]]) -> ColumnElement[Any]:
+    """Return a column of a claim: one of these, or the job's own."""
+    return (columns[name] if name in columns else jobs.c[name]).label(name)
 
 
 def take(d: Dialect, g: Given) -> Update:

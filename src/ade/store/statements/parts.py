@@ -26,9 +26,9 @@ JOB_COLUMNS = [jobs.c[name] if name in jobs.c else requests.c[name] for name in 
 MOVED = [jobs.c[name] for name in rows.Moved._fields]
 
 
-def same_row() -> ColumnElement[bool]:
+def same_row(job: FromClause = jobs) -> ColumnElement[bool]:
     """Match the two halves of a job."""
-    return and_(requests.c.workspace_id == jobs.c.workspace_id, requests.c.id == jobs.c.id)
+    return and_(requests.c.workspace_id == job.c.workspace_id, requests.c.id == job.c.id)
 
 
 def whole_jobs() -> Select[Any]:
