@@ -144,6 +144,24 @@ def test_who_comes_while_one_is_served_has_the_next_turn(
         assert acts.kernel.now.claim(ask) == []
 
 
+def test_who_takes_dozens_hears_of_another_a_moment_later(
+    acts: Acts, workspaces: Workspaces
+) -> None:
+    (late,) = workspaces(1)
+    acts.kernel.now.many("submit", [submission() for _ in range(4 * BULK)])
+    ask = ClaimAsk("bulk", BULK)
+
+    def served() -> set[str]:
+        return {claim.workspace_id for claim in acts.kernel.now.claim(ask)}
+
+    assert served() == {WORKSPACE}
+    assert served() == {WORKSPACE}
+    acts.submit(workspace_id=late)
+    assert served() == {WORKSPACE}
+    acts.wait(0.01)
+    assert served() == {WORKSPACE, late}
+
+
 def test_a_batch_is_shared(acts: Acts, workspaces: Workspaces) -> None:
     two, three = workspaces(2)
     for workspace_id in (WORKSPACE, two):
