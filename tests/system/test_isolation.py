@@ -43,6 +43,7 @@ def test_the_doctor_names_each_wall(start: Start) -> None:
     assert (found["least"], found["refused"]) == ("landlock", False)
     walls = {wall["name"]: wall["state"] for wall in found["walls"]}
     assert {"user", "pid", "mount", "net", "ipc", "uts", "landlock", "seccomp"} <= set(walls)
+    assert {"user number", "memory", "processor"} <= set(walls)
     assert walls["seccomp"] == "up"
     assert set(walls.values()) <= {"up", "weaker", "missing"}
 
@@ -156,6 +157,15 @@ def test_network_is_for_those_who_may_and_do_not_decline(
         assert "network_allowed" not in declined["job"]["isolation"]
         local = error(server, "import socket\nsocket.socket(socket.AF_UNIX)")
         assert local["details"]["refused"] == ["socket AF_UNIX"]
+
+
+# --- the processor --------------------------------------------------------------------------------
+
+
+def test_jobs_stand_back_as_far_as_the_operator_says(start: Start) -> None:
+    server = start.server(ADE_WORKER_NICE=7)
+    found = run(server, "import os\nos.getpriority(os.PRIO_PROCESS, 0)")
+    assert found["outputs"]["result_json"] == 7
 
 
 # --- what a kill leaves ---------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ade.domain.limits import Limits
-from ade.sandbox.cgroup import Groups
+from ade.sandbox.cgroup import Groups, Share
 from ade.sandbox.environment import SOURCE, Environment, own_environment
 from ade.sandbox.folders import closed_to_others
 from ade.sandbox.inside.plan import FULL, LANDLOCK
@@ -171,6 +171,7 @@ def _report(walls: Walls, reasons: dict[str, str]) -> Report:
     said.append(Wall("seccomp", UP, "refused calls are named"))
     said.append(_user_wall(walls))
     said.append(_memory_wall(walls))
+    said.append(_processor_wall())
     remedy = "" if full else _remedy(reasons.get(FULL, ""))
     return Report(walls.level, tuple(said), remedy, walls)
 
@@ -194,6 +195,14 @@ def _memory_wall(walls: Walls) -> Wall:
     if walls.memory_cgroup:
         return Wall("memory", UP, "watched every 25 ms, with a ceiling by the kernel (cgroup)")
     return Wall("memory", WEAKER, "watched every 25 ms, with a ceiling per process; no cgroup")
+
+
+def _processor_wall() -> Wall:
+    share = Share.find(nice=0, jobs=1)
+    if share is None:
+        return Wall("processor", WEAKER, "each process of a job is nice, however many; no cgroup")
+    share.close()
+    return Wall("processor", UP, "a job weighs as one nice process, whatever it starts (cgroup)")
 
 
 def _nothing(reasons: dict[str, str]) -> Report:
