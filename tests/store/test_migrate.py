@@ -10,10 +10,12 @@ import sqlglot
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import NullPool
 from tests.databases import SqlDatabase, with_driver
 
 from ade.domain.errors import Unavailable
+from ade.domain.ids import uuid7
 from ade.store import migrate, schema
 
 pytestmark = pytest.mark.slow
@@ -24,6 +26,7 @@ REVISIONS = [
     "0003_artifacts",
     "0004_workspace_queue",
     "0005_build_losses",
+    "0006_shorter_shape",
 ]
 HEAD = REVISIONS[-1]
 
@@ -118,6 +121,25 @@ def test_every_constraint_and_index_is_as_in_the_schema(
     schema.metadata.create_all(engine)
     engine.dispose()
     assert migrated == _definitions(bare_url)
+
+
+def test_jobs_outlive_the_rewriting_of_their_table(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "HEAD", "0005_build_losses")
+    migrate.upgrade(empty_url)
+    monkeypatch.undo()
+    ids = {"workspace_id": uuid7(1, 1), "id": uuid7(1, 2)}
+    job = ids | {"pool": "local", "status": "queued", "eligible": 1, "rank": 1, "holds_lane": 0}
+    job |= {"fence": 0, "retries_left": 2, "event_seq": 1, "timeout_ms": 1, "history": "é\n"}
+    with SqlDatabase("", empty_url).connect() as connection:
+        connection.execute(schema.jobs.insert().values(job))
+        before = connection.execute(schema.jobs.select()).mappings().all()
+    assert migrate.upgrade(empty_url) == ["0006_shorter_shape"]
+    with SqlDatabase("", empty_url).connect() as connection:
+        assert connection.execute(schema.jobs.select()).mappings().all() == before
+        with pytest.raises(IntegrityError, match="shape"):
+            connection.execute(schema.jobs.update().values(status="running"))
 
 
 def _upgrade(url: str, start: Any, answers: Any) -> None:

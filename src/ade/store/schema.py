@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import UUID
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
-from ade.domain.job import Priority, Status, StopRequest
+from ade.domain.job import TERMINAL, Priority, Status, StopRequest
 
 NAMING = {
     "pk": "pk_%(table_name)s",
@@ -206,30 +206,21 @@ builds = Table(
     ),
 )
 
-_UNLEASED = "lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL"
-_LEASED = "lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL AND fence > 0"
-_OVER = f"finished_at IS NOT NULL AND eligible = 0 AND {_UNLEASED}"
-
-# What must hold for a row in each status: terminal if and only if finished, running if and only if
-# leased. One expression, because each one costs on every write.
-SHAPES: dict[Status, str] = {
-    Status.QUEUED: f"finished_at IS NULL AND eligible IN (0, 1) AND {_UNLEASED}",
-    Status.RUNNING: f"finished_at IS NULL AND eligible = 0 AND {_LEASED}",
-    Status.SUCCEEDED: _OVER,
-    Status.FAILED: _OVER,
-    Status.TIMED_OUT: _OVER,
-    Status.CANCELLED: _OVER,
-    Status.PAUSED: f"finished_at IS NULL AND eligible = 0 AND {_UNLEASED}",
-    Status.PENDING: (
-        f"finished_at IS NULL AND eligible = 0 AND not_before IS NOT NULL AND {_UNLEASED}"
-    ),
+# What a row may look like: terminal if and only if finished, running if and only if leased. One
+# expression that asks everything once, because PostgreSQL reads it anew for each statement.
+_SHAPES = {
+    "status = 'running' AND finished_at IS NULL AND eligible = 0"
+    " AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL AND fence > 0": 1,
+    "status = 'running' OR lease_owner IS NOT NULL OR lease_expires_at IS NOT NULL"
+    " OR stop_request IS NOT NULL": 0,
+    f"status IN ({_words([s.value for s in Status if s in TERMINAL])})"
+    " AND finished_at IS NOT NULL AND eligible = 0": 1,
+    "finished_at IS NOT NULL": 0,
+    "status = 'queued' AND eligible IN (0, 1)": 1,
+    "status = 'paused' AND eligible = 0": 1,
+    "status = 'pending' AND eligible = 0 AND not_before IS NOT NULL": 1,
 }
-
-
-def _one_of(shapes: dict[Status, str]) -> str:
-    cases = " ".join(f"WHEN status = '{s.value}' AND {shape} THEN 1" for s, shape in shapes.items())
-    return f"CASE {cases} ELSE 0 END = 1"
-
+_SHAPE = " ".join(f"WHEN {found} THEN {is_right}" for found, is_right in _SHAPES.items())
 
 # What was asked: written once, never changed. Kept apart from the job's state, so that the rows
 # which change are short.
@@ -295,7 +286,7 @@ jobs = Table(
     # The newest lines of the event log (see `ade.store.history`).
     Column("history", Json, nullable=False),
     Column("result", Json, nullable=True),
-    CheckConstraint(_one_of(SHAPES), name="shape"),
+    CheckConstraint(f"CASE {_SHAPE} ELSE 0 END = 1", name="shape"),
     CheckConstraint(
         f"stop_request IN ({_words([s.value for s in StopRequest])})", name="stop_request"
     ),
