@@ -110,8 +110,8 @@ class Attempt:
         ):
             outcome = await self._outcome()
             self._ended.set()
-            if beside := [task for task in (self._telling, self._laying) if task is not None]:
-                await asyncio.wait(beside)
+            beside = [task for task in (self._telling, self._laying) if task is not None]
+            await asyncio.gather(*beside, return_exceptions=True)  # the outcome is known
             if self._given_up:
                 metrics.fence_rejected("given_up")
                 log.warning("attempt given up", reason="lease lost")

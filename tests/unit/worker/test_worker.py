@@ -1,6 +1,7 @@
 """The worker against a real kernel with real children: ends, stops, drain."""
 
 import asyncio
+import gc
 import json
 from typing import Any
 
@@ -102,6 +103,21 @@ async def test_trouble_of_the_worker_is_not_the_jobs(bench: Bench) -> None:
     assert json.loads(told.data)["error"] == {"category": "INTERNAL_ERROR", "code": "WORKER_ERROR"}
     found = await bench.job(job)
     assert (found.status, found.retries_left) == ("queued", 1)
+
+
+async def test_two_troubles_at_once_leave_no_error_behind(bench: Bench) -> None:
+    """Behind walls the folder is laid out beside the job; here neither can be."""
+    left: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, said: left.append(said["message"]))
+    runner = BrokenRunner()
+    runner.isolation = ("walls",)
+    job = await bench.submit(value=1)
+    bench.jobs_dir.mkdir(exist_ok=True)
+    (bench.jobs_dir / job.id).write_text("in the way")
+    async with bench.working(runner):
+        await bench.event(job, EventType.RETRIED)
+    gc.collect()
+    assert left == []
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,8 @@ class PostgresDialect(Dialect):
 
 
 def _spelled(topics: list[str]) -> str:
+    if sum(map(len, topics)) > NOTIFY_BYTES_MAX:
+        return EVERYTHING
     payload = json.dumps(topics)
     return payload if len(payload) <= NOTIFY_BYTES_MAX else EVERYTHING
 
