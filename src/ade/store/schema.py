@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import UUID
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
-from ade.domain.job import TERMINAL, Priority, Status, StopRequest
+from ade.domain.job import Priority, StopRequest
 
 NAMING = {
     "pk": "pk_%(table_name)s",
@@ -207,18 +207,19 @@ builds = Table(
 )
 
 # What a row may look like: terminal if and only if finished, running if and only if leased. One
-# expression that asks everything once, because PostgreSQL reads it anew for each statement.
+# expression with few words, because PostgreSQL reads it anew for each statement, and without lists
+# of words, because SQLite looks these up in a tree. Those that most writes are about come first.
 _SHAPES = {
+    "status = 'queued' AND finished_at IS NULL AND eligible IN (0, 1)"
+    " AND lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL": 1,
     "status = 'running' AND finished_at IS NULL AND eligible = 0"
     " AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL AND fence > 0": 1,
-    "status = 'running' OR lease_owner IS NOT NULL OR lease_expires_at IS NOT NULL"
+    "eligible <> 0 OR lease_owner IS NOT NULL OR lease_expires_at IS NOT NULL"
     " OR stop_request IS NOT NULL": 0,
-    f"status IN ({_words([s.value for s in Status if s in TERMINAL])})"
-    " AND finished_at IS NOT NULL AND eligible = 0": 1,
-    "finished_at IS NOT NULL": 0,
-    "status = 'queued' AND eligible IN (0, 1)": 1,
-    "status = 'paused' AND eligible = 0": 1,
-    "status = 'pending' AND eligible = 0 AND not_before IS NOT NULL": 1,
+    "finished_at IS NOT NULL AND (status = 'succeeded' OR status = 'failed'"
+    " OR status = 'timed_out' OR status = 'cancelled')": 1,
+    "finished_at IS NULL"
+    " AND (status = 'paused' OR status = 'pending' AND not_before IS NOT NULL)": 1,
 }
 _SHAPE = " ".join(f"WHEN {found} THEN {is_right}" for found, is_right in _SHAPES.items())
 
