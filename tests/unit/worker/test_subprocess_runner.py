@@ -127,7 +127,8 @@ def _activation(assignment: Any, folder: Path, hook: str) -> Any:
 
 
 async def test_cpu_time_is_used_up_in_a_place(assign: Assign, tmp_path: Path) -> None:
-    asked = _activation(assign(Limits(30_000, 1000, 512, 1, 0)), tmp_path, "while True: pass")
+    limits = Limits(60_000, 3000, 512, 1, 0)  # the child's imports take up to a second of it
+    asked = _activation(assign(limits), tmp_path, "while True: pass")
     outcome = await _run(asked, SubprocessRunner())
     assert outcome.error is not None
     assert outcome.error.code == "CPU_LIMIT"
