@@ -52,7 +52,8 @@ class Isolation:
 
 async def examine(settings: Settings) -> tuple[Report, str | None]:
     """Find out which walls hold here, and why that is not enough, if it is not."""
-    report = await probe(settings.sandbox_uid_base, scratch_folder(settings))
+    scratch = scratch_folder(settings)
+    report = await probe(settings.sandbox_uid_base, scratch, settings.worker_nice)
     return report, None if report.meets(settings.sandbox) else _refusal(report, settings.sandbox)
 
 

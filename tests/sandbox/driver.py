@@ -35,9 +35,10 @@ from ade.sandbox.supervisor import Running  # noqa: E402
 from ade.sandbox.walls import landlock  # noqa: E402
 from ade_engine.cell import asked as cell_asked  # noqa: E402
 
-# Not nice: snippets are given seconds, and would starve beside the tests of other processes.
-RULES = PoolRules(job_mb=16, tmp_mb=8, inodes=2_000, processes=32, open_files=64, nice=0)
-BOUNDS = Bounds(file_mb=8, result_bytes=256 * 1024, artifact_mb=8, nice=0)
+# As little as may be: snippets are given seconds, and would starve beside the tests of others.
+NICE = 1
+RULES = PoolRules(job_mb=16, tmp_mb=8, inodes=2_000, processes=32, open_files=64, nice=NICE)
+BOUNDS = Bounds(file_mb=8, result_bytes=256 * 1024, artifact_mb=8, nice=NICE)
 LIMITS = {"timeout_ms": 8_000, "cpu_ms": 2_000, "memory_mb": 64, "max_output_kb": 16}
 PATIENCE_SECONDS = 10.0
 HELD_SECONDS = 2.0  # how long a snippet keeps what it took: longer than any watch looks away

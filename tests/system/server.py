@@ -37,7 +37,7 @@ def environment(data_dir: Path, **settings: object) -> dict[str, str]:
         "ADE_STORAGE_DATA_DIR": str(data_dir),
         "ADE_BOOTSTRAP_API_KEY": KEY,
         "ADE_LOG_FORMAT": "json",
-        "ADE_WORKER_NICE": "0",  # nice jobs would starve beside the tests of other processes
+        "ADE_WORKER_NICE": "1",  # nicer ones would starve beside the tests of other processes
     }
     given = clean | ours | {name: str(value) for name, value in settings.items()}
     return {name: value for name, value in given.items() if value}

@@ -168,6 +168,13 @@ def test_jobs_stand_back_as_far_as_the_operator_says(start: Start) -> None:
     assert found["outputs"]["result_json"] == 7
 
 
+def test_the_doctor_says_when_jobs_do_not_stand_back(start: Start) -> None:
+    doctor = start.command("doctor", "--json", ADE_WORKER_NICE=0)
+    assert doctor.ended() == 0
+    [wall] = [wall for wall in json.loads(doctor.output)["walls"] if wall["name"] == "processor"]
+    assert (wall["state"], "ADE_WORKER_NICE" in wall["detail"]) == ("weaker", True)
+
+
 # --- what a kill leaves ---------------------------------------------------------------------------
 
 

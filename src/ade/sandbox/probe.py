@@ -26,6 +26,7 @@ from ade.sandbox.supervisor import Running
 from ade.sandbox.walls import landlock, linux
 
 NONE = "none"
+NICE = PoolRules().nice
 UNREADABLE = "the interpreter or ADE itself is out of reach:"
 UP, WEAKER, MISSING = "up", "weaker", "missing"
 RANK = {NONE: 0, LANDLOCK: 1, FULL: 2}
@@ -73,7 +74,7 @@ class Report:
         return {"level": self.level, "walls": walls, "remedy": self.remedy}
 
 
-async def probe(user_base: int, scratch: Path | None = None) -> Report:
+async def probe(user_base: int, scratch: Path | None = None, nice: int = NICE) -> Report:
     """Try the ways to each level, the strongest first, and keep the first that holds."""
     version = landlock.version()
     if not linux.is_known_machine():
@@ -84,7 +85,7 @@ async def probe(user_base: int, scratch: Path | None = None) -> Report:
     for walls in _ways(version, user_base, memory_cgroup=_has_memory_groups()):
         why_not = _unreadable(walls) or await _try(walls, scratch, harmless)
         if why_not is None:
-            return _report(walls, reasons)
+            return _report(walls, reasons, nice)
         reasons[walls.level] = "; ".join(filter(None, (reasons.get(walls.level), why_not)))
     return _nothing(reasons)
 
@@ -162,7 +163,7 @@ def _bare_environment() -> Environment:
 # --- what is said about it ------------------------------------------------------------------------
 
 
-def _report(walls: Walls, reasons: dict[str, str]) -> Report:
+def _report(walls: Walls, reasons: dict[str, str], nice: int) -> Report:
     full = walls.level == FULL
     said = [
         Wall(name, UP) if full else Wall(name, WEAKER, WHY_NOT_FULL[name]) for name in NAMESPACES
@@ -171,7 +172,7 @@ def _report(walls: Walls, reasons: dict[str, str]) -> Report:
     said.append(Wall("seccomp", UP, "refused calls are named"))
     said.append(_user_wall(walls))
     said.append(_memory_wall(walls))
-    said.append(_processor_wall())
+    said.append(_processor_wall(nice))
     remedy = "" if full else _remedy(reasons.get(FULL, ""))
     return Report(walls.level, tuple(said), remedy, walls)
 
@@ -197,8 +198,10 @@ def _memory_wall(walls: Walls) -> Wall:
     return Wall("memory", WEAKER, "watched every 25 ms, with a ceiling per process; no cgroup")
 
 
-def _processor_wall() -> Wall:
-    share = Share.find(nice=0, jobs=1)
+def _processor_wall(nice: int) -> Wall:
+    if not nice:
+        return Wall("processor", WEAKER, "jobs do not stand back: ADE_WORKER_NICE is 0")
+    share = Share.find(nice, jobs=1)
     if share is None:
         return Wall("processor", WEAKER, "each process of a job is nice, however many; no cgroup")
     share.close()

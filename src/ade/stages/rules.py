@@ -7,10 +7,8 @@ from ade.stages.drain_meter import DrainMeter
 
 LOCAL = "local"
 AGENT = "agent"
+# News goes by topics. Of a job it is the job's id: there are too many to spell a name for each.
 WORK = "work"
-
-
-# News about a job goes by the job's id: there are too many to spell another name for each.
 
 
 def work_topic(pool: str) -> str:
