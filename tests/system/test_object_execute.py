@@ -198,6 +198,7 @@ DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 
 
 def test_cancel_kills_a_cell_that_does_not_listen(server: Server) -> None:
+    eventually(lambda: not jobs_of(server.pid))  # those of earlier tests may still be dying
     job = begin(server, DEAF + "time.sleep(600)")
     (process,) = eventually(lambda: jobs_of(server.pid))
     server.http.post(f"{JOBS}/{job['job_id']}/cancel")
@@ -208,6 +209,7 @@ def test_cancel_kills_a_cell_that_does_not_listen(server: Server) -> None:
 def test_cancel_kills_whatever_a_cell_started(server: Server) -> None:
     if "pid" not in run(server, "1")["job"]["isolation"]:
         pytest.skip("a cell may start no process at this level")
+    eventually(lambda: not jobs_of(server.pid))
     source = (
         "import os, subprocess\n" + DEAF + "subprocess.Popen(['sleep', '600'])\n"
         "if os.fork() == 0:\n    os.setsid()\n    if os.fork():\n        os._exit(0)\n"
