@@ -1,5 +1,6 @@
 """A process is frozen past its lease and wakes up: it finds that its job is another's."""
 
+import fcntl
 import os
 import signal
 from typing import Any
@@ -106,6 +107,17 @@ def test_who_was_frozen_in_a_transaction_holds_up_nobody(
     frozen.signal(signal.SIGCONT)
     frozen.said('"attempt given up"|"result discarded"')
     assert other.job(job) == found
+
+
+def test_who_was_frozen_with_the_copy_of_the_events_holds_up_nobody(start: Start) -> None:
+    server = start.server()
+    job = server.submit(**long_echo(1))
+    server.running_job(job)
+    folder = start.data_dir / "jobs" / job["job_id"]
+    with (folder / "events.ndjson").open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert server.ended_job(job)["status"] == "succeeded"
+        assert mirrored(folder, len(server.events(job))) == server.events(job)
 
 
 def _waits_for_a_lock(postgres_url: str) -> bool:

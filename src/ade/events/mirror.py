@@ -3,15 +3,19 @@
 The database is the log; the file is its copy, written after the commit. A process that dies between
 the two leaves the file short; the next one that touches the job appends what is missing, because it
 starts from the last line that it finds. Lines are never written twice or out of order.
+
+Who writes holds a lock on the file. Who is frozen with it holds up nobody for long: the next one
+puts a new file in its place, and what the sleeper writes later goes to the one that is gone.
 """
 
 import asyncio
 import fcntl
 import json
 import os
+import secrets
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ade.store.rows import JobRef, NewEvent
 from ade.store.store import Store
@@ -19,6 +23,9 @@ from ade.store.store import Store
 FILE_NAME = "events.ndjson"
 EVENTS_PER_READ = 500
 TAIL_BYTES = 64 * 1024
+# Who holds the lock writes for milliseconds; after a second of looks it is frozen, or as good as.
+LOOK_SECONDS = 0.02
+LOOKS = 50
 
 
 def event_json(event: NewEvent) -> dict[str, Any]:
@@ -41,28 +48,74 @@ class Mirror:
         self._jobs_dir = jobs_dir
 
     async def sync(self, ref: JobRef) -> None:
-        """Append what the file does not have yet."""
-        await asyncio.to_thread(self.sync_now, ref)
+        """Append what the file does not have yet, or write it anew if another does not let go."""
+        for _ in range(LOOKS):
+            if await asyncio.to_thread(self.append, ref):
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.to_thread(self._write_anew, ref)
 
-    def sync_now(self, ref: JobRef) -> None:
-        """Append what the file does not have yet, holding a lock against other processes."""
+    def append(self, ref: JobRef) -> bool:
+        """Append what the file does not have yet, unless another process is at it."""
+        path = self._path(ref)
+        with _opened(path, os.O_CREAT) as file:
+            if not (_is_locked(file) and _is_at(path, file)):
+                return False
+            self._append_after(ref, _last_seq(file), file)
+        return True
+
+    def _write_anew(self, ref: JobRef) -> None:
+        path = self._path(ref)
+        made = path.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}")
+        try:
+            with _opened(made, os.O_CREAT | os.O_EXCL) as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # nobody knows its name yet
+                seen = self._append_after(ref, 0, file)
+                made.replace(path)
+                # What others wrote to the old file was committed before, so this look finds it.
+                self._append_after(ref, seen, file)
+        finally:
+            made.unlink(missing_ok=True)
+
+    def _append_after(self, ref: JobRef, seen: int, file: BinaryIO) -> int:
+        while events := self._after(ref, seen):
+            lines = [json.dumps(event_json(event)) + "\n" for event in events]
+            file.write("".join(lines).encode())
+            file.flush()
+            seen = events[-1].seq
+        return seen
+
+    def _path(self, ref: JobRef) -> Path:
         folder = self._jobs_dir / ref.id
         folder.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        with open(os.open(folder / FILE_NAME, flags, 0o644), "ab+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            seen = _last_seq(file)
-            while events := self._after(ref, seen):
-                lines = [json.dumps(event_json(event)) + "\n" for event in events]
-                file.write("".join(lines).encode())
-                file.flush()
-                seen = events[-1].seq
+        return folder / FILE_NAME
 
     def _after(self, ref: JobRef, seq: int) -> list[NewEvent]:
         return self._store.read(lambda reading: reading.read_events(ref, seq, EVENTS_PER_READ))
 
 
-def _last_seq(file: Any) -> int:
+def _opened(path: Path, flags: int) -> BinaryIO:
+    ours = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    return open(os.open(path, ours | flags, 0o644), "ab+")
+
+
+def _is_locked(file: BinaryIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    """Tell whether a file is still the one of that name."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def _last_seq(file: BinaryIO) -> int:
     """Read the sequence of the last whole line; cut off one that a crash left half written."""
     size = file.seek(0, os.SEEK_END)
     start = max(0, size - TAIL_BYTES)

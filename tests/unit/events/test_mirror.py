@@ -1,10 +1,13 @@
 """The file is a copy of the log: every line once, in order, however the last writer ended."""
 
+import fcntl
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from tests.store.acts import Acts
@@ -14,7 +17,7 @@ from ade.events import mirror as mirror_module
 from ade.events.mirror import Mirror
 from ade.kernel import Kernel
 from ade.stages.rules import Rules
-from ade.store.rows import Claim, JobRef, JobRow
+from ade.store.rows import Claim, JobRef, JobRow, NewEvent
 from ade.store.store import SqlStore
 
 
@@ -54,7 +57,7 @@ def _seqs(folder: Path, job: JobRow | Claim) -> list[object]:
 
 def test_a_line_says_what_happened(acts: Acts, mirror: Mirror, tmp_path: Path) -> None:
     job = acts.submit()
-    mirror.sync_now(_ref(job))
+    mirror.append(_ref(job))
     (line,) = _lines(tmp_path, job)
     assert line.keys() == {"seq", "at", "event", "job_id", "data"}
     assert (line["seq"], line["event"], line["job_id"]) == (1, "job.queued", job.id)
@@ -77,30 +80,30 @@ def test_a_half_written_line_is_written_anew(
     acts: Acts, mirror: Mirror, tmp_path: Path, kept: int
 ) -> None:
     claim = acts.start()
-    mirror.sync_now(_ref(claim))
+    mirror.append(_ref(claim))
     file = tmp_path / claim.id / "events.ndjson"
     whole = file.read_bytes()
     first = whole.index(b"\n") + 1
     file.write_bytes(whole[:first] + whole[first:][:kept])  # a crash in the middle of the second
-    mirror.sync_now(_ref(claim))
+    mirror.append(_ref(claim))
     assert file.read_bytes() == whole
 
 
 def test_a_file_of_half_a_line_is_written_anew(acts: Acts, mirror: Mirror, tmp_path: Path) -> None:
     claim = acts.start()
-    mirror.sync_now(_ref(claim))
+    mirror.append(_ref(claim))
     file = tmp_path / claim.id / "events.ndjson"
     whole = file.read_bytes()
     file.write_bytes(whole[:10])
-    mirror.sync_now(_ref(claim))
+    mirror.append(_ref(claim))
     assert file.read_bytes() == whole
 
 
 def test_a_file_that_was_lost_is_written_anew(acts: Acts, mirror: Mirror, tmp_path: Path) -> None:
     claim = acts.start()
-    mirror.sync_now(_ref(claim))
+    mirror.append(_ref(claim))
     (tmp_path / claim.id / "events.ndjson").unlink()
-    mirror.sync_now(_ref(claim))
+    mirror.append(_ref(claim))
     assert _seqs(tmp_path, claim) == [1, 2]
 
 
@@ -112,7 +115,7 @@ def test_a_long_log_is_read_in_pieces(
     claim = acts.start()
     for turn in range(4):
         acts.report(claim, *[f"line {turn} {n}" for n in range(10)])
-        mirror.sync_now(_ref(claim))
+        mirror.append(_ref(claim))
     assert _seqs(tmp_path, claim) == list(range(1, 43))
 
 
@@ -122,12 +125,12 @@ def test_a_line_as_long_as_may_be_is_found_again(
     claim = acts.start()
     for _ in range(6):
         acts.report(claim, "\N{SNOWMAN}" * 2500)  # six characters each when spelled in ASCII
-        mirror.sync_now(_ref(claim))
+        mirror.append(_ref(claim))
     assert _seqs(tmp_path, claim) == list(range(1, 9))
 
 
 SYNCER = """
-import sys
+import asyncio, sys
 from pathlib import Path
 from ade.events.mirror import Mirror
 from ade.store.rows import JobRef
@@ -138,7 +141,7 @@ mirror = Mirror(SqlStore(url), Path(folder))
 sys.stdout.write("ready\\n")
 sys.stdout.flush()
 for line in sys.stdin:
-    mirror.sync_now(JobRef(workspace, job))
+    asyncio.run(mirror.sync(JobRef(workspace, job)))
 """
 
 
@@ -164,3 +167,88 @@ def test_two_processes_write_each_line_once(acts: Acts, sqlite_url: str, tmp_pat
             syncer.communicate(timeout=20)
     assert [syncer.returncode for syncer in syncers] == [0, 0]
     assert _seqs(tmp_path, claim) == list(range(1, 53))
+
+
+@pytest.fixture
+def brief_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a process that holds a file less time to let go of it."""
+    monkeypatch.setattr(mirror_module, "LOOKS", 3)
+    monkeypatch.setattr(mirror_module, "LOOK_SECONDS", 0.001)
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[BinaryIO]:
+    """Hold a file's lock, as a process does that is frozen while it writes."""
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+async def test_who_is_frozen_with_a_file_holds_up_nobody(
+    acts: Acts, mirror: Mirror, tmp_path: Path, brief_looks: None
+) -> None:
+    claim = acts.start()
+    assert mirror.append(_ref(claim))
+    with _held(tmp_path / claim.id / "events.ndjson") as held:
+        acts.report(claim, "meanwhile")
+        assert not mirror.append(_ref(claim))
+        await mirror.sync(_ref(claim))
+        assert _seqs(tmp_path, claim) == [1, 2, 3]
+        held.write(b"what the sleeper had begun\n")
+    acts.succeed(claim)
+    await mirror.sync(_ref(claim))
+    assert _seqs(tmp_path, claim) == [1, 2, 3, 4]
+    assert [file.name for file in (tmp_path / claim.id).iterdir()] == ["events.ndjson"]
+
+
+async def test_a_file_that_was_replaced_before_its_lock_was_had_is_left_alone(
+    acts: Acts, mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = acts.start()
+    file = tmp_path / claim.id / "events.ndjson"
+    is_locked = mirror_module._is_locked
+
+    def replaced_meanwhile(opened: BinaryIO) -> bool:
+        monkeypatch.setattr(mirror_module, "_is_locked", is_locked)
+        file.rename(tmp_path / "old")
+        file.touch()
+        return is_locked(opened)
+
+    monkeypatch.setattr(mirror_module, "_is_locked", replaced_meanwhile)
+    await mirror.sync(_ref(claim))
+    assert (tmp_path / "old").read_bytes() == b""
+    assert _seqs(tmp_path, claim) == [1, 2]
+
+
+async def test_what_is_committed_while_a_file_is_written_anew_is_in_it(
+    acts: Acts, mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brief_looks: None
+) -> None:
+    claim = acts.start()
+    assert mirror.append(_ref(claim))
+    replace = Path.replace
+
+    def replace_late(made: Path, path: Path) -> Path:
+        acts.report(claim, "in between")
+        return replace(made, path)
+
+    monkeypatch.setattr(Path, "replace", replace_late)
+    with _held(tmp_path / claim.id / "events.ndjson"):
+        await mirror.sync(_ref(claim))
+    assert _seqs(tmp_path, claim) == [1, 2, 3]
+
+
+async def test_a_file_that_cannot_be_written_anew_leaves_the_old_one_and_no_other(
+    acts: Acts, mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brief_looks: None
+) -> None:
+    claim = acts.start()
+    assert mirror.append(_ref(claim))
+
+    def away(*_: object) -> list[NewEvent]:
+        raise ConnectionError
+
+    with _held(tmp_path / claim.id / "events.ndjson"):
+        monkeypatch.setattr(mirror, "_after", away)
+        with pytest.raises(ConnectionError):
+            await mirror.sync(_ref(claim))
+    assert _seqs(tmp_path, claim) == [1, 2]
+    assert [file.name for file in (tmp_path / claim.id).iterdir()] == ["events.ndjson"]
