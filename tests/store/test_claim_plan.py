@@ -74,7 +74,7 @@ def _fill(dialect: str, execute: Any, count: int) -> None:
             "timeout_ms": "1000",
             "history": "''",
         },
-        "executions": {"workspace_id": workspace, "execution_key": "'k' || n", "job_id": id_},
+        "executions": {"work_id": id_, "job_id": id_},
     }
     numbers = _NUMBERS[dialect].format(count=count)
     for table, columns in values.items():

@@ -8,6 +8,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from tests.databases import WORKSPACE, SqlDatabase
 
+from ade.domain.keys import work_id
 from ade.store import schema
 from ade.store.rows import JobRow, NewEvent
 from ade.testing.invariants import JOB_INVARIANTS, ImpossibleRow, check_job
@@ -200,10 +201,10 @@ def test_two_running_jobs_on_one_target(tables: SqlDatabase) -> None:
 
 
 def test_one_job_stands_for_a_piece_of_work(tables: SqlDatabase) -> None:
-    stand = {"workspace_id": WORKSPACE, "execution_key": "k"}
-    tables.insert("executions", job_id=id_(100), **stand)
+    work = work_id(WORKSPACE, "k")
+    tables.insert("executions", job_id=id_(100), work_id=work)
     with pytest.raises(IntegrityError):
-        tables.insert("executions", job_id=id_(101), **stand)
+        tables.insert("executions", job_id=id_(101), work_id=work)
 
 
 def test_one_event_in_each_place_from_one_up(tables: SqlDatabase) -> None:

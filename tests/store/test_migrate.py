@@ -9,13 +9,14 @@ import pytest
 import sqlglot
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import column, create_engine, make_url, table, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import NullPool
 from tests.databases import SqlDatabase, with_driver
 
 from ade.domain.errors import Unavailable
 from ade.domain.ids import uuid7
+from ade.domain.keys import work_id
 from ade.store import migrate, schema
 
 pytestmark = pytest.mark.slow
@@ -27,6 +28,7 @@ REVISIONS = [
     "0004_workspace_queue",
     "0005_build_losses",
     "0006_shorter_shape",
+    "0007_short_executions",
 ]
 HEAD = REVISIONS[-1]
 
@@ -135,11 +137,31 @@ def test_jobs_outlive_the_rewriting_of_their_table(
     with SqlDatabase("", empty_url).connect() as connection:
         connection.execute(schema.jobs.insert().values(job))
         before = connection.execute(schema.jobs.select()).mappings().all()
-    assert migrate.upgrade(empty_url) == ["0006_shorter_shape"]
+    assert migrate.upgrade(empty_url)[0] == "0006_shorter_shape"
     with SqlDatabase("", empty_url).connect() as connection:
         assert connection.execute(schema.jobs.select()).mappings().all() == before
         with pytest.raises(IntegrityError, match="shape"):
             connection.execute(schema.jobs.update().values(status="running"))
+
+
+def test_jobs_stand_for_their_work_under_its_shorter_name(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "HEAD", "0006_shorter_shape")
+    migrate.upgrade(empty_url)
+    monkeypatch.undo()
+    workspace, keys = uuid7(1, 1), ["sha256:" + "ab" * 32, "é"]
+    ids = (column("workspace_id", schema.Id), column("job_id", schema.Id))
+    before = table("executions", *ids, column("execution_key", schema.Digest))
+    with SqlDatabase("", empty_url).connect() as connection:
+        for number, key in enumerate(keys):
+            values = {"execution_key": key, "job_id": uuid7(1, number)}
+            connection.execute(before.insert().values(workspace_id=workspace, **values))
+    assert migrate.upgrade(empty_url) == ["0007_short_executions"]
+    with SqlDatabase("", empty_url).connect() as connection:
+        found = connection.execute(schema.executions.select()).all()
+    wanted = {work_id(workspace, key): uuid7(1, number) for number, key in enumerate(keys)}
+    assert {row.work_id.replace("-", ""): row.job_id for row in found} == wanted
 
 
 def _upgrade(url: str, start: Any, answers: Any) -> None:

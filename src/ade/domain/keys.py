@@ -13,6 +13,7 @@ from typing import Any
 
 from ade.domain.errors import InvalidRequest
 
+WORK_ID_CHARS = 32
 # A number outside of a string stands behind one of these; a match inside one only costs time.
 _PERHAPS_A_FLOAT = re.compile(r"(?:^|[:,\[])-?\d+[.e]")
 
@@ -38,6 +39,12 @@ def _canonical(value: Any) -> str:
         return text
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidRequest(f"The value cannot be written as JSON: {_reason(error)}") from None
+
+
+def work_id(workspace_id: str, execution_key: str) -> str:
+    """Name a piece of work of a workspace in few characters, of which each costs in an index."""
+    named = f"{workspace_id} {execution_key}"
+    return hashlib.sha256(named.encode()).hexdigest()[:WORK_ID_CHARS]
 
 
 def canonical_json(value: Any) -> bytes:

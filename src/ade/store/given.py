@@ -34,6 +34,7 @@ _NEVER_IN_TEXT = "\0"
 PIECE_ROWS = (100, 10, 1)
 _EXTRA_TYPES: dict[str, TypeEngine[Any]] = {
     "job_id": schema.Id,
+    "work_id": schema.Id,
     "address": BigInteger(),
     "floor": BigInteger(),
     "at": BigInteger(),

@@ -225,6 +225,13 @@ class NewExecution(NamedTuple):
     job_id: str
 
 
+class Stand(NamedTuple):
+    """Say which job stands for a piece of work, as the table has it (see `domain.keys.work_id`)."""
+
+    work_id: str
+    job_id: str
+
+
 class IdempotencyRef(NamedTuple):
     """Name a request by the key that its client gave it."""
 

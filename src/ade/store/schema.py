@@ -2,8 +2,8 @@
 
 Conventions: every `_at` is microseconds since the epoch, UTC, in a BIGINT, so that the three
 databases compare times alike; flags are 0 or 1 for the same reason; JSON is text that the database
-never looks into. `workspace_id` is the first column of every key, so that sharding by workspace
-stays possible. The log of a job (events) carries no foreign key: it is written in the
+never looks into. `workspace_id` is the first column of every key, or a part of it, so that sharding
+by workspace stays possible. The log of a job (events) carries no foreign key: it is written in the
 transaction that changes the job and deleted in the one that deletes it, and the check would cost
 as much as the insert.
 """
@@ -402,12 +402,12 @@ artifacts = Table(
     Index("ix_artifacts_digest", "workspace_id", "digest"),
 )
 
-# Which job stands for a piece of work: what makes concurrent twins run once.
+# Which job stands for a piece of work: what makes concurrent twins run once. Its keys are
+# scattered, and a new one changes a page of its own: so they are short, the workspace folded in.
 executions = Table(
     "executions",
     metadata,
-    Column("workspace_id", Id, primary_key=True),
-    Column("execution_key", Digest, primary_key=True),
+    Column("work_id", Id, primary_key=True),
     _id("job_id"),
     sqlite_with_rowid=False,
 )

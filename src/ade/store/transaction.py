@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from ade.domain.ids import uuid7
+from ade.domain.keys import work_id
 from ade.store import history, inserting, reading
 from ade.store.compiled import Compiled, Compiler
 from ade.store.port import Overtaken
@@ -31,6 +32,7 @@ from ade.store.rows import (
     NewJob,
     Renewal,
     Renewed,
+    Stand,
     StopAsk,
 )
 from ade.store.schema import BUILD_SETTLED
@@ -39,7 +41,6 @@ from ade.store.schema import BUILD_SETTLED
 ROWS_PER_STATEMENT_MAX = 1000
 
 Row = TypeVar("Row")
-_EXECUTION_KEY = itemgetter(NewExecution._fields.index("execution_key"))
 
 
 class SqlReading:
@@ -174,18 +175,19 @@ class SqlTransaction(SqlReading):
 
     def register_executions(self, new: Sequence[NewExecution]) -> list[JobRow]:
         """Let jobs stand for pieces of work, and return those that do so already."""
+        stands = _stands(new)
         # In the order of their index: neighbours share a page, and two who wait for each other's
         # keys do not wait for ever.
-        if self._do("register_executions", sorted(new, key=_EXECUTION_KEY)) == len(new):
+        if self._do("register_executions", sorted(stands)) == len(new):
             return []
-        keys: dict[str, list[str]] = {}
-        for workspace_id, key, _ in new:
-            keys.setdefault(workspace_id, []).append(key)
+        works: dict[str, list[str]] = {}
+        for one, (work, _) in zip(new, stands, strict=True):
+            works.setdefault(one.workspace_id, []).append(work)
         spelled = self._compiler.dialect.spell_list
         standing = [
-            JobRef._make(row)
-            for workspace_id, some in keys.items()
-            for row in self._named("find_executions", workspace_id, spelled(some))
+            JobRef(workspace_id, job_id)
+            for workspace_id, some in works.items()
+            for (job_id,) in self._named("find_executions", spelled(some))
         ]
         if len(standing) < len(new):
             raise Overtaken("a job that stood for a piece of work was deleted")
@@ -209,7 +211,7 @@ class SqlTransaction(SqlReading):
 
     def forget_executions(self, stands: Sequence[NewExecution]) -> None:
         """Take from jobs that they stand for pieces of work."""
-        self._do("forget_executions", stands)
+        self._do("forget_executions", _stands(stands))
 
     def find_idempotency(self, ref: IdempotencyRef) -> IdempotencyRow | None:
         """Find what was answered to a request."""
@@ -402,10 +404,14 @@ class SqlTransaction(SqlReading):
         newest = uuid7(finished_before, 0)
         found = self._named("finished_jobs", workspace_id, newest, finished_before, limit)
         refs = [JobRef(workspace_id, job_id) for _, job_id, _ in found]
-        self._do("forget_executions", [NewExecution(ws, key, id_) for ws, id_, key in found if key])
+        self.forget_executions([NewExecution(ws, key, id_) for ws, id_, key in found if key])
         for name in ("delete_artifacts", "delete_events", "delete_jobs", "delete_requests"):
             self._do(name, refs)
         return refs
+
+
+def _stands(new: Iterable[NewExecution]) -> list[Stand]:
+    return [Stand(work_id(workspace_id, key), job_id) for workspace_id, key, job_id in new]
 
 
 def _lines(spell: Callable[..., str], *parts: Sequence[Any]) -> tuple[str, ...]:

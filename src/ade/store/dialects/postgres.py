@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 from psycopg.types.string import TextLoader
-from sqlalchemy import Insert, Select, Table, Text, any_, bindparam, literal_column
+from sqlalchemy import Insert, Select, Table, any_, bindparam, literal_column
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.engine import URL
@@ -78,7 +78,7 @@ class PostgresDialect(Dialect):
 
     def one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
         """Use = ANY over an array."""
-        return column == any_(bindparam(name, type_=ARRAY(Text())))
+        return column == any_(bindparam(name, type_=ARRAY(column.type)))
 
     def spell_list(self, members: list[Any]) -> str:
         """Spell an array literal."""

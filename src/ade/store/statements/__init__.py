@@ -24,11 +24,9 @@ _ENDING = _fields(rows.Ending, "finished_at", "line")
 STATEMENTS: dict[str, Statement] = {
     "insert_requests": Statement(submitting.insert_requests, submitting.BORN, differs=_OWN),
     "insert_jobs": Statement(submitting.insert_jobs, submitting.BORN, differs=_OWN),
-    "register_executions": Statement(submitting.register_executions, _fields(rows.NewExecution)),
-    "find_executions": Statement(
-        submitting.find_executions, ("workspace_id", "execution_keys"), many=False
-    ),
-    "forget_executions": Statement(submitting.forget_executions, _fields(rows.NewExecution)),
+    "register_executions": Statement(submitting.register_executions, _fields(rows.Stand)),
+    "find_executions": Statement(submitting.find_executions, ("work_ids",), many=False),
+    "forget_executions": Statement(submitting.forget_executions, _fields(rows.Stand)),
     "find_idempotency": Statement(
         submitting.find_idempotency, _fields(rows.IdempotencyRef), many=False
     ),

@@ -49,7 +49,7 @@ def insert_jobs(d: Dialect, g: Given) -> Insert:
 
 def register_executions(d: Dialect, g: Given) -> Insert:
     """Let new jobs stand for pieces of work for which none does yet."""
-    values = {name: g[name] for name in rows.NewExecution._fields}
+    values = {name: g[name] for name in rows.Stand._fields}
     if (passing := d.insert_or_pass(executions)) is not None:
         return insert_values(g, passing, values)
     known = exists().where(*[column == values[column.name] for column in executions.primary_key])
@@ -58,19 +58,14 @@ def register_executions(d: Dialect, g: Given) -> Insert:
 
 
 def find_executions(d: Dialect, g: Given) -> Executable:
-    """Find which jobs of a workspace stand for pieces of work."""
-    return select(executions.c.workspace_id, executions.c.job_id).where(
-        executions.c.workspace_id == g["workspace_id"],
-        d.one_of(executions.c.execution_key, "execution_keys"),
-    )
+    """Find which jobs stand for pieces of work."""
+    return select(executions.c.job_id).where(d.one_of(executions.c.work_id, "work_ids"))
 
 
 def forget_executions(d: Dialect, g: Given) -> Executable:
     """Take from a job that it stands for a piece of work."""
     return delete(executions).where(
-        executions.c.workspace_id == g["workspace_id"],
-        executions.c.execution_key == g["execution_key"],
-        executions.c.job_id == g["job_id"],
+        executions.c.work_id == g["work_id"], executions.c.job_id == g["job_id"]
     )
 
 
