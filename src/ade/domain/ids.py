@@ -1,10 +1,10 @@
 """Identifiers that sort by time: UUID version 7 (RFC 9562) with a fraction of a millisecond."""
 
-from collections.abc import Iterable
 from uuid import UUID
 
 _RANDOM_BITS = 62
 _VARIANT = 0b10 << _RANDOM_BITS
+_VARIANTS = {f"{digit:x}": f"{0b1000 | digit & 0b11:x}" for digit in range(16)}
 _TIME_CHARS = len("xxxxxxxx-xxxx-7xxx-")
 
 
@@ -23,11 +23,15 @@ def uuid7(at_us: int, entropy: int) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def uuids7(at_us: int, entropies: Iterable[int]) -> list[str]:
-    """Make identifiers of one moment, each as `uuid7` would, in their order."""
-    moment = uuid7(at_us, 0)[:_TIME_CHARS]
-    ends = sorted([f"{_VARIANT | entropy:016x}" for entropy in entropies])
-    return [f"{moment}{end[:4]}-{end[4:]}" for end in ends]
+def uuids7(at_us: int, entropy: bytes) -> list[str]:
+    """Make identifiers of one moment, one of every 8 random bytes, in their order."""
+    moment, digits = uuid7(at_us, 0)[:_TIME_CHARS], entropy.hex()
+    return sorted(
+        [
+            f"{moment}{_VARIANTS[digits[at]]}{digits[at + 1 : at + 4]}-{digits[at + 4 : at + 16]}"
+            for at in range(0, len(digits), 16)
+        ]
+    )
 
 
 def is_uuid(text: str) -> bool:

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -119,10 +119,10 @@ class Intake:
                 raise InvalidRequest("target_id: it differs from the target in the path.")
             lane = target_id
         payload = self._payload(asked)  # too large is too large, whatever else is wrong with it
-        inputs = _checked_by(kind.inputs, asked["inputs"], "inputs")
+        inputs = offer.inputs(asked["inputs"], "inputs")
         output_spec = asked.get("output_spec")
         if output_spec:
-            output_spec = _checked_by(kind.output_spec, output_spec, "output_spec")
+            output_spec = offer.outputs(output_spec, "output_spec")
         work = offer.work(output_spec, environment)
         kind.check(inputs, output_spec or offer.output_spec)
         limits, not_before = asked.get("limits"), asked.get("not_before")
@@ -195,15 +195,16 @@ class Intake:
         kept: Any = asked
         if not SET_BY_ADE.isdisjoint(asked):
             kept = {name: value for name, value in asked.items() if name not in SET_BY_ADE}
-        payload = to_json(kept)
-        # One byte is found ten times as fast as a word.
-        if (b"N" in payload and b"NaN" in payload) or (b"I" in payload and b"Infinity" in payload):
-            refuse_endless(kept)
-        if len(payload) > self._payload_bytes_max:
+        spelled = to_json(kept)
+        if len(spelled) > self._payload_bytes_max:
             raise PayloadTooLarge(
                 f"A job's payload may have {self._payload_bytes_max // 1024} KiB."
             )
-        return payload.decode()
+        payload = spelled.decode()
+        # One letter is found ten times as fast as a word, and faster in text than in bytes.
+        if ("N" in payload and "NaN" in payload) or ("I" in payload and "Infinity" in payload):
+            refuse_endless(kept)
+        return payload
 
 
 class _Offer:
@@ -212,12 +213,14 @@ class _Offer:
     def __init__(self, kind: Kind, retries: int, *, network: bool) -> None:
         self.kind = kind
         self.retries = retries
+        self.inputs = _reader(kind.inputs)
+        self.outputs = _reader(kind.output_spec)
         self._network = network
 
     @cached_property
     def output_spec(self) -> dict[str, Any]:
         """Return what is given to those who ask for nothing in particular."""
-        return _checked_by(self.kind.output_spec, {}, "output_spec")
+        return self.outputs({}, "output_spec")
 
     @cached_property
     def _plain_work(self) -> Work:
@@ -262,15 +265,20 @@ def _objects(asked: JobRequest) -> list[str]:
     return first + target.get("object_ids", [])
 
 
-def _checked_by(model: type[BaseModel], given: dict[str, Any], name: str) -> Any:
-    """Read a part of a submission in the words of its kind, defaults filled in."""
-    try:
-        checked = model.__pydantic_validator__.validate_python(given)
-        return model.__pydantic_serializer__.to_python(checked, mode="json")
-    except ValidationError as error:
-        raise invalid_by(error, within=(name,)) from None
-    except (PydanticSerializationError, RecursionError):
-        raise InvalidRequest(f"{name}: not all of it can be written as JSON.") from None
+def _reader(model: type[BaseModel]) -> Callable[[dict[str, Any], str], Any]:
+    """Read parts of submissions in the words of their kind, defaults filled in."""
+    validated = model.__pydantic_validator__.validate_python
+    plain = model.__pydantic_serializer__.to_python
+
+    def read(given: dict[str, Any], name: str) -> Any:
+        try:
+            return plain(validated(given), mode="json")
+        except ValidationError as error:
+            raise invalid_by(error, within=(name,)) from None
+        except (PydanticSerializationError, RecursionError):
+            raise InvalidRequest(f"{name}: not all of it can be written as JSON.") from None
+
+    return read
 
 
 def _checked(item: Any) -> JobRequest | AdeError:

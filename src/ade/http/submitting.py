@@ -153,22 +153,22 @@ class Submitting:
         del body  # megabytes that the next request can have while this one waits
         accepted = iter(await door.kernel.submit_many(submissions))
         trace_id, slug = trace_id_in(scope), grant.workspace.slug
-        counts: Counter[str] = Counter()
+        words: list[str] = []
         texts, mould = [], Mould(slug, safe_mode=door.safe_mode)
         for refused in outcomes:
             outcome = refused or next(accepted)
             if isinstance(outcome, AdeError):
-                counts[outcome.code] += 1
+                words.append(outcome.code)
                 told = json.dumps(problem(outcome, trace_id))
                 texts.append(f'{{"status": {outcome.status}, "problem": {told}}}')
                 continue
-            counts[_outcome(outcome)] += 1
+            words.append(_outcome(outcome))
             status, text = outcome.replayed or (
                 _status(outcome.job),
                 mould.text(outcome.job, deduplicated=outcome.deduplicated),
             )
             texts.append(f'{{"status": {status}, "job": {text}}}')
-        for word, jobs in counts.items():
+        for word, jobs in Counter(words).items():
             metrics.submitted(word, jobs)
         metrics.batched(len(outcomes))
         return Reply(207, f'{{"items": [{", ".join(texts)}]}}'.encode())

@@ -12,7 +12,7 @@ from ade.domain.order import rank
 from ade.stages import admit, dedupe, idempotency, place
 from ade.stages.rules import LOCAL, Rules, work_topic
 from ade.store.port import Transaction
-from ade.store.rows import JobRow, NewJob
+from ade.store.rows import JobRow
 
 SAFE_MODE_DETAIL = (
     "ADE_SAFE_MODE is enabled: nothing is run until it is switched off."
@@ -95,12 +95,7 @@ def _insert(rules: Rules, tx: Transaction, ids: list[str], asked: list[Submissio
     if not asked:
         return []
     rows = list(_rows(rules, tx.now_us, ids, asked, place.place(tx, asked)))
-    tx.insert_jobs(
-        [
-            NewJob(row, ask.payload, f"job.{row.status}", "{}")
-            for row, ask in zip(rows, asked, strict=True)
-        ]
-    )
+    tx.insert_jobs(rows, [ask.payload for ask in asked])
     for pool in {row.pool for row in rows if row.eligible}:
         tx.wake(work_topic(pool))
     for row in rows:

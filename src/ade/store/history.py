@@ -16,9 +16,9 @@ def rest_of_line(at: int, event_type: str, data: str) -> str:
     return f" {at} {event_type} {data}\n"
 
 
-def first_line(at: int, event_type: str, data: str) -> str:
-    """Spell the line that opens a log."""
-    return "1" + rest_of_line(at, event_type, data)
+def first_line(at: int, status: str) -> str:
+    """Spell the line that opens the log of a job which begins in a status."""
+    return "1" + rest_of_line(at, f"job.{status}", "{}")
 
 
 def started_line(at: int, event_type: str, worker: str) -> tuple[str, str]:

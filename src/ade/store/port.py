@@ -24,7 +24,6 @@ from ade.store.rows import (
     Moved,
     NewEvent,
     NewExecution,
-    NewJob,
     Renewal,
     Renewed,
     StopAsk,
@@ -98,7 +97,7 @@ class Transaction(Reading, Protocol):
         """Let jobs stand for pieces of work, and return those that do so already."""
         ...
 
-    def insert_jobs(self, new: Sequence[NewJob]) -> None:
+    def insert_jobs(self, born: Sequence[JobRow], payloads: Sequence[str]) -> None:
         """Insert jobs with their first events."""
         ...
 

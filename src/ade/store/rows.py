@@ -40,15 +40,6 @@ class JobRow(NamedTuple):
     error: str | None
 
 
-class NewJob(NamedTuple):
-    """Hold a job to insert, with its first event."""
-
-    row: JobRow
-    payload: str
-    event_type: str
-    event_data: str
-
-
 class Ask(NamedTuple):
     """Ask for eligible jobs of one workspace."""
 
@@ -222,13 +213,6 @@ class NewExecution(NamedTuple):
 
     workspace_id: str
     execution_key: str
-    job_id: str
-
-
-class Stand(NamedTuple):
-    """Say which job stands for a piece of work, as the table has it (see `domain.keys.work_id`)."""
-
-    work_id: str
     job_id: str
 
 

@@ -29,10 +29,8 @@ from ade.store.rows import (
     Moved,
     NewEvent,
     NewExecution,
-    NewJob,
     Renewal,
     Renewed,
-    Stand,
     StopAsk,
 )
 from ade.store.schema import BUILD_SETTLED
@@ -195,14 +193,16 @@ class SqlTransaction(SqlReading):
         others = [ref for ref in standing if ref.id not in own]
         return self._each("read_jobs", others, JobRow._make)
 
-    def insert_jobs(self, new: Sequence[NewJob]) -> None:
+    def insert_jobs(self, born: Sequence[JobRow], payloads: Sequence[str]) -> None:
         """Insert jobs with their first events."""
-        for piece in _pieces(new):
-            born, payloads, event_types, event_data = zip(*piece, strict=True)
-            columns = dict(zip(JobRow._fields, zip(*born, strict=True), strict=True))
-            columns["payload"] = payloads
+        for start in range(0, len(born), ROWS_PER_STATEMENT_MAX):
+            piece = slice(start, start + ROWS_PER_STATEMENT_MAX)
+            columns: dict[str, Sequence[Any]] = dict(
+                zip(JobRow._fields, zip(*born[piece], strict=True), strict=True)
+            )
+            columns["payload"] = payloads[piece]
             columns["history"] = _lines(
-                history.first_line, columns["submitted_at"], event_types, event_data
+                history.first_line, columns["submitted_at"], columns["status"]
             )
             equal = inserting.equal_in(columns)
             for name in ("insert_requests", "insert_jobs"):
@@ -410,8 +410,8 @@ class SqlTransaction(SqlReading):
         return refs
 
 
-def _stands(new: Iterable[NewExecution]) -> list[Stand]:
-    return [Stand(work_id(workspace_id, key), job_id) for workspace_id, key, job_id in new]
+def _stands(new: Iterable[NewExecution]) -> list[tuple[str, str]]:
+    return [(work_id(workspace_id, key), job_id) for workspace_id, key, job_id in new]
 
 
 def _lines(spell: Callable[..., str], *parts: Sequence[Any]) -> tuple[str, ...]:

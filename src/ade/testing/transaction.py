@@ -28,7 +28,6 @@ from ade.store.rows import (
     Moved,
     NewEvent,
     NewExecution,
-    NewJob,
     Renewal,
     Renewed,
     StopAsk,
@@ -75,18 +74,15 @@ class MemoryTransaction(MemoryReading):
                 standing.append(self._tables.jobs[JobRef(ref.workspace_id, known)])
         return standing
 
-    def insert_jobs(self, new: Sequence[NewJob]) -> None:
+    def insert_jobs(self, born: Sequence[JobRow], payloads: Sequence[str]) -> None:
         """Insert jobs with their first events."""
-        for job in new:
-            row = job.row
+        for row, payload in zip(born, payloads, strict=True):
             ref = JobRef(row.workspace_id, row.id)
             if ref in self._tables.jobs:
                 raise ImpossibleRow("pk_jobs")
             self._tables.put_job(row)
-            self._tables.payloads[ref] = job.payload
-            self._tables.add_event(
-                NewEvent(*ref, 1, row.submitted_at, job.event_type, job.event_data)
-            )
+            self._tables.payloads[ref] = payload
+            self._tables.add_event(NewEvent(*ref, 1, row.submitted_at, f"job.{row.status}", "{}"))
 
     def forget_executions(self, stands: Sequence[NewExecution]) -> None:
         """Take from jobs that they stand for pieces of work."""

@@ -18,15 +18,16 @@ def _fields(row: type[Any], *more: str) -> tuple[str, ...]:
 
 
 _OWN = frozenset({"id", "execution_key", "payload"})
+_STAND = ("work_id", "job_id")
 _CLAIM_LINE = ("line_before", "line_after")
 _ENDING = _fields(rows.Ending, "finished_at", "line")
 
 STATEMENTS: dict[str, Statement] = {
     "insert_requests": Statement(submitting.insert_requests, submitting.BORN, differs=_OWN),
     "insert_jobs": Statement(submitting.insert_jobs, submitting.BORN, differs=_OWN),
-    "register_executions": Statement(submitting.register_executions, _fields(rows.Stand)),
+    "register_executions": Statement(submitting.register_executions, _STAND),
     "find_executions": Statement(submitting.find_executions, ("work_ids",), many=False),
-    "forget_executions": Statement(submitting.forget_executions, _fields(rows.Stand)),
+    "forget_executions": Statement(submitting.forget_executions, _STAND),
     "find_idempotency": Statement(
         submitting.find_idempotency, _fields(rows.IdempotencyRef), many=False
     ),

@@ -49,7 +49,7 @@ def insert_jobs(d: Dialect, g: Given) -> Insert:
 
 def register_executions(d: Dialect, g: Given) -> Insert:
     """Let new jobs stand for pieces of work for which none does yet."""
-    values = {name: g[name] for name in rows.Stand._fields}
+    values = {name: g[name] for name in ("work_id", "job_id")}
     if (passing := d.insert_or_pass(executions)) is not None:
         return insert_values(g, passing, values)
     known = exists().where(*[column == values[column.name] for column in executions.primary_key])
