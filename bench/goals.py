@@ -96,11 +96,11 @@ def drain_goals(
 
 
 def http_goals(rate: Rate) -> Iterator[Goal]:
-    one, thousand = (HttpCase(jobs, 1).label for jobs in (1, 1000))
+    one, many = (HttpCase(jobs, 1).label for jobs in (1, 500))
     for server in (f"{ADE} on SQLite", f"{ADE} on PostgreSQL"):
         share = rate(HTTP, server, one) / rate(HTTP, ALONE, one)
         yield Goal(f"{server}, submissions over HTTP, to FastAPI alone", 0.7, share)
-        yield Goal(f"{server}, batches over HTTP, jobs/s", 30_000, rate(HTTP, server, thousand))
+        yield Goal(f"{server}, batches over HTTP, jobs/s", 30_000, rate(HTTP, server, many))
 
 
 def scene_goals(rate: Rate, arena: str) -> Iterator[Goal]:

@@ -40,7 +40,7 @@ class HttpCase:
         return f"POST {self.jobs_a_request:,} jobs a request"
 
 
-HTTP_CASES = (HttpCase(1, 32), HttpCase(100, 8), HttpCase(1000, 4))
+HTTP_CASES = (HttpCase(1, 32), HttpCase(100, 16), HttpCase(500, 16))
 
 
 class HttpContestant:

@@ -36,7 +36,7 @@ Verb = Callable[[Transaction, list[Any]], Sequence[Any]]
 # Runs work in one transaction, commits, and returns what the work returned.
 Commit = Callable[[Callable[[Transaction], Any]], Any]
 
-ITEMS_PER_COMMIT_MAX = 2000
+ITEMS_PER_COMMIT_MAX = 4000
 CALLS_WAITING_MAX = 100_000
 RUNS_MAX = 5
 
