@@ -6,6 +6,7 @@ way is for those that go back into the queue: what was asked of the job meanwhil
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -45,6 +46,7 @@ class Recorded:
 
 _RECORDED = {status: Recorded(status) for status in TERMINAL}
 _WORDS = {status: status.value for status in _RECORDED}
+_DOUBTFUL = frozenset({Status.PAUSED, Status.FAILED})  # whose jobs may go back into the queue
 
 
 def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLost]:
@@ -55,7 +57,10 @@ def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorde
     if lanes:
         tx.lock_lanes(list(lanes))
     each_once = len({claim.id for claim, _ in ended}) == len(ended)
-    if each_once and not any(map(_goes_back, ended)):
+    doubtful = [
+        attempt for attempt in ended if attempt[1] is None or attempt[1].status in _DOUBTFUL
+    ]
+    if each_once and not any(map(_goes_back, doubtful)):
         answers = _record(tx, ended)
     else:
         answers = _sort_out(tx, ended)
@@ -138,19 +143,25 @@ def _ending(attempt: Finished) -> Ending:
     status, error, fence = outcome.status, outcome.error, claim.fence
     if status not in _WORDS:
         raise ValueError(f"an attempt cannot end as {status.value}")
-    return Ending(
-        claim.workspace_id,
-        claim.id,
-        fence,
-        _WORDS[status],
-        1 if claim.target_id is not None and status in BLOCKS_ITS_LANE else 0,
-        _spelled(outcome.usage) if outcome.usage else None,
-        _spelled(outcome.isolation) if outcome.isolation else None,
-        None if error is None else _spelled(error.as_dict()),
-        None if outcome.result is None else _spelled(outcome.result),
-        f'{{"attempt": {fence}}}' if error is None else _told(fence, error),
-        claim.address,
+    return _as_ending(
+        (
+            claim.workspace_id,
+            claim.id,
+            fence,
+            _WORDS[status],
+            1 if claim.target_id is not None and status in BLOCKS_ITS_LANE else 0,
+            _spelled(outcome.usage) if outcome.usage else None,
+            _spelled(outcome.isolation) if outcome.isolation else None,
+            None if error is None else _spelled(error.as_dict()),
+            None if outcome.result is None else _spelled(outcome.result),
+            f'{{"attempt": {fence}}}' if error is None else _told(fence, error),
+            claim.address,
+        )
     )
+
+
+# Without a call of Python for each.
+_as_ending = partial(tuple.__new__, Ending)
 
 
 def _spelled(value: Any) -> str:

@@ -417,6 +417,8 @@ def _stands(new: Iterable[NewExecution]) -> list[tuple[str, str]]:
 def _lines(spell: Callable[..., str], *parts: Sequence[Any]) -> tuple[str, ...]:
     """Spell the lines of many events, and what is equal in a batch once."""
     events = list(zip(*parts, strict=True))
+    if events.count(events[0]) == len(events):
+        return (spell(*events[0]),) * len(events)
     lines = {event: spell(*event) for event in set(events)}
     return tuple(lines[event] for event in events)
 
