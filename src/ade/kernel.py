@@ -4,7 +4,7 @@ Doors and workers speak to this. Each call is one item of a verb; what waits tog
 together (`ade.store.group_commit`). The same calls exist for threads (`kernel.now.submit(...)`).
 """
 
-import contextlib
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -95,10 +95,9 @@ class Kernel:
         return job
 
     async def _mirror_all(self, refs: Sequence[JobRef]) -> None:
-        for ref in refs if self._mirror is not None else ():
+        if self._mirror is not None:
             # It took place; a file that cannot be written now is made up for by the next look.
-            with contextlib.suppress(Exception):
-                await self._mirror.sync(ref)  # type: ignore[union-attr]
+            await asyncio.gather(*map(self._mirror.sync, refs), return_exceptions=True)
 
     async def submit(self, ask: Submission) -> Accepted:
         """Accept a job, or raise why not."""

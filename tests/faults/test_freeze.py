@@ -111,11 +111,12 @@ def test_who_was_frozen_in_a_transaction_holds_up_nobody(
 
 def test_who_was_frozen_with_the_copy_of_the_events_holds_up_nobody(start: Start) -> None:
     server = start.server()
-    job = server.submit(**long_echo(1))
+    job = server.submit(**long_echo(4))
     server.running_job(job)
     folder = start.data_dir / "jobs" / job["job_id"]
     with (folder / "events.ndjson").open("ab") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
+        assert server.job(job)["status"] == "running"
         assert server.ended_job(job)["status"] == "succeeded"
         assert mirrored(folder, len(server.events(job))) == server.events(job)
 

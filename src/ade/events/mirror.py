@@ -23,9 +23,11 @@ from ade.store.store import Store
 FILE_NAME = "events.ndjson"
 EVENTS_PER_READ = 500
 TAIL_BYTES = 64 * 1024
-# Who holds the lock writes for milliseconds; after a second of looks it is frozen, or as good as.
+# Who holds the lock reads and writes for milliseconds; after a second of looks it is frozen, or
+# as good as.
 LOOK_SECONDS = 0.02
 LOOKS = 50
+ROUNDS_MAX = 3
 
 
 def event_json(event: NewEvent) -> dict[str, Any]:
@@ -49,11 +51,14 @@ class Mirror:
 
     async def sync(self, ref: JobRef) -> None:
         """Append what the file does not have yet, or write it anew if another does not let go."""
-        for _ in range(LOOKS):
-            if await asyncio.to_thread(self.append, ref):
+        for _ in range(ROUNDS_MAX):
+            for _ in range(LOOKS):
+                if await asyncio.to_thread(self.append, ref):
+                    return
+                await asyncio.sleep(LOOK_SECONDS)
+            if await asyncio.to_thread(self._write_anew, ref):
                 return
-            await asyncio.sleep(LOOK_SECONDS)
-        await asyncio.to_thread(self._write_anew, ref)
+        raise TimeoutError("other processes are at the file all the time")
 
     def append(self, ref: JobRef) -> bool:
         """Append what the file does not have yet, unless another process is at it."""
@@ -64,18 +69,22 @@ class Mirror:
             self._append_after(ref, _last_seq(file), file)
         return True
 
-    def _write_anew(self, ref: JobRef) -> None:
+    def _write_anew(self, ref: JobRef) -> bool:
+        """Put a new file in place of the one that is held, unless another process did so."""
         path = self._path(ref)
         made = path.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}")
         try:
-            with _opened(made, os.O_CREAT | os.O_EXCL) as file:
-                fcntl.flock(file, fcntl.LOCK_EX)  # nobody knows its name yet
+            with _opened(path, os.O_CREAT) as held, _opened(made, os.O_CREAT | os.O_EXCL) as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody knows its name yet
                 seen = self._append_after(ref, 0, file)
+                if not _is_at(path, held):
+                    return False
                 made.replace(path)
                 # What others wrote to the old file was committed before, so this look finds it.
                 self._append_after(ref, seen, file)
         finally:
             made.unlink(missing_ok=True)
+        return True
 
     def _append_after(self, ref: JobRef, seen: int, file: BinaryIO) -> int:
         while events := self._after(ref, seen):

@@ -2,10 +2,10 @@
 
 Conventions: every `_at` is microseconds since the epoch, UTC, in a BIGINT, so that the three
 databases compare times alike; flags are 0 or 1 for the same reason; JSON is text that the database
-never looks into. `workspace_id` is the first column of every key, or a part of it, so that sharding
-by workspace stays possible. The log of a job (events) carries no foreign key: it is written in the
-transaction that changes the job and deleted in the one that deletes it, and the check would cost
-as much as the insert.
+never looks into. `workspace_id` is the first column of every key, or folded into it, so that
+sharding by workspace stays possible. The log of a job (events) carries no foreign key: it is
+written in the transaction that changes the job and deleted in the one that deletes it, and the
+check would cost as much as the insert.
 """
 
 from sqlalchemy import (

@@ -229,12 +229,49 @@ async def test_what_is_committed_while_a_file_is_written_anew_is_in_it(
 
     def replace_late(made: Path, path: Path) -> Path:
         acts.report(claim, "in between")
-        return replace(made, path)
+        replaced = replace(made, path)
+        assert not mirror.append(_ref(claim))  # it is not let go before the last look
+        return replaced
 
     monkeypatch.setattr(Path, "replace", replace_late)
     with _held(tmp_path / claim.id / "events.ndjson"):
         await mirror.sync(_ref(claim))
     assert _seqs(tmp_path, claim) == [1, 2, 3]
+
+
+async def test_of_two_who_write_a_file_anew_the_late_one_leaves_it_as_it_is(
+    acts: Acts, mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brief_looks: None
+) -> None:
+    claim = acts.start()
+    assert mirror.append(_ref(claim))
+    file = tmp_path / claim.id / "events.ndjson"
+    append_after = mirror._append_after
+    asleep: list[int] = []
+
+    def slow(ref: JobRef, seen: int, opened: BinaryIO) -> int:
+        last = append_after(ref, seen, opened)
+        if not asleep:  # only the first: meanwhile another does all of it
+            asleep.append(last)
+            acts.report(claim, "while it slept")
+            assert mirror._write_anew(_ref(claim))
+            asleep.append(file.stat().st_ino)
+        return last
+
+    monkeypatch.setattr(mirror, "_append_after", slow)
+    with _held(file):
+        await mirror.sync(_ref(claim))
+    assert (asleep[0], asleep[1]) == (2, file.stat().st_ino)
+    assert _seqs(tmp_path, claim) == [1, 2, 3]
+    assert [one.name for one in (tmp_path / claim.id).iterdir()] == ["events.ndjson"]
+
+
+async def test_a_file_that_is_never_let_go_is_given_up(
+    acts: Acts, mirror: Mirror, monkeypatch: pytest.MonkeyPatch, brief_looks: None
+) -> None:
+    claim = acts.start()
+    monkeypatch.setattr(mirror_module, "_is_at", lambda path, file: False)
+    with pytest.raises(TimeoutError):
+        await mirror.sync(_ref(claim))
 
 
 async def test_a_file_that_cannot_be_written_anew_leaves_the_old_one_and_no_other(

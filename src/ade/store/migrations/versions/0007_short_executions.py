@@ -33,9 +33,13 @@ def upgrade() -> None:
     if dialect == "sqlite":
         connection: Any = op.get_bind().connection.driver_connection
         connection.create_function("work_id", 2, _work_id)
+    # Who still writes to the old table waits, and then does not find it: nothing is lost unseen.
+    if dialect == "postgresql":
+        op.execute("LOCK TABLE executions IN ACCESS EXCLUSIVE MODE")
     shorter = f"SELECT {WORK_ID[dialect]} AS work_id, job_id"
     if dialect == "mssql":
-        op.execute(f"{shorter} INTO executions_kept FROM executions")
+        locked = "executions WITH (TABLOCKX, HOLDLOCK)"
+        op.execute(f"{shorter} INTO executions_kept FROM {locked}")
     else:
         op.execute(f"CREATE TABLE executions_kept AS {shorter} FROM executions")
     op.drop_table("executions")
@@ -46,7 +50,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("work_id", name=op.f("pk_executions")),
         sqlite_with_rowid=False,
     )
-    op.execute("INSERT INTO executions SELECT work_id, job_id FROM executions_kept")
+    # In the order of the new key: pages are filled one after the other.
+    kept = "SELECT work_id, job_id FROM executions_kept ORDER BY work_id"
+    op.execute(f"INSERT INTO executions (work_id, job_id) {kept}")
     op.drop_table("executions_kept")
 
 
