@@ -125,19 +125,26 @@ def test_every_constraint_and_index_is_as_in_the_schema(
     assert migrated == _definitions(bare_url)
 
 
+def _upgrade_up_to(revision: str, url: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Apply what comes before a revision, and return what is left."""
+    at = REVISIONS.index(revision)
+    monkeypatch.setattr(migrate, "HEAD", REVISIONS[at - 1])
+    migrate.upgrade(url)
+    monkeypatch.undo()
+    return REVISIONS[at:]
+
+
 def test_jobs_outlive_the_rewriting_of_their_table(
     empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate, "HEAD", "0005_build_losses")
-    migrate.upgrade(empty_url)
-    monkeypatch.undo()
+    left = _upgrade_up_to("0006_shorter_shape", empty_url, monkeypatch)
     ids = {"workspace_id": uuid7(1, 1), "id": uuid7(1, 2)}
     job = ids | {"pool": "local", "status": "queued", "eligible": 1, "rank": 1, "holds_lane": 0}
     job |= {"fence": 0, "retries_left": 2, "event_seq": 1, "timeout_ms": 1, "history": "é\n"}
     with SqlDatabase("", empty_url).connect() as connection:
         connection.execute(schema.jobs.insert().values(job))
         before = connection.execute(schema.jobs.select()).mappings().all()
-    assert migrate.upgrade(empty_url)[0] == "0006_shorter_shape"
+    assert migrate.upgrade(empty_url) == left
     with SqlDatabase("", empty_url).connect() as connection:
         assert connection.execute(schema.jobs.select()).mappings().all() == before
         with pytest.raises(IntegrityError, match="shape"):
@@ -147,9 +154,7 @@ def test_jobs_outlive_the_rewriting_of_their_table(
 def test_jobs_stand_for_their_work_under_its_shorter_name(
     empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate, "HEAD", "0006_shorter_shape")
-    migrate.upgrade(empty_url)
-    monkeypatch.undo()
+    left = _upgrade_up_to("0007_short_executions", empty_url, monkeypatch)
     workspace, keys = uuid7(1, 1), ["sha256:" + "ab" * 32, "é"]
     ids = (column("workspace_id", schema.Id), column("job_id", schema.Id))
     before = table("executions", *ids, column("execution_key", schema.Digest))
@@ -157,7 +162,7 @@ def test_jobs_stand_for_their_work_under_its_shorter_name(
         for number, key in enumerate(keys):
             values = {"execution_key": key, "job_id": uuid7(1, number)}
             connection.execute(before.insert().values(workspace_id=workspace, **values))
-    assert migrate.upgrade(empty_url) == ["0007_short_executions"]
+    assert migrate.upgrade(empty_url) == left
     with SqlDatabase("", empty_url).connect() as connection:
         found = connection.execute(schema.executions.select()).all()
     wanted = {work_id(workspace, key): uuid7(1, number) for number, key in enumerate(keys)}

@@ -64,7 +64,7 @@ class Mirror:
         """Append what the file does not have yet, unless another process is at it."""
         path = self._path(ref)
         with _opened(path, os.O_CREAT) as file:
-            if not (_is_locked(file) and _is_at(path, file)):
+            if not (_could_lock(file) and _is_at(path, file)):
                 return False
             self._append_after(ref, _last_seq(file), file)
         return True
@@ -108,7 +108,7 @@ def _opened(path: Path, flags: int) -> BinaryIO:
     return open(os.open(path, ours | flags, 0o644), "ab+")
 
 
-def _is_locked(file: BinaryIO) -> bool:
+def _could_lock(file: BinaryIO) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -46,7 +46,6 @@ class Recorded:
 
 _RECORDED = {status: Recorded(status) for status in TERMINAL}
 _WORDS = {status: status.value for status in _RECORDED}
-_DOUBTFUL = frozenset({Status.PAUSED, Status.FAILED})  # whose jobs may go back into the queue
 
 
 def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLost]:
@@ -57,10 +56,9 @@ def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorde
     if lanes:
         tx.lock_lanes(list(lanes))
     each_once = len({claim.id for claim, _ in ended}) == len(ended)
-    doubtful = [
-        attempt for attempt in ended if attempt[1] is None or attempt[1].status in _DOUBTFUL
-    ]
-    if each_once and not any(map(_goes_back, doubtful)):
+    # Most succeed, and what succeeded stays so.
+    others = [one for one in ended if one[1] is None or one[1].status is not Status.SUCCEEDED]
+    if each_once and not any(map(_goes_back, others)):
         answers = _record(tx, ended)
     else:
         answers = _sort_out(tx, ended)

@@ -33,8 +33,6 @@ _NEVER_IN_TEXT = "\0"
 # How many rows a VALUES table holds; a larger one gains nothing.
 PIECE_ROWS = (100, 10, 1)
 _EXTRA_TYPES: dict[str, TypeEngine[Any]] = {
-    "job_id": schema.Id,
-    "work_id": schema.Id,
     "address": BigInteger(),
     "floor": BigInteger(),
     "at": BigInteger(),
@@ -52,10 +50,10 @@ _EXTRA_TYPES: dict[str, TypeEngine[Any]] = {
 
 
 def type_of(name: str) -> TypeEngine[Any]:
-    """Return the type of a row's field: that of the job's column of that name, if there is one."""
+    """Return the type of a row's field: that of the column of that name, if a job has one."""
     if name in _EXTRA_TYPES:
         return _EXTRA_TYPES[name]
-    for table in (schema.jobs, schema.requests):
+    for table in (schema.jobs, schema.requests, schema.executions):
         if name in table.c:
             return table.c[name].type
     return Text()

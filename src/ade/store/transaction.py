@@ -195,12 +195,11 @@ class SqlTransaction(SqlReading):
 
     def insert_jobs(self, born: Sequence[JobRow], payloads: Sequence[str]) -> None:
         """Insert jobs with their first events."""
-        for start in range(0, len(born), ROWS_PER_STATEMENT_MAX):
-            piece = slice(start, start + ROWS_PER_STATEMENT_MAX)
+        for rows, asked in zip(_pieces(born), _pieces(payloads), strict=True):
             columns: dict[str, Sequence[Any]] = dict(
-                zip(JobRow._fields, zip(*born[piece], strict=True), strict=True)
+                zip(JobRow._fields, zip(*rows, strict=True), strict=True)
             )
-            columns["payload"] = payloads[piece]
+            columns["payload"] = asked
             columns["history"] = _lines(
                 history.first_line, columns["submitted_at"], columns["status"]
             )

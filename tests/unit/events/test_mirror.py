@@ -206,15 +206,15 @@ async def test_a_file_that_was_replaced_before_its_lock_was_had_is_left_alone(
 ) -> None:
     claim = acts.start()
     file = tmp_path / claim.id / "events.ndjson"
-    is_locked = mirror_module._is_locked
+    could_lock = mirror_module._could_lock
 
     def replaced_meanwhile(opened: BinaryIO) -> bool:
-        monkeypatch.setattr(mirror_module, "_is_locked", is_locked)
+        monkeypatch.setattr(mirror_module, "_could_lock", could_lock)
         file.rename(tmp_path / "old")
         file.touch()
-        return is_locked(opened)
+        return could_lock(opened)
 
-    monkeypatch.setattr(mirror_module, "_is_locked", replaced_meanwhile)
+    monkeypatch.setattr(mirror_module, "_could_lock", replaced_meanwhile)
     await mirror.sync(_ref(claim))
     assert (tmp_path / "old").read_bytes() == b""
     assert _seqs(tmp_path, claim) == [1, 2]

@@ -18,16 +18,15 @@ def _fields(row: type[Any], *more: str) -> tuple[str, ...]:
 
 
 _OWN = frozenset({"id", "execution_key", "payload"})
-_STAND = ("work_id", "job_id")
 _CLAIM_LINE = ("line_before", "line_after")
 _ENDING = _fields(rows.Ending, "finished_at", "line")
 
 STATEMENTS: dict[str, Statement] = {
     "insert_requests": Statement(submitting.insert_requests, submitting.BORN, differs=_OWN),
     "insert_jobs": Statement(submitting.insert_jobs, submitting.BORN, differs=_OWN),
-    "register_executions": Statement(submitting.register_executions, _STAND),
+    "register_executions": Statement(submitting.register_executions, submitting.STAND),
     "find_executions": Statement(submitting.find_executions, ("work_ids",), many=False),
-    "forget_executions": Statement(submitting.forget_executions, _STAND),
+    "forget_executions": Statement(submitting.forget_executions, submitting.STAND),
     "find_idempotency": Statement(
         submitting.find_idempotency, _fields(rows.IdempotencyRef), many=False
     ),

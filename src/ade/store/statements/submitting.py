@@ -33,6 +33,8 @@ from ade.store.statements.parts import insert_values
 
 # A fence is nothing that anyone brings along.
 BORN = (*[name for name in rows.JobRow._fields if name != "fence"], "payload", "history")
+# Which job stands for which piece of work.
+STAND = tuple(executions.c.keys())
 _FIRST_FENCE: ColumnElement[int] = literal_column("0")
 
 
@@ -49,7 +51,7 @@ def insert_jobs(d: Dialect, g: Given) -> Insert:
 
 def register_executions(d: Dialect, g: Given) -> Insert:
     """Let new jobs stand for pieces of work for which none does yet."""
-    values = {name: g[name] for name in ("work_id", "job_id")}
+    values = {name: g[name] for name in STAND}
     if (passing := d.insert_or_pass(executions)) is not None:
         return insert_values(g, passing, values)
     known = exists().where(*[column == values[column.name] for column in executions.primary_key])
