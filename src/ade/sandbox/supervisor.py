@@ -48,8 +48,7 @@ LOOK_SHARE = 20
 FOLDER_LOOK_EVERY = 8
 STOP_GRACE_SECONDS = 2.0
 # Who eats memory has less time to say where; beyond the kernel's ceiling it has none at all.
-ANSWER_SECONDS_HUNGRY = 0.025
-ANSWERED_SECONDS = 0.002
+ANSWER_SECONDS_HUNGRY = 0.1
 DRAIN_SECONDS = 0.5
 PROGRESS_BYTES_TOTAL = 8 * 1024 * 1024
 REFUSALS_MAX = 64
@@ -72,8 +71,7 @@ class Running:
         self._child: Child | None = None
         self._killed_for: JobError | None = None
         self._is_stopped = False
-        self._is_asked = self._is_answered = False
-        self._is_killed = False
+        self._is_asked = self._is_killed = False
         self._violations: list[str] = []
         self._refusals = 0
         self._heard_bytes = 0
@@ -245,9 +243,8 @@ class Running:
         if self._heard_bytes > self._bounds.result_bytes + PROGRESS_BYTES_TOTAL:
             self._kill_for(limit_error("OUTPUT_LIMIT", "The job reported too much progress."))
         self._lines.take(piece)
-        if self._is_asked and not self._is_answered and self._words.stack.frames:
-            self._is_answered = True  # the rest of its stack comes at once
-            asyncio.get_running_loop().call_later(ANSWERED_SECONDS, self.kill)
+        if self._is_asked and self._words.stack.is_whole:
+            self.kill()
         if self._lines.overflowed:
             message = f"The result is larger than {self._bounds.result_bytes // 1024} KiB."
             self._kill_for(limit_error("RESULT_TOO_LARGE", message))

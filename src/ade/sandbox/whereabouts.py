@@ -30,6 +30,9 @@ FRAMES_MAX = 200
 FRAME_BYTES_MAX = 2_000
 SOURCE_BYTES_MAX = 1024 * 1024
 SOURCE_CHARACTERS_MAX = 200
+# What comes after these in a stack is not the job's, or is not told.
+ENDS = ("/ade_engine/running.py", "run_entry")
+CUT = b"  ..."
 BEGINS = (b"Stack (most recent call first):", b"Current thread ", b"Thread ")
 _FRAME = re.compile(r'  File "(.+)", line (\d{1,7}) in (.+)')
 _ESCAPED = re.compile(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U([0-9a-f]{8})")
@@ -59,15 +62,26 @@ class Stack:
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
+        self.is_whole = False
 
     def hear(self, line: bytes) -> None:
         """Take one line that is no word of the job."""
         if line.startswith(BEGINS):
             self.frames.clear()
+            self.is_whole = False
+        elif line == CUT:
+            self.is_whole = True
         elif len(self.frames) < FRAMES_MAX and len(line) <= FRAME_BYTES_MAX:
             told = _FRAME.fullmatch(line.decode("ascii", errors="replace"))
             if told is not None:
-                self.frames.append(Frame(_plain(told[1]), int(told[2]), _plain(told[3])))
+                frame = Frame(_plain(told[1]), int(told[2]), _plain(told[3]))
+                self.frames.append(frame)
+                self.is_whole = self.is_whole or _is_outermost(frame)
+
+
+def _is_outermost(frame: Frame) -> bool:
+    file, name = ENDS
+    return frame.name == name and frame.file.endswith(file)
 
 
 def _plain(escaped: str) -> str:

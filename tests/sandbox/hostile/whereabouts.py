@@ -88,6 +88,17 @@ SNIPPETS = [
         **BRIEF,
     ),
     _stopped(
+        "place_told_slowly",
+        ANSWERING.format(
+            "os.write(3, b'  File \"/lib/re.py\", line 1 in match\\n'); time.sleep(0.2); "
+            "os.write(3, b'  File \"cell.py\", line 2 in f\\n')"
+        )
+        + SPIN,
+        CPU,
+        "import ctypes, errno, os, signal, socket, sys, time",
+        **BRIEF,
+    ),
+    _stopped(
         "place_in_another_file",
         ANSWERING.format("os.write(3, b'  File \"/etc/passwd\", line 1 in root\\n')") + SPIN,
         CPU,
