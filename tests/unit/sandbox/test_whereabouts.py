@@ -57,11 +57,11 @@ def frame(file: str, line: int = 1, name: str = "f") -> str:
 @pytest.mark.parametrize("last", [frame(f"{ENGINE}/running.py", 25, "run_entry"), "  ..."])
 def test_a_stack_is_whole_where_the_jobs_own_part_ends(last: str) -> None:
     stack = told(frame("/usr/lib/re.py", 3, "match"), frame("cell.py", 9, "run_entry"))
-    assert not stack.is_whole
-    stack.hear(last.encode())
-    assert stack.is_whole
-    stack.hear(b"Stack (most recent call first):")
-    assert not stack.is_whole
+    was_whole = [stack.is_whole]
+    for line in (last, "Stack (most recent call first):"):
+        stack.hear(line.encode())
+        was_whole.append(stack.is_whole)
+    assert was_whole == [False, True, False]
 
 
 def test_a_stack_is_heard_from_its_inside_out() -> None:
