@@ -180,6 +180,20 @@ def test_a_job_needs_its_parents(tables: SqlDatabase, name: str, values: dict[st
         Tables(workspaces={WORKSPACE}).put_job(as_row(values))
 
 
+def test_one_orphan_among_many_refuses_them_all(tables: SqlDatabase) -> None:
+    asked = {name: value for name, value in QUEUED.items() if name in schema.requests.c} | RUN
+    rows = [asked | {"id": id_(number)} for number in range(100, 105)]
+    insert = schema.requests.insert()
+    with (
+        pytest.raises(IntegrityError, match=re.compile("foreign key", re.IGNORECASE)),
+        tables.connect() as connection,
+    ):
+        connection.execute(insert.values([*rows, asked | {"id": id_(105), "build_id": id_(999)}]))
+    with tables.connect() as connection:
+        assert connection.execute(schema.requests.select()).all() == []
+        connection.execute(insert.values(rows))
+
+
 @pytest.mark.parametrize("column", NEEDED)
 def test_what_a_job_needs(tables: SqlDatabase, column: str) -> None:
     with pytest.raises(DBAPIError, match=re.compile("null", re.IGNORECASE)):

@@ -29,6 +29,7 @@ REVISIONS = [
     "0005_build_losses",
     "0006_shorter_shape",
     "0007_short_executions",
+    "0008_parents_by_statement",
 ]
 HEAD = REVISIONS[-1]
 
@@ -72,17 +73,26 @@ def test_looking_creates_no_file(tmp_path: Path) -> None:
 
 def test_the_schema_has_not_drifted_from_the_migrations(database_url: str) -> None:
     with SqlDatabase("", database_url).connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        opts = {"compare_type": True, "include_object": _is_compared}
+        context = MigrationContext.configure(connection, opts=opts)
         assert compare_metadata(context, schema.metadata) == []
 
 
-# compare_metadata does not look at CHECK constraints nor at the condition of an index.
+def _is_compared(thing: Any, name: str, kind: str, reflected: bool, other: Any) -> bool:
+    """Leave out the keys that some databases check otherwise: they are compared below."""
+    return kind != "foreign_key_constraint" or thing.table.name != "requests"
+
+
+# compare_metadata does not look at CHECK constraints, triggers nor the condition of an index.
 _DEFINED = {
     "sqlite": "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL",
     "postgresql": (
         "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint"
         " WHERE connamespace = 'public'::regnamespace"
         " UNION ALL SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'"
+        " UNION ALL SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal"
+        " UNION ALL SELECT proname || '()', regexp_replace(prosrc, '\\s+', ' ', 'g') FROM pg_proc"
+        " WHERE pronamespace = 'public'::regnamespace"
     ),
 }
 

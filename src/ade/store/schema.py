@@ -32,6 +32,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.job import Priority, StopRequest
+from ade.store.parents import check_together
 
 NAMING = {
     "pk": "pk_%(table_name)s",
@@ -255,6 +256,8 @@ requests = Table(
         name="run_is_complete",
     ),
 )
+
+check_together(requests)
 
 # Where a job is: the other half of the same row, inserted and deleted together with its request.
 jobs = Table(
