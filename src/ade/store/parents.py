@@ -9,7 +9,8 @@ workspace, and a document, configuration or build that was deleted keeps its row
 
 from typing import Any
 
-from sqlalchemy import DDL, ForeignKeyConstraint, Table, event
+from sqlalchemy import DDL, Dialect, ForeignKeyConstraint, Table, event
+from sqlalchemy.schema import ExecutableDDLElement
 
 # The parent is asked for by its key, row by row: a list of all parents could be long.
 _CHECKED = """
@@ -38,11 +39,13 @@ def check_together(table: Table) -> None:
         key.ddl_if(callable_=_checks_by_itself)
     is_orphan = "\n      OR ".join(_is_orphan(key) for key in keys)
     for text in (_CHECKED, _CHECKING):
-        statement = DDL(text.format(table=table.name, is_orphan=is_orphan))
+        statement: ExecutableDDLElement = DDL(  # type: ignore[no-untyped-call]
+            text.format(table=table.name, is_orphan=is_orphan)
+        )
         event.listen(table, "after_create", statement.execute_if(dialect=_SEPARATELY))
 
 
-def _checks_by_itself(*_: Any, dialect: Any, **__: Any) -> bool:
+def _checks_by_itself(*_: Any, dialect: Dialect, **__: Any) -> bool:
     return dialect.name != _SEPARATELY
 
 
