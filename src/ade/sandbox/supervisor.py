@@ -47,8 +47,6 @@ LOOK_SECONDS = 0.025
 LOOK_SHARE = 20
 FOLDER_LOOK_EVERY = 8
 STOP_GRACE_SECONDS = 2.0
-# Who eats memory has less time to say where; beyond the kernel's ceiling it has none at all.
-ANSWER_SECONDS_HUNGRY = 0.1
 DRAIN_SECONDS = 0.5
 PROGRESS_BYTES_TOTAL = 8 * 1024 * 1024
 REFUSALS_MAX = 64
@@ -111,7 +109,7 @@ class Running:
         self._killed_for = self._killed_for or reason
         self.kill()
 
-    def _end_for(self, reason: JobError, answer_seconds: float = ANSWER_SECONDS) -> None:
+    def _end_for(self, reason: JobError) -> None:
         """Kill a moment after asking where the code is; the reason stands, whatever it answers."""
         if self._killed_for is not None:
             return
@@ -121,7 +119,7 @@ class Running:
             return
         self._is_asked = True
         self._child.signal(ASKED_BY)
-        asyncio.get_running_loop().call_later(answer_seconds, self.kill)
+        asyncio.get_running_loop().call_later(ANSWER_SECONDS, self.kill)
 
     # --- its life -------------------------------------------------------------------------------
 
@@ -293,10 +291,10 @@ class Running:
 
     def _stop_at_limits(self, now: watch.Usage) -> None:
         limits = self._order.limits
-        if now.memory_kb > data_bytes(limits) // 1024:
+        if now.memory_kb > data_bytes(limits) // 1024:  # there is no time to ask where it is
             self._kill_for(memory_error(limits))
         elif now.memory_kb > limits.memory_mb * 1024:
-            self._end_for(memory_error(limits), ANSWER_SECONDS_HUNGRY)
+            self._end_for(memory_error(limits))
         elif now.cpu_ms > limits.cpu_ms:
             self._end_for(cpu_error(limits))
         elif now.threads > self._pool.threads_max:
