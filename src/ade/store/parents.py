@@ -29,7 +29,7 @@ _CHECKING = """
 CREATE TRIGGER {table}_have_parents AFTER INSERT ON {table}
 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION {table}_have_parents()
 """
-_SEPARATELY = "postgresql"
+_ROW_BY_ROW = "postgresql"
 
 
 def check_together(table: Table) -> None:
@@ -42,11 +42,11 @@ def check_together(table: Table) -> None:
         statement: ExecutableDDLElement = DDL(  # type: ignore[no-untyped-call]
             text.format(table=table.name, is_orphan=is_orphan)
         )
-        event.listen(table, "after_create", statement.execute_if(dialect=_SEPARATELY))
+        event.listen(table, "after_create", statement.execute_if(dialect=_ROW_BY_ROW))
 
 
 def _checks_by_itself(*_: Any, dialect: Dialect, **__: Any) -> bool:
-    return dialect.name != _SEPARATELY
+    return dialect.name != _ROW_BY_ROW
 
 
 def _is_orphan(key: ForeignKeyConstraint) -> str:
