@@ -42,11 +42,17 @@ def jobs_of(pid: int) -> set[int]:
     """List the processes that run jobs for a server; children that wait for one do not count."""
     found: set[int] = set()
     for child in children_of(pid):
-        with contextlib.suppress(OSError):
-            if Path(f"/proc/{child}/comm").read_text().strip() == "ade-job":
-                found.add(child)
+        if name_of(child) == "ade-job":
+            found.add(child)
         found |= jobs_of(child)
     return found
+
+
+def name_of(pid: int) -> str:
+    """Return the name that a process has at the moment; nothing if it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def eventually(look: Callable[[], Found], seconds: float = PATIENCE_SECONDS) -> Found:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 
 import pytest
-from tests.processes import children_of, eventually, is_alive, jobs_of
+from tests.processes import children_of, eventually, is_alive, jobs_of, name_of
 from tests.system.cells import begin, cell, error, run, value
 from tests.system.server import JOBS, Server
 from tests.system.ways import WAYS, serving
@@ -206,19 +206,34 @@ def test_cancel_kills_a_cell_that_does_not_listen(server: Server) -> None:
     assert not is_alive(process)
 
 
+# A grandchild of a session of its own whose parent is gone, and then another program.
+STARTING = """
+import os, subprocess
+between = os.fork()
+if between == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    time.sleep(600)
+os.waitpid(between, 0)
+subprocess.Popen(["sleep", "600"])
+time.sleep(600)
+"""
+
+
+def tree_of(pid: int) -> set[int]:
+    """List the processes that run a server's jobs, with what these started."""
+    jobs = jobs_of(pid)
+    return jobs.union(*map(children_of, jobs))
+
+
 def test_cancel_kills_whatever_a_cell_started(server: Server) -> None:
     if "pid" not in run(server, "1")["job"]["isolation"]:
         pytest.skip("a cell may start no process at this level")
     eventually(lambda: not jobs_of(server.pid))
-    source = (
-        "import os, subprocess\n" + DEAF + "subprocess.Popen(['sleep', '600'])\n"
-        "if os.fork() == 0:\n    os.setsid()\n    if os.fork():\n        os._exit(0)\n"
-        "time.sleep(600)"
-    )
-    job = begin(server, source)
-    first = eventually(lambda: jobs_of(server.pid))
-    eventually(lambda: len(first.union(*map(children_of, first))) == 3)
-    tree = first.union(*map(children_of, first))
+    job = begin(server, DEAF + STARTING)
+    eventually(lambda: sorted(map(name_of, tree_of(server.pid))) == ["ade-job", "ade-job", "sleep"])
+    tree = tree_of(server.pid)
     server.http.post(f"{JOBS}/{job['job_id']}/cancel")
     assert server.ended_job(job)["status"] == "cancelled"
     assert not any(map(is_alive, tree))
