@@ -38,14 +38,15 @@ def children_of(pid: int) -> set[int]:
     return {child for child in found if is_alive(child)}
 
 
+def tree(pid: int) -> set[int]:
+    """List everything below a process."""
+    below = children_of(pid)
+    return below.union(*map(tree, below))
+
+
 def jobs_of(pid: int) -> set[int]:
     """List the processes that run jobs for a server; children that wait for one do not count."""
-    found: set[int] = set()
-    for child in children_of(pid):
-        if name_of(child) == "ade-job":
-            found.add(child)
-        found |= jobs_of(child)
-    return found
+    return {below for below in tree(pid) if name_of(below) == "ade-job"}
 
 
 def name_of(pid: int) -> str:

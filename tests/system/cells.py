@@ -1,10 +1,8 @@
 """Cells of Python for a real server: asked for, waited for, read."""
 
 import os
-from pathlib import Path
 from typing import Any
 
-from tests.processes import children_of
 from tests.system.server import JOBS, Server
 
 WAIT = {"Prefer": "wait=60"}
@@ -49,20 +47,3 @@ def begin(server: Server, source: str, **asked: Any) -> dict[str, Any]:
     answer = server.http.post(JOBS, json=cell(source, **asked))
     assert answer.status_code == 202, answer.text
     return dict(answer.json())
-
-
-def tree(pid: int) -> set[int]:
-    """List everything below a process."""
-    below = children_of(pid)
-    return below.union(*map(tree, below))
-
-
-def names(pids: set[int]) -> set[str]:
-    """Return what processes call themselves; who has died meanwhile says nothing."""
-    found = set()
-    for pid in pids:
-        try:
-            found.add(Path(f"/proc/{pid}/comm").read_text().strip())
-        except OSError:
-            continue
-    return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.processes import children_of, eventually, is_alive
+from tests.processes import eventually, is_alive, tree
 from tests.sandbox.modes import BY_NAME, can_run
 from tests.system.server import SHORT_LEASE, Server, Start, starting
 from tests.wheels import make_wheel
@@ -98,12 +98,6 @@ def wait(server: Server, build: dict[str, Any], *statuses: str) -> dict[str, Any
     found = eventually(look, 60)
     assert found is not None
     return found
-
-
-def tree(pid: int) -> set[int]:
-    """List all processes below one."""
-    below = children_of(pid)
-    return below.union(*(tree(child) for child in below))
 
 
 def uvs(server: Server) -> set[int]:

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.processes import eventually, is_alive, jobs_of
+from tests.processes import eventually, is_alive, jobs_of, tree
 from tests.sandbox.modes import BY_NAME, can_run
-from tests.system.cells import tree
 from tests.system.runs import BASE, configured, ended, ran, started, succeeded, uploaded
 from tests.system.server import JOBS, Server, starting
 

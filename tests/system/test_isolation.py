@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.processes import eventually, is_alive
+from tests.processes import eventually, is_alive, name_of, tree
 from tests.sandbox.modes import BY_NAME, can_run
-from tests.system.cells import begin, error, names, run, tree
+from tests.system.cells import begin, error, run
 from tests.system.server import Server, Start, starting
 
 DOCKER = BY_NAME["docker"]
@@ -180,9 +180,9 @@ def test_the_doctor_says_when_jobs_do_not_stand_back(start: Start) -> None:
 
 def kill_when_seen(server: Server, wanted: set[str]) -> None:
     """Kill the server once such processes are below it, and see all of them go."""
-    eventually(lambda: wanted <= names(tree(server.pid)))
+    eventually(lambda: wanted <= set(map(name_of, tree(server.pid))))
     below = tree(server.pid)
-    assert wanted <= names(below)
+    assert wanted <= set(map(name_of, below))
     server.kill()
     eventually(lambda: not any(map(is_alive, below)))
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 
 import pytest
-from tests.processes import children_of, eventually, is_alive, jobs_of, name_of
+from tests.processes import eventually, is_alive, jobs_of, name_of, tree
 from tests.system.cells import begin, cell, error, run, value
 from tests.system.server import JOBS, Server
 from tests.system.ways import WAYS, serving
@@ -221,10 +221,10 @@ time.sleep(600)
 """
 
 
-def tree_of(pid: int) -> set[int]:
+def processes_of(pid: int) -> set[int]:
     """List the processes that run a server's jobs, with what these started."""
     jobs = jobs_of(pid)
-    return jobs.union(*map(children_of, jobs))
+    return jobs.union(*map(tree, jobs))
 
 
 def test_cancel_kills_whatever_a_cell_started(server: Server) -> None:
@@ -232,8 +232,9 @@ def test_cancel_kills_whatever_a_cell_started(server: Server) -> None:
         pytest.skip("a cell may start no process at this level")
     eventually(lambda: not jobs_of(server.pid))
     job = begin(server, DEAF + STARTING)
-    eventually(lambda: sorted(map(name_of, tree_of(server.pid))) == ["ade-job", "ade-job", "sleep"])
-    tree = tree_of(server.pid)
+    wanted = ["ade-job", "ade-job", "sleep"]
+    eventually(lambda: sorted(map(name_of, processes_of(server.pid))) == wanted)
+    processes = processes_of(server.pid)
     server.http.post(f"{JOBS}/{job['job_id']}/cancel")
     assert server.ended_job(job)["status"] == "cancelled"
-    assert not any(map(is_alive, tree))
+    assert not any(map(is_alive, processes))
