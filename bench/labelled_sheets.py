@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ade_engine.sheets.workbook import open_workbook
-from ade_engine.structure.grid import Grid
-from ade_engine.structure.labels import LABELS, Label
-from ade_engine.structure.survey import survey
+from ade_engine.tables.grid import Grid
+from ade_engine.tables.labels import LABELS, Label
+from ade_engine.tables.survey import survey
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 SETS = ("deex", "cius", "govuk")

@@ -109,7 +109,7 @@ def write_xlsxwriter(path: Path, out: Path) -> int:
 
 def whole_ade(path: Path, out: Path) -> int:
     """Read, find the table, map, transform, validate, write, explain."""
-    from ade_engine.normalize import Request, normalize
+    from ade_engine.entry.normalize import Request, normalize
 
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
         package = sheets_job.write_package(Path(folder) / "package")

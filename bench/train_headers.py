@@ -20,10 +20,10 @@ import numpy.typing as npt
 from rich.console import Console
 from sklearn.ensemble import RandomForestClassifier
 
-from ade_engine.structure.features import RowFeatures
-from ade_engine.structure.forest import LEAF, SHARE_STEPS, WEIGHTS_FILE, read_weights
-from ade_engine.structure.grid import Grid
-from ade_engine.structure.labels import DATA, LABELS, first_header, header_score
+from ade_engine.tables.features import RowFeatures
+from ade_engine.tables.forest import LEAF, SHARE_STEPS, WEIGHTS_FILE, read_weights
+from ade_engine.tables.grid import Grid
+from ade_engine.tables.labels import DATA, LABELS, first_header, header_score
 from bench.labelled_sheets import SETS, LabelledSheet, corpus_folder, labelled_sheets, row_targets
 
 SEED = 7
@@ -36,7 +36,7 @@ FAR_ROWS_TAKEN = 15
 COPY_ROWS_MAX = 400
 COPY_WEIGHT = 0.3
 CONFIDENCE_BINS = 8
-WEIGHTS = Path(__file__).parents[1] / "src" / "ade_engine" / "structure" / WEIGHTS_FILE
+WEIGHTS = Path(__file__).parents[1] / "src" / "ade_engine" / "tables" / WEIGHTS_FILE
 
 Numbers = npt.NDArray[np.float64]
 Targets = npt.NDArray[np.int64]

@@ -10,11 +10,11 @@ from typing import Any
 from ade_engine.errors import EngineError
 from ade_engine.sheets.limits import Options
 from ade_engine.sheets.workbook import Sheet, open_workbook
-from ade_engine.structure.finder import find_tables
-from ade_engine.structure.headers import text_of
-from ade_engine.structure.rows import SheetRows
-from ade_engine.structure.spans import RowSpans
-from ade_engine.structure.tables import RowKind, SheetStructure, Table
+from ade_engine.tables.finder import find_tables
+from ade_engine.tables.headers import text_of
+from ade_engine.tables.rows import SheetRows
+from ade_engine.tables.spans import RowSpans
+from ade_engine.tables.tables import RowKind, SheetStructure, Table
 
 RUNS_SHOWN_MAX = 200  # of one kind of skipped rows; then "..."
 DRAWN_ROWS_MAX = 60

@@ -135,7 +135,7 @@ class AdeRun:
         config: str | Path | None = None,
     ) -> RunResult:
         """Normalise a file (its path within the package), rows of values, or the text of a CSV."""
-        from ade_engine.normalize import Request, normalize
+        from ade_engine.entry.normalize import Request, normalize
         from ade_engine.package.errors import AuthorError
         from ade_engine.package.package import load_package
 

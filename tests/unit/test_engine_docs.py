@@ -18,7 +18,7 @@ import pytest
 from tests.generated import check, table, write
 
 import ade_engine
-import ade_engine.normalize  # its errors belong to the tree
+import ade_engine.entry.normalize  # its errors belong to the tree
 from ade_engine.errors import EngineError
 from ade_engine.mapping.mapping import Reason
 from ade_engine.package import Column, Field, load_package
@@ -34,7 +34,7 @@ ARTIFACT = REFERENCE / "artifact.md"
 HOW_TO = REFERENCE.parent / "how-to" / "write-a-config-package.md"
 MAPPING = REFERENCE.parent / "explanation" / "mapping.md"
 
-assert ade_engine.normalize
+assert ade_engine.entry.normalize
 
 
 def functions() -> str:

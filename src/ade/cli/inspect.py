@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Drawn
 
     from ade_engine.inspection import SeenFile, SeenSheet
-    from ade_engine.structure.tables import Table
+    from ade_engine.tables.tables import Table
 
 PIPE_WIDTH_COLUMNS = 120
 CELL_CHARACTERS = 14

@@ -10,7 +10,7 @@ from tests.unit.engine.package.packages import FIELD, write_package
 import ade_engine
 from ade_engine.package import AuthorError, Package, PackageInvalid, load_package
 from ade_engine.package.errors import DEPENDENCY_ERROR, Problem
-from ade_engine.passes.hooks import activate
+from ade_engine.pipeline.hooks import activate
 
 
 def problems(folder: Path) -> list[Problem]:

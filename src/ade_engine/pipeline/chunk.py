@@ -1,0 +1,86 @@
+"""Some rows of a table on their way through the passes: a column of cells for each mapped field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ade_engine.mapping.mapping import Mapping
+from ade_engine.package.column import Column
+from ade_engine.package.settings import ReadingSettings
+from ade_engine.pipeline.ranges import RowNumbers
+from ade_engine.sheets.cells import Block
+from ade_engine.sheets.cells import Column as Cells
+from ade_engine.sheets.coordinates import a1
+from ade_engine.tables.tables import Table as FoundTable
+
+Columns = dict[str, Cells]
+
+
+@dataclass(frozen=True)
+class MappedTable:
+    """A table, where it is, and which of its columns is which field."""
+
+    number: int
+    sheet: str
+    found: FoundTable
+    mapping: Mapping
+    reading: ReadingSettings
+
+    @property
+    def targets(self) -> dict[str, int]:
+        """Give {field: number of its column}."""
+        return self.mapping.targets
+
+    def column(self, name: str, cells: Cells) -> Column:
+        """Wrap a field's cells for the author's functions."""
+        number = self.targets[name]
+        mapped = next(one for one in self.mapping.columns if one.number == number)
+        return Column(
+            cells,
+            header=mapped.header,
+            letter=mapped.letter,
+            field=name,
+            decimal=self.reading.decimal,
+            day_first=self.reading.day_first,
+        )
+
+    def cell(self, name: str, row: int) -> str:
+        """Name a cell of a field: `Sheet1!B7`, or `B7` in a text file."""
+        place = a1(row, self.targets[name])
+        return f"{self.sheet}!{place}" if self.sheet else place
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive data rows: their numbers in the sheet, and cells by column number."""
+
+    rows: RowNumbers
+    raw: dict[int, Cells]
+
+    def cells(self, number: int) -> Cells:
+        """Give a column's cells, empty ones if the chunk has none there."""
+        found = self.raw.get(number)
+        return Cells.empty(len(self.rows)) if found is None else found
+
+
+def chunks(
+    table: FoundTable, blocks: Iterator[Block], hidden_rows: RowNumbers | None = None
+) -> Iterator[Chunk]:
+    """Cut the data rows of a table out of a sheet's blocks."""
+    for block in blocks:
+        wanted = table.data_mask(block)
+        rows = np.arange(block.first_row, block.first_row + block.height)
+        if hidden_rows is not None:
+            wanted &= ~np.isin(rows, hidden_rows)
+        if not wanted.any():
+            continue
+        mine = {
+            number: block.columns[number] for number in table.columns if number in block.columns
+        }
+        if not wanted.all():
+            rows = rows[wanted]
+            mine = {number: cells.where(wanted) for number, cells in mine.items()}
+        yield Chunk(rows, mine)
