@@ -150,7 +150,7 @@ def _part(sheet: LabelledSheet, places: Places, columns: Places) -> tuple[Grid, 
     cut = Grid(
         np.arange(1, len(places) + 1),
         tuple(grid.columns[column] for column in columns.tolist()),
-        grid.signs[cells],
+        grid.looks[cells],
         grid.texts[cells],
         grid.numbers[cells],
     )
@@ -175,7 +175,7 @@ def _stacked(
     grid = Grid(
         np.arange(1, upper.height + blank_rows + lower.height + 1),
         max(upper.columns, lower.columns, key=len),
-        joined(upper.signs, lower.signs, 0),
+        joined(upper.looks, lower.looks, 0),
         joined(upper.texts, lower.texts, ""),
         joined(upper.numbers, lower.numbers, np.nan),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ade_engine.channel import Channel
-from ade_engine.package.package import load_package
+from ade_engine.package.config_package import load_package
 from ade_engine.pipeline.hooks import activate
 
 NOTE_CHARACTERS_MAX = 10_000

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ade_engine.channel import Channel
-from ade_engine.package.errors import PackageInvalid
-from ade_engine.package.package import load_package
+from ade_engine.package.author_errors import PackageInvalid
+from ade_engine.package.config_package import load_package
 
 PROBLEMS_MAX = 500
 

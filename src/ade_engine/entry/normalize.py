@@ -17,11 +17,11 @@ from typing import Any
 
 from ade_engine.channel import Channel
 from ade_engine.errors import EngineError, UnreadableFile
-from ade_engine.package.errors import INTERNAL_ERROR, RESOURCE_LIMIT, VALIDATION_ERROR
+from ade_engine.package.author_errors import INTERNAL_ERROR, RESOURCE_LIMIT, VALIDATION_ERROR
+from ade_engine.package.config_package import load_package
 from ade_engine.package.failures import public_name
-from ade_engine.package.package import load_package
-from ade_engine.package.sources import Sources
-from ade_engine.pipeline.pipeline import OUTPUT_FILE, run_passes
+from ade_engine.package.source_code import PackageSource
+from ade_engine.pipeline.run_pipeline import OUTPUT_FILE, run_pipeline
 from ade_engine.record.artifact import artifact_of, write_artifact
 from ade_engine.record.events import EventName, Recorder
 from ade_engine.version import ENGINE_VERSION
@@ -148,7 +148,7 @@ def _run(request: Request, record: Recorder, progress: Progress) -> None:
         EventName.RUN_STARTED,
         job_id=request.job_id,
         engine={"version": ENGINE_VERSION},
-        package={"digest": Sources(request.config.resolve()).digest},
+        package={"digest": PackageSource(request.config.resolve()).digest},
         input={"name": request.shown_name, "bytes": size},
     )
     with load_package(request.config) as package:
@@ -157,7 +157,7 @@ def _run(request: Request, record: Recorder, progress: Progress) -> None:
             name=package.settings.name,
             fields=[rules.name for rules in package.fields],
         )
-        run_passes(
+        run_pipeline(
             package,
             request.input,
             request.output,

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ade_engine.mapping.mapping import Mapping
+from ade_engine.mapping.column_mapping import Mapping
 from ade_engine.package.column import Column
-from ade_engine.package.settings import ReadingSettings
-from ade_engine.pipeline.ranges import RowNumbers
-from ade_engine.sheets.cells import Block
-from ade_engine.sheets.cells import Column as Cells
+from ade_engine.package.package_settings import ReadingSettings
+from ade_engine.sheets.arrays import IntArray
+from ade_engine.sheets.cells import Block, CellArray
 from ade_engine.sheets.coordinates import a1
-from ade_engine.tables.tables import Table as FoundTable
+from ade_engine.tables.regions import TableRegion
 
-Columns = dict[str, Cells]
+Columns = dict[str, CellArray]
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class MappedTable:
 
     number: int
     sheet: str
-    found: FoundTable
+    region: TableRegion
     mapping: Mapping
     reading: ReadingSettings
 
@@ -34,7 +33,7 @@ class MappedTable:
         """Give {field: number of its column}."""
         return self.mapping.targets
 
-    def column(self, name: str, cells: Cells) -> Column:
+    def column(self, name: str, cells: CellArray) -> Column:
         """Wrap a field's cells for the author's functions."""
         number = self.targets[name]
         mapped = next(one for one in self.mapping.columns if one.number == number)
@@ -57,28 +56,28 @@ class MappedTable:
 class Chunk:
     """Consecutive data rows: their numbers in the sheet, and cells by column number."""
 
-    rows: RowNumbers
-    raw: dict[int, Cells]
+    rows: IntArray
+    raw: dict[int, CellArray]
 
-    def cells(self, number: int) -> Cells:
+    def cells(self, number: int) -> CellArray:
         """Give a column's cells, empty ones if the chunk has none there."""
         found = self.raw.get(number)
-        return Cells.empty(len(self.rows)) if found is None else found
+        return CellArray.empty(len(self.rows)) if found is None else found
 
 
 def chunks(
-    table: FoundTable, blocks: Iterator[Block], hidden_rows: RowNumbers | None = None
+    region: TableRegion, blocks: Iterator[Block], hidden_rows: IntArray | None = None
 ) -> Iterator[Chunk]:
     """Cut the data rows of a table out of a sheet's blocks."""
     for block in blocks:
-        wanted = table.data_mask(block)
+        wanted = region.data_mask(block)
         rows = np.arange(block.first_row, block.first_row + block.height)
         if hidden_rows is not None:
             wanted &= ~np.isin(rows, hidden_rows)
         if not wanted.any():
             continue
         mine = {
-            number: block.columns[number] for number in table.columns if number in block.columns
+            number: block.columns[number] for number in region.columns if number in block.columns
         }
         if not wanted.all():
             rows = rows[wanted]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ade_engine.package.package import Package
+from ade_engine.package.config_package import Package
 from ade_engine.package.views import Context
 
 

@@ -9,13 +9,19 @@ import numpy as np
 import polars as pl
 
 from ade_engine.package.conversion import moments
-from ade_engine.sheets.cells import DAY_MS, INTEGERS_MAX, TIME_DAY_MS, CellError, CellKind
-from ade_engine.sheets.cells import Column as Cells
+from ade_engine.sheets.cells import (
+    DAY_MS,
+    INTEGERS_MAX,
+    TIME_DAY_MS,
+    CellArray,
+    CellError,
+    CellKind,
+)
 
 NOTHING = type(None)
 
 
-def values_of(cells: Cells) -> list[Any]:
+def values_of(cells: CellArray) -> list[Any]:
     """Give the cells as Python values, None where they are empty or show an error."""
     kinds = set(np.unique(cells.kinds).tolist()) - {CellKind.EMPTY, CellKind.NO_VALUE}
     if kinds <= {CellKind.TEXT}:
@@ -31,7 +37,7 @@ def values_of(cells: Cells) -> list[Any]:
     return [None if isinstance(value, CellError) else value for value in cells.values()]
 
 
-def _numbers(cells: Cells) -> list[Any]:
+def _numbers(cells: CellArray) -> list[Any]:
     numbers = cells.numbers
     known = cells.is_kind(CellKind.NUMBER)
     whole = (np.floor(numbers) == numbers) & (np.abs(numbers) < INTEGERS_MAX)
@@ -48,7 +54,7 @@ def _numbers(cells: Cells) -> list[Any]:
     ]
 
 
-def _dates(cells: Cells) -> list[Any] | None:
+def _dates(cells: CellArray) -> list[Any] | None:
     """Give dates if all are, or moments if all have a time of day, else nothing."""
     numbers = cells.numbers[cells.is_kind(CellKind.DATE)]
     if ((numbers >= TIME_DAY_MS) & (numbers < TIME_DAY_MS + DAY_MS)).any():
@@ -59,7 +65,7 @@ def _dates(cells: Cells) -> list[Any] | None:
     return moments(cells.numbers).to_list() if with_clock.all() else None
 
 
-def cells_of_values(values: list[Any]) -> Cells | None:
+def cells_of_values(values: list[Any]) -> CellArray | None:
     """Put values into cells; None if one of them is nothing that a cell can hold."""
     types = set(map(type, values))
     try:
@@ -69,18 +75,18 @@ def cells_of_values(values: list[Any]) -> Cells | None:
             return _marked(CellKind.NUMBER, pl.Series(values, dtype=pl.Float64, strict=False))
         if types <= {dt.date, NOTHING} or types <= {dt.datetime, NOTHING}:
             return _marked(CellKind.DATE, pl.Series(values).cast(pl.Datetime("ms")).dt.epoch("ms"))
-        return Cells.of(values)
+        return CellArray.of(values)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
         return None
 
 
-def _texts(text: pl.Series) -> Cells:
+def _texts(text: pl.Series) -> CellArray:
     kinds = np.where(text.is_null().to_numpy(), np.uint8(0), np.uint8(CellKind.TEXT))
-    return Cells(kinds, np.full(len(text), np.nan), text)
+    return CellArray(kinds, np.full(len(text), np.nan), text)
 
 
-def _marked(kind: CellKind, numbers: pl.Series) -> Cells:
+def _marked(kind: CellKind, numbers: pl.Series) -> CellArray:
     plain = numbers.cast(pl.Float64).to_numpy()
     known = np.isfinite(plain)
     kinds = np.where(known, np.uint8(kind), np.uint8(CellKind.EMPTY))
-    return Cells(kinds, np.where(known, plain, np.nan), Cells.empty(len(plain)).text)
+    return CellArray(kinds, np.where(known, plain, np.nan), CellArray.empty(len(plain)).text)

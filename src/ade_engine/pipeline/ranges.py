@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from ade_engine.sheets.arrays import IntArray
 from ade_engine.sheets.coordinates import Range, a1
 
 RANGES_MAX = 100
-
-RowNumbers = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -22,7 +20,7 @@ class RowRuns:
     kept: list[tuple[int, int]] = field(default_factory=list)
     omitted: int = 0
 
-    def add(self, rows: RowNumbers) -> None:
+    def add(self, rows: IntArray) -> None:
         """Add rows, further down than those before."""
         if not len(rows):
             return

@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ade_engine.package.config_package import FieldRules
 from ade_engine.package.conversion import changed_cells, to_type, with_texts
-from ade_engine.package.given_back import cells_of
 from ade_engine.package.misuse import Misuse
-from ade_engine.package.package import FieldRules
-from ade_engine.package.views import Rows
-from ade_engine.pipeline.calling import CELL_TYPES, EachValue
+from ade_engine.package.result_coercion import cells_of
+from ade_engine.package.views import RowValues
+from ade_engine.pipeline.apply_per_value import CELL_TYPES, ApplyPerValue
 from ade_engine.pipeline.chunk import Chunk, Columns, MappedTable
 from ade_engine.pipeline.python_values import cells_of_values
-from ade_engine.pipeline.ranges import RowNumbers
-from ade_engine.sheets.cells import CellKind
-from ade_engine.sheets.cells import Column as Cells
+from ade_engine.sheets.arrays import IntArray
+from ade_engine.sheets.cells import CellArray, CellKind
 
 
 @dataclass
@@ -34,13 +33,13 @@ class Transform:
     rules: tuple[FieldRules, ...]
     given: dict[str, Any]
     changed: dict[str, int] = field(default_factory=dict)
-    _each: dict[str, EachValue] = field(default_factory=dict)
+    _each: dict[str, ApplyPerValue] = field(default_factory=dict)
 
     def __call__(self, chunk: Chunk, show: Callable[[Columns], None]) -> Columns:
         """Give the transformed columns; `show` makes those before visible as `table[...]`."""
         before = {rules.name: self._typed(rules, chunk) for rules in self.rules}
         show(before)
-        rows = Rows(before, chunk.rows)
+        rows = RowValues(before, chunk.rows)
         after: Columns = {}
         for rules in self.rules:
             cells = self._transformed(rules, before[rules.name], rows, chunk.rows)
@@ -49,7 +48,7 @@ class Transform:
             after[rules.name] = cells
         return after
 
-    def _typed(self, rules: FieldRules, chunk: Chunk) -> Cells:
+    def _typed(self, rules: FieldRules, chunk: Chunk) -> CellArray:
         reading = self.table.reading
         return to_type(
             chunk.cells(self.table.targets[rules.name]),
@@ -59,8 +58,8 @@ class Transform:
         )
 
     def _transformed(
-        self, rules: FieldRules, cells: Cells, rows: Rows, numbers: RowNumbers
-    ) -> Cells:
+        self, rules: FieldRules, cells: CellArray, rows: RowValues, numbers: IntArray
+    ) -> CellArray:
         given = {**self.given, "field": rules.field}
         whole = rules.functions.get("transform_column")
         if whole is not None:
@@ -73,7 +72,7 @@ class Transform:
         single = rules.functions.get("transform")
         if single is None:
             return cells
-        each = self._each.setdefault(rules.name, EachValue(single, given))
+        each = self._each.setdefault(rules.name, ApplyPerValue(single, given))
         results = each.results(
             cells, rows, lambda index: self.table.cell(rules.name, int(numbers[index]))
         )
@@ -83,19 +82,19 @@ class Transform:
         return _without_blanks(_keep_errors(cells, made_cells))
 
 
-def _without_blanks(cells: Cells) -> Cells:
+def _without_blanks(cells: CellArray) -> CellArray:
     """Make cells with an empty text empty."""
     if not cells.is_kind(CellKind.TEXT).any():
         return cells
     return with_texts(cells, cells.text)
 
 
-def _keep_errors(before: Cells, after: Cells) -> Cells:
+def _keep_errors(before: CellArray, after: CellArray) -> CellArray:
     """Let errors and formulas without a value stay what they are; no function was asked."""
     lost = before.is_kind(CellKind.ERROR, CellKind.NO_VALUE)
     if not lost.any():
         return after
-    return Cells(
+    return CellArray(
         np.where(lost, before.kinds, after.kinds),
         np.where(lost, np.nan, after.numbers),
         before.text.zip_with(pl.Series(lost), after.text),

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ade_engine.package.column import Column
+from ade_engine.package.config_package import FieldRules
 from ade_engine.package.functions import AuthorFunction
 from ade_engine.package.issues import Issue, Issues
 from ade_engine.package.misuse import Misuse
-from ade_engine.package.package import FieldRules
-from ade_engine.package.views import Rows
-from ade_engine.pipeline.calling import EachValue
-from ade_engine.pipeline.checks import (
+from ade_engine.package.views import RowValues
+from ade_engine.pipeline.apply_per_value import ApplyPerValue
+from ade_engine.pipeline.built_in_checks import (
     DUPLICATE_VALUE,
     TOTAL_MISMATCH,
     TotalCheck,
@@ -23,10 +23,10 @@ from ade_engine.pipeline.checks import (
     check_cells,
 )
 from ade_engine.pipeline.chunk import Columns, MappedTable
-from ade_engine.pipeline.ledger import Ledger
+from ade_engine.pipeline.issue_log import IssueLog
 from ade_engine.pipeline.python_values import NOTHING
-from ade_engine.pipeline.ranges import RowNumbers
-from ade_engine.sheets.cells import Column as Cells
+from ade_engine.sheets.arrays import IntArray
+from ade_engine.sheets.cells import CellArray
 
 INVALID = "invalid"
 WANTS_VALUE = "It must give back None, True, False, a code, or one or several Issue(...)."
@@ -41,13 +41,13 @@ class Validate:
     table: MappedTable
     rules: tuple[FieldRules, ...]
     given: dict[str, Any]
-    ledger: Ledger
+    issue_log: IssueLog
     stated_total: Callable[[str], float | None]
-    _each: dict[str, EachValue] = field(default_factory=dict)
+    _each: dict[str, ApplyPerValue] = field(default_factory=dict)
     _unique: dict[str, UniqueCheck] = field(default_factory=dict)
     _totals: dict[str, TotalCheck] = field(default_factory=dict)
-    _kept: dict[str, list[Cells]] = field(default_factory=dict)
-    _kept_rows: list[RowNumbers] = field(default_factory=list)
+    _kept: dict[str, list[CellArray]] = field(default_factory=dict)
+    _kept_rows: list[IntArray] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._unique = {r.name: UniqueCheck() for r in self.rules if r.field.unique}
@@ -65,12 +65,12 @@ class Validate:
                     named.add(rules.name)
         return [rules.name for rules in self.rules if rules.name in named]
 
-    def __call__(self, after: Columns, rows: RowNumbers) -> None:
+    def __call__(self, after: Columns, rows: IntArray) -> None:
         """Validate one chunk."""
-        values = Rows(after, rows)
+        values = RowValues(after, rows)
         for rules in self.rules:
             column = self.table.column(rules.name, after[rules.name])
-            check_cells(rules, column, rows, self.ledger)
+            check_cells(rules, column, rows, self.issue_log)
             if rules.name in self._unique:
                 self._unique[rules.name].add(column, rows)
             if rules.name in self._totals:
@@ -82,7 +82,7 @@ class Validate:
         if self._kept:
             self._kept_rows.append(rows)
 
-    def _by_column(self, rules: FieldRules, column: Column, rows: RowNumbers) -> None:
+    def _by_column(self, rules: FieldRules, column: Column, rows: IntArray) -> None:
         function = rules.functions.get("validate_column")
         if function is None:
             return
@@ -90,12 +90,14 @@ class Validate:
         for issues in _several(said, function, Issues, WANTS_COLUMN):
             self._note(rules, function, issues, rows)
 
-    def _by_value(self, rules: FieldRules, column: Column, values: Rows, rows: RowNumbers) -> None:
+    def _by_value(
+        self, rules: FieldRules, column: Column, values: RowValues, rows: IntArray
+    ) -> None:
         function = rules.functions.get("validate")
         if function is None:
             return
         given = {**self.given, "field": rules.field}
-        each = self._each.setdefault(rules.name, EachValue(function, given))
+        each = self._each.setdefault(rules.name, ApplyPerValue(function, given))
 
         def cell(index: int) -> str:
             return self.table.cell(rules.name, int(rows[index]))
@@ -110,17 +112,17 @@ class Validate:
             for issue in _issues_of_value(said, function, cell(index)):
                 found.setdefault(issue, []).append(index)
         for issue, indexes in found.items():
-            self.ledger.authored(rules.name, str(function.rule), issue, rows[np.array(indexes)])
+            self.issue_log.authored(rules.name, str(function.rule), issue, rows[np.array(indexes)])
 
     def finish(self) -> None:
         """Validate the table as a whole, once all of its chunks went by."""
         for name, unique in self._unique.items():
-            self.ledger.built_in(name, "unique", DUPLICATE_VALUE, unique.repeated())
+            self.issue_log.built_in(name, "unique", DUPLICATE_VALUE, unique.repeated())
         for name, total in self._totals.items():
             if total.disagrees(lambda name=name: self.stated_total(name)):  # type: ignore[misc]
-                row = self.table.found.skipped["total"].last
-                self.ledger.built_in(name, "totals", TOTAL_MISMATCH, np.array([row]))
-        whole = {name: Cells.joined(parts) for name, parts in self._kept.items() if parts}
+                row = self.table.region.skipped["total"].last
+                self.issue_log.built_in(name, "totals", TOTAL_MISMATCH, np.array([row]))
+        whole = {name: CellArray.joined(parts) for name, parts in self._kept.items() if parts}
         rows = np.concatenate(self._kept_rows) if self._kept_rows else np.zeros(0, np.int64)
         for rules in self.rules:
             function = rules.functions.get("validate_table")
@@ -128,30 +130,30 @@ class Validate:
                 self._by_table(rules, function, whole, rows)
 
     def _by_table(
-        self, rules: FieldRules, function: AuthorFunction, whole: Columns, rows: RowNumbers
+        self, rules: FieldRules, function: AuthorFunction, whole: Columns, rows: IntArray
     ) -> None:
         given = {**self.given, "field": rules.field}
         if rules.name in whole:
             given["column"] = self.table.column(rules.name, whole[rules.name])
         for said in _several(function(given), function, Issues | Issue, WANTS_TABLE):
             if isinstance(said, Issue):
-                self.ledger.authored(rules.name, str(function.rule), said, None)
+                self.issue_log.authored(rules.name, str(function.rule), said, None)
             else:
                 self._note(rules, function, said, rows)
 
     def whole_column(self, name: str) -> Column | None:
         """Give all rows of a field, if a validator of the whole table names it."""
         parts = self._kept.get(name)
-        return self.table.column(name, Cells.joined(parts)) if parts else None
+        return self.table.column(name, CellArray.joined(parts)) if parts else None
 
     def _note(
-        self, rules: FieldRules, function: AuthorFunction, issues: Issues, rows: RowNumbers
+        self, rules: FieldRules, function: AuthorFunction, issues: Issues, rows: IntArray
     ) -> None:
         if len(issues.where) != len(rows):
             raise function.failures.misused(function, "Its mask is of other rows than the column.")
         marked = issues.where.marked()
         if marked.any():
-            self.ledger.authored(rules.name, str(function.rule), issues.issue, rows[marked])
+            self.issue_log.authored(rules.name, str(function.rule), issues.issue, rows[marked])
 
 
 def _several(said: object, function: AuthorFunction, kind: Any, wants: str) -> Iterable[Any]:

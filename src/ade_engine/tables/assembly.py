@@ -10,15 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from ade_engine.tables.grid import Grid
 from ade_engine.tables.labels import REPEATED_SHARE, Label, LabelledRows
-from ade_engine.tables.signs import Sign
+from ade_engine.tables.looks import CellLook
+from ade_engine.tables.regions import Contribution, RowKind, TableShape
 from ade_engine.tables.spans import RowSpans
-from ade_engine.tables.tables import Contribution, RowKind, TableShape
-
-Places = npt.NDArray[np.int64]
 
 HEADER = {Label.HEADER, Label.HEADER_END}
 HEADINGS = {Label.PREAMBLE, Label.GROUP}  # which of the two depends on what follows
@@ -28,7 +25,7 @@ KEY_CHARACTERS_MAX = 60
 
 
 @dataclass
-class Draft:
+class TableDraft:
     """A table while its rows are being gathered; places are those of the grid."""
 
     header: list[int] = field(default_factory=list)
@@ -53,14 +50,14 @@ class Draft:
 
 
 @dataclass
-class Drafts:
+class DraftTables:
     """The tables of a grid in reading order, and the rows that belong to none."""
 
-    tables: list[Draft] = field(default_factory=list)
+    tables: list[TableDraft] = field(default_factory=list)
     unused: dict[str, list[int]] = field(default_factory=dict)
 
 
-def draft_tables(labelled: LabelledRows, left_out: RowSpans) -> Drafts:
+def assemble_tables(labelled: LabelledRows, left_out: RowSpans) -> DraftTables:
     """Gather rows into tables; rows that the grid left out are data of the table around them."""
     return _Gathering(labelled, left_out).gather()
 
@@ -70,12 +67,12 @@ class _Gathering:
         self._labelled = labelled
         self._grid = labelled.grid
         self._left_out = list(left_out)
-        self._drafts = Drafts()
-        self._open: Draft | None = None
+        self._drafts = DraftTables()
+        self._open: TableDraft | None = None
         self._header: list[int] = []  # rows of a header whose end has not come
         self._waiting: list[int] = []  # titles whose table has not come
 
-    def gather(self) -> Drafts:
+    def gather(self) -> DraftTables:
         for index, place in enumerate(self._labelled.places.tolist()):
             self._take_left_out(int(self._grid.rows[place]))
             self._take(index, place, self._labelled.kinds[index])
@@ -106,7 +103,7 @@ class _Gathering:
             self._open.skip(RowKind.NOTE, self._waiting)
             self._open.skip(RowKind.REPEATED_HEADER, header)
         else:
-            self._open = Draft(
+            self._open = TableDraft(
                 header=header,
                 confidence=self._labelled.confidence(index),
                 why=self._labelled.why(index),
@@ -115,13 +112,13 @@ class _Gathering:
             self._drafts.tables.append(self._open)
         self._waiting = []
 
-    def _data(self) -> Draft:
+    def _data(self) -> TableDraft:
         """Give the table that data belongs to; begin one without a header if none is open."""
         if self._header:  # a header that never ended is titles
             self._waiting += self._header
             self._header = []
         if self._open is None:
-            self._open = Draft(shape=TableShape.HEADERLESS, confidence=0.5)
+            self._open = TableDraft(shape=TableShape.HEADERLESS, confidence=0.5)
             self._drafts.tables.append(self._open)
             self._open.skip(RowKind.PREAMBLE, self._waiting)
         else:
@@ -160,15 +157,15 @@ def is_key_value(grid: Grid, places: list[int]) -> bool:
     if len(places) < KEY_VALUE_ROWS_MIN:
         return False
     filled = grid.filled[places]
-    signs = grid.signs[places]
+    looks = grid.looks[places]
     first = filled.argmax(axis=1)
     rows = np.arange(len(places))
     names = grid.texts[places][rows, first]
-    paired = (filled.sum(axis=1) == 2) & (signs[rows, first] == Sign.WORDS)
+    paired = (filled.sum(axis=1) == 2) & (looks[rows, first] == CellLook.WORDS)
     short = np.array([len(name) <= KEY_CHARACTERS_MAX for name in names])
     one_column = np.bincount(first).max() >= KEY_VALUE_SHARE * len(places)
     distinct = len(set(names)) >= KEY_VALUE_SHARE * len(places)
-    values = {int(row[1]) for row in (line[line > 0] for line in signs) if len(row) > 1}
+    values = {int(row[1]) for row in (line[line > 0] for line in looks) if len(row) > 1}
     return bool(
         one_column and distinct and len(values) > 1 and (paired & short).mean() >= KEY_VALUE_SHARE
     )

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ade_engine.tables.assembly import Draft
+from ade_engine.tables.assembly import TableDraft
 from ade_engine.tables.grid import Grid
-from ade_engine.tables.signs import Sign
+from ade_engine.tables.looks import CellLook
 
 COLUMNS_MIN = 2  # a single column is never a table beside another
 HEADER_CONFIDENCE_MIN = 0.5
@@ -28,7 +28,7 @@ class Band:
     """Some columns of a grid, and the first table that stands in them."""
 
     grid: Grid
-    first: Draft
+    first: TableDraft
 
     @property
     def header_texts(self) -> set[str]:
@@ -39,8 +39,8 @@ class Band:
     @property
     def begins_with_names(self) -> bool:
         """Tell whether the first column names the rows."""
-        names = self.grid.signs[self.first.body, 0]
-        return bool(np.isin(names, (Sign.WORDS, Sign.DATE)).mean() >= NAMES_SHARE)
+        names = self.grid.looks[self.first.body, 0]
+        return bool(np.isin(names, (CellLook.WORDS, CellLook.DATE)).mean() >= NAMES_SHARE)
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -49,7 +49,7 @@ class Band:
         return int(rows[self.first.header[-1]]), int(rows[max(self.first.body)])
 
 
-def side_by_side(grid: Grid, first_table: Callable[[Grid], Draft | None]) -> list[Grid]:
+def side_by_side(grid: Grid, first_table: Callable[[Grid], TableDraft | None]) -> list[Grid]:
     """Cut a grid into bands of columns that hold tables of their own; else give it whole."""
     groups = _groups(grid)
     if len(groups) < 2:
@@ -79,7 +79,9 @@ def _groups(grid: Grid) -> list[list[int]]:
     return groups
 
 
-def _band(grid: Grid, group: list[int], first_table: Callable[[Grid], Draft | None]) -> Band | None:
+def _band(
+    grid: Grid, group: list[int], first_table: Callable[[Grid], TableDraft | None]
+) -> Band | None:
     if len(group) < COLUMNS_MIN:
         return None
     cut = grid.band(0, grid.height - 1, group)

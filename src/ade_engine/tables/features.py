@@ -10,14 +10,10 @@ import re
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from ade_engine.sheets.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from ade_engine.tables.grid import Grid
-from ade_engine.tables.signs import Sign
-
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Counts = npt.NDArray[np.int64]
+from ade_engine.tables.looks import CellLook
 
 DISTANCE_MAX = 40  # rows; what is further away is only "far"
 BELOW_ROWS = (3, 10)
@@ -46,17 +42,17 @@ class RowFeatures:
     def __init__(self, grid: Grid) -> None:
         self.places = np.flatnonzero(~grid.blank)
         self._grid = grid
-        self._signs = grid.signs[self.places]
+        self._looks = grid.looks[self.places]
         self._texts = grid.texts[self.places]
         self._numbers = grid.numbers[self.places]
-        self._filled = self._signs != Sign.NOTHING
-        self._words = self._signs == Sign.WORDS
-        self._years = self._signs == Sign.YEAR
-        self._values = np.isin(self._signs, (Sign.NUMBER, Sign.DATE, Sign.MARK))
+        self._filled = self._looks != CellLook.NOTHING
+        self._words = self._looks == CellLook.WORDS
+        self._years = self._looks == CellLook.YEAR
+        self._values = np.isin(self._looks, (CellLook.NUMBER, CellLook.DATE, CellLook.MARK))
         self._count = np.maximum(self._filled.sum(axis=1), 1)
 
     @cached_property
-    def named(self) -> dict[str, Numbers]:
+    def named(self) -> dict[str, FloatArray]:
         """Give every feature by its name."""
         own = self._own()
         found = dict(own)
@@ -69,24 +65,24 @@ class RowFeatures:
         return found
 
     @cached_property
-    def matrix(self) -> Numbers:
+    def matrix(self) -> FloatArray:
         """Give one row of numbers for each row that is not blank."""
         columns = list(self.named.values())
         return np.column_stack(columns) if len(self.places) else np.zeros((0, len(columns)))
 
-    def _share(self, mask: Mask) -> Numbers:
-        shares: Numbers = mask.sum(axis=1) / self._count
+    def _share(self, mask: BoolArray) -> FloatArray:
+        shares: FloatArray = mask.sum(axis=1) / self._count
         return shares
 
     @cached_property
-    def _lengths(self) -> Numbers:
+    def _lengths(self) -> FloatArray:
         return np.array([[len(text) for text in row] for row in self._texts], dtype=float).reshape(
-            self._signs.shape
+            self._looks.shape
         )
 
-    def _own(self) -> dict[str, Numbers]:
+    def _own(self) -> dict[str, FloatArray]:
         """Describe what stands in the row itself."""
-        width = max(self._signs.shape[1], 1)
+        width = max(self._looks.shape[1], 1)
         word_count = np.maximum(self._words.sum(axis=1), 1)
         lengths = self._lengths * self._words
         first = np.argmax(self._filled, axis=1)
@@ -97,10 +93,10 @@ class RowFeatures:
             "filled": self._count.astype(float),
             "fill": self._count / width,
             "words": self._share(self._words),
-            "numbers": self._share(self._signs == Sign.NUMBER),
-            "dates": self._share(self._signs == Sign.DATE),
+            "numbers": self._share(self._looks == CellLook.NUMBER),
+            "dates": self._share(self._looks == CellLook.DATE),
             "years": self._share(self._years),
-            "marks": self._share(self._signs == Sign.MARK),
+            "marks": self._share(self._looks == CellLook.MARK),
             "first_column": first / width,
             "first_empty": (first > 0).astype(float),
             "last_column": (last + 1) / width,
@@ -114,9 +110,9 @@ class RowFeatures:
             "progression": self._progression(),
         } | {name: spoken[:, place] for place, name in enumerate(TOLD)}
 
-    def _progression(self) -> Numbers:
+    def _progression(self) -> FloatArray:
         """Give the longest stretch of numbers that go up by one: a scale, not values."""
-        steps = np.diff(self._numbers, axis=1) == 1 if self._signs.shape[1] > 1 else None
+        steps = np.diff(self._numbers, axis=1) == 1 if self._looks.shape[1] > 1 else None
         longest = np.zeros(len(self.places))
         if steps is None:
             return longest
@@ -124,10 +120,10 @@ class RowFeatures:
         for step in steps.T:
             running = np.where(step, running + 1, 0)
             longest = np.maximum(longest, running)
-        shares: Numbers = longest / self._count
+        shares: FloatArray = longest / self._count
         return shares
 
-    def _place(self) -> dict[str, Numbers]:
+    def _place(self) -> dict[str, FloatArray]:
         """Describe where the row stands: from top and end, blank rows around, rows of its block."""
         n = len(self.places)
         order = np.arange(n)
@@ -137,8 +133,8 @@ class RowFeatures:
         ends = np.minimum.accumulate(np.where(below > 0, order, n)[::-1])[::-1]
         block = np.cumsum((above > 0) & (order > 0))
         numeric = self._share(self._values) >= 0.3
-        before: Counts = np.cumsum(numeric) - numeric
-        after: Counts = np.cumsum(numeric[::-1])[::-1] - numeric
+        before: IntArray = np.cumsum(numeric) - numeric
+        after: IntArray = np.cumsum(numeric[::-1])[::-1] - numeric
         widest = np.maximum.accumulate(np.concatenate(([0], self._count)))[:-1]
         largest = self._count.max(initial=1)
         return {
@@ -156,16 +152,16 @@ class RowFeatures:
             "fill_to_above": np.minimum(self._count / np.maximum(widest, 1), 5.0),
         }
 
-    def _contrast(self) -> dict[str, Numbers]:
+    def _contrast(self) -> dict[str, FloatArray]:
         """Compare the row, column by column, with the rows below and above it."""
-        found: dict[str, Numbers] = {}
+        found: dict[str, FloatArray] = {}
         for count in BELOW_ROWS:
             found |= self._against(f"below{count}", 1, count)
         for count in ABOVE_ROWS:
             found |= self._against(f"above{count}", -count, -1)
         return found
 
-    def _against(self, name: str, start: int, stop: int) -> dict[str, Numbers]:
+    def _against(self, name: str, start: int, stop: int) -> dict[str, FloatArray]:
         n = len(self.places)
         lower = np.clip(np.arange(n) + start, 0, n)
         upper = np.clip(np.arange(n) + stop + 1, 0, n)
@@ -197,7 +193,7 @@ class RowFeatures:
             f"{name}_years_over_values": self._share(self._years & (values > 0.5 * filled)),
             f"{name}_covered": (self._filled & there).sum(axis=1) / there_count,
             f"{name}_overhang": self._share(missing_there),
-            f"{name}_fill": there.sum(axis=1) / max(self._signs.shape[1], 1),
+            f"{name}_fill": there.sum(axis=1) / max(self._looks.shape[1], 1),
             f"{name}_fill_ratio": np.minimum(
                 self._count * height[:, 0] / np.maximum(filled.sum(axis=1), 1), 5.0
             ),
@@ -207,7 +203,7 @@ class RowFeatures:
             f"{name}_length_difference": difference / np.maximum(both.sum(axis=1), 1),
         }
 
-    def _repetition(self) -> dict[str, Numbers]:
+    def _repetition(self) -> dict[str, FloatArray]:
         """Tell whether the row's texts come again: in the row, in their columns, as a whole row."""
         distinct = np.array(
             [
@@ -215,8 +211,8 @@ class RowFeatures:
                 for row, mask in zip(self._texts, self._words, strict=True)
             ]
         )
-        again = np.zeros(self._signs.shape, dtype=bool)
-        for place in range(self._signs.shape[1]):
+        again = np.zeros(self._looks.shape, dtype=bool)
+        for place in range(self._looks.shape[1]):
             column = self._texts[:, place]
             _, inverse, counts = np.unique(
                 column.astype(str), return_inverse=True, return_counts=True
@@ -232,9 +228,9 @@ class RowFeatures:
             "again_as_row": np.array([float(whole[tuple(row)] > 1) for row in self._texts]),
         }
 
-    def _sums(self) -> dict[str, Numbers]:
+    def _sums(self) -> dict[str, FloatArray]:
         """Tell which share of a row's numbers are the sums of some rows above or below it."""
-        known = np.isfinite(self._numbers) & (self._signs == Sign.NUMBER) & (self._numbers != 0)
+        known = np.isfinite(self._numbers) & (self._looks == CellLook.NUMBER) & (self._numbers != 0)
         values = np.where(known, self._numbers, 0.0)
         total = np.concatenate((np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)))
         count = np.maximum(known.sum(axis=1), SUM_CELLS_MIN)
@@ -255,7 +251,7 @@ class RowFeatures:
             found[name] = best
         return found
 
-    def says_total(self) -> Mask:
+    def says_total(self) -> BoolArray:
         """Mark rows of values that call themselves a total, and are one as far as can be seen.
 
         One word more ("Total 2019") is a total by name; a longer text, such as a company's, must
@@ -271,7 +267,7 @@ class RowFeatures:
                 says[place] = bool(plausible[place]) or _TOTAL_ALONE.fullmatch(first) is not None
         return says
 
-    def _neighbour(self, distance: int, own: dict[str, Numbers]) -> dict[str, Numbers]:
+    def _neighbour(self, distance: int, own: dict[str, FloatArray]) -> dict[str, FloatArray]:
         """Repeat what matters of a row near by, and how alike the two look."""
         n = len(self.places)
         name = f"{'above' if distance < 0 else 'below'}{abs(distance)}"
@@ -284,7 +280,7 @@ class RowFeatures:
         }
         both = self._filled & self._filled[other]
         either = np.maximum((self._filled | self._filled[other]).sum(axis=1), 1)
-        same = (both & (self._signs == self._signs[other])).sum(axis=1)
+        same = (both & (self._looks == self._looks[other])).sum(axis=1)
         found[f"row_{name}_alike"] = np.where(inside, same / either, -1.0)
         found[f"row_{name}_overlap"] = np.where(inside, both.sum(axis=1) / either, -1.0)
         return found
@@ -315,7 +311,7 @@ NEIGHBOUR_FEATURES = (
 )
 
 
-def _told(texts: npt.NDArray[np.object_], words: Mask) -> tuple[float, ...]:
+def _told(texts: ObjectArray, words: BoolArray) -> tuple[float, ...]:
     """Say what the row's words tell, in the order of `TOLD`."""
     said = [text for text, is_words in zip(texts, words, strict=True) if is_words and text]
     if not said:
@@ -335,17 +331,17 @@ def _told(texts: npt.NDArray[np.object_], words: Mask) -> tuple[float, ...]:
     )
 
 
-def _far(distance: Counts) -> Numbers:
-    capped: Numbers = np.log1p(np.minimum(distance, DISTANCE_MAX))
+def _far(distance: IntArray) -> FloatArray:
+    capped: FloatArray = np.log1p(np.minimum(distance, DISTANCE_MAX))
     return capped
 
 
 def _window(
-    cells: Mask | Numbers,
-    lower: Counts,
-    upper: Counts,
-) -> Numbers:
+    cells: BoolArray | FloatArray,
+    lower: IntArray,
+    upper: IntArray,
+) -> FloatArray:
     """Add up each column over a window of rows."""
     sums = np.concatenate((np.zeros((1, cells.shape[1])), np.cumsum(cells, axis=0, dtype=float)))
-    window: Numbers = sums[upper] - sums[lower]
+    window: FloatArray = sums[upper] - sums[lower]
     return window

@@ -1,4 +1,4 @@
-"""Find the tables of a sheet: survey it, label its rows, put them together."""
+"""Find the tables of a sheet: sample it, label its rows, put them together."""
 
 from __future__ import annotations
 
@@ -7,56 +7,54 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
+from ade_engine.sheets.arrays import IntArray
 from ade_engine.sheets.coordinates import Range
-from ade_engine.tables.assembly import Draft, Drafts, draft_tables, is_key_value
+from ade_engine.tables.assembly import DraftTables, TableDraft, assemble_tables, is_key_value
 from ade_engine.tables.bands import side_by_side
 from ade_engine.tables.forest import Weights, default_weights
 from ade_engine.tables.grid import Grid
-from ade_engine.tables.headers import header_texts
+from ade_engine.tables.header_text import header_texts
 from ade_engine.tables.labels import HEADER_END, Scores, label_rows
-from ade_engine.tables.rows import ask_rules
-from ade_engine.tables.rules import RowRule
+from ade_engine.tables.regions import RowKind, SheetTables, TableRegion, TableShape
+from ade_engine.tables.row_detectors import score_rows
+from ade_engine.tables.rules import RowScorer
+from ade_engine.tables.sample import Sheet, SheetSample, sample_sheet
 from ade_engine.tables.spans import RowSpans
-from ade_engine.tables.survey import Sheet, Survey, survey
-from ade_engine.tables.tables import RowKind, SheetStructure, Table, TableShape
 
 RULE_SCORE_MIN = 0.5  # what a rule must say of a row that looks like all others
 
-Rows = npt.NDArray[np.int64]
-
 
 def find_tables(
-    sheet: Sheet, rules: Sequence[RowRule] | None = None, weights: Weights | None = None
-) -> SheetStructure:
+    sheet: Sheet, rules: Sequence[RowScorer] | None = None, weights: Weights | None = None
+) -> SheetTables:
     """Find the tables of a sheet, by the default model and the rules of a config package."""
-    seen = survey(sheet)
+    seen = sample_sheet(sheet)
     if not seen.grid.width:
-        return SheetStructure()
+        return SheetTables()
     return _Finding(sheet, seen, rules or (), weights or default_weights()).structure()
 
 
 class _Finding:
     def __init__(
-        self, sheet: Sheet, seen: Survey, rules: Sequence[RowRule], weights: Weights
+        self, sheet: Sheet, seen: SheetSample, rules: Sequence[RowScorer], weights: Weights
     ) -> None:
         self._sheet = sheet
         self._seen = seen
         self._weights = weights
         unseen = seen.holds_something.copy()
         unseen[seen.grid.rows - 1] = False
-        self._unseen: Rows = np.flatnonzero(unseen) + 1
+        self._unseen: IntArray = np.flatnonzero(unseen) + 1
         self._scores: Scores = {}
         if rules:
             width = max(chain((0,), *(columns for _, _, columns in seen.columns_used)))
-            self._scores = ask_rules(
+            self._scores = score_rows(
                 sheet, width, rules, seen.grid.rows.tolist(), self._unseen.tolist()
             )
 
-    def structure(self) -> SheetStructure:
+    def structure(self) -> SheetTables:
         """Gather the tables of all bands of columns, in reading order."""
-        tables: list[Table] = []
+        tables: list[TableRegion] = []
         unused: dict[str, RowSpans] = {}
         for grid in side_by_side(self._seen.grid, self._first_table):
             drafts = self._drafts(grid)
@@ -65,11 +63,11 @@ class _Finding:
             for kind, places in drafts.unused.items():
                 unused[kind] = RowSpans.of(grid.rows[places])
         tables.sort(key=lambda table: (table.range.first_row, table.range.first_column))
-        return SheetStructure(tuple(tables), unused)
+        return SheetTables(tuple(tables), unused)
 
-    def _drafts(self, grid: Grid, *, with_unseen: bool = True) -> Drafts:
+    def _drafts(self, grid: Grid, *, with_unseen: bool = True) -> DraftTables:
         labelled = label_rows(grid, self._weights, self._scores)
-        drafts = draft_tables(labelled, RowSpans.of(self._unseen if with_unseen else []))
+        drafts = assemble_tables(labelled, RowSpans.of(self._unseen if with_unseen else []))
         for draft in drafts.tables:
             if draft.shape is TableShape.HEADERLESS:
                 likely = float(labelled.shares[:, HEADER_END].max(initial=0))
@@ -78,10 +76,10 @@ class _Finding:
                     draft.shape = TableShape.KEY_VALUE
         return drafts
 
-    def _first_table(self, grid: Grid) -> Draft | None:
+    def _first_table(self, grid: Grid) -> TableDraft | None:
         return next(iter(self._drafts(grid, with_unseen=False).tables), None)
 
-    def _tables(self, grid: Grid, draft: Draft) -> Iterator[Table]:
+    def _tables(self, grid: Grid, draft: TableDraft) -> Iterator[TableRegion]:
         """Make a table of a draft, or several if they stand side by side."""
         places = draft.places
         if not places:
@@ -101,7 +99,7 @@ class _Finding:
                 tables[0] = _with_surroundings(tables[0], grid, draft)
             yield from tables
 
-    def _table(self, grid: Grid, draft: Draft) -> Table:
+    def _table(self, grid: Grid, draft: TableDraft) -> TableRegion:
         header_rows = tuple(grid.rows[draft.header].tolist())
         ruled = self._ruled(draft)
         skipped = {kind: grid.rows[places] for kind, places in draft.skipped.items()}
@@ -116,7 +114,7 @@ class _Finding:
         blank = RowSpans.of(known).gaps()
         if blank:
             spans[RowKind.BLANK] = blank
-        return Table(
+        return TableRegion(
             range=Range(int(inside.min()), columns[0], int(inside.max()), columns[-1]),
             columns=columns,
             header_rows=header_rows,
@@ -128,7 +126,7 @@ class _Finding:
             why=draft.why,
         )
 
-    def _ruled(self, draft: Draft) -> dict[str, Rows]:
+    def _ruled(self, draft: TableDraft) -> dict[str, IntArray]:
         """Give the rows of a table's stretches that are no data after all, by row type."""
         found: dict[str, list[int]] = {}
         if not draft.stretches:
@@ -145,7 +143,7 @@ class _Finding:
                 found[RowKind.TOTAL] = totals
         return {kind: np.array(rows, dtype=np.int64) for kind, rows in found.items()}
 
-    def _columns(self, grid: Grid, draft: Draft) -> tuple[int, ...]:
+    def _columns(self, grid: Grid, draft: TableDraft) -> tuple[int, ...]:
         places = [*draft.header, *draft.body] or draft.places
         used = np.flatnonzero(grid.filled[places].any(axis=0))
         columns = {grid.columns[place] for place in used.tolist()}
@@ -158,7 +156,7 @@ class _Finding:
         return tuple(sorted(columns))
 
 
-def _rows(rows: Rows, stretches: Sequence[tuple[int, int]]) -> Rows:
+def _rows(rows: IntArray, stretches: Sequence[tuple[int, int]]) -> IntArray:
     return np.concatenate((rows, *(np.arange(first, last + 1) for first, last in stretches)))
 
 
@@ -172,7 +170,7 @@ def _ruled_kind(said: Mapping[str, Mapping[str, float]]) -> str | None:
     return best if totals[best] - data >= RULE_SCORE_MIN else None
 
 
-def _with_surroundings(table: Table, grid: Grid, draft: Draft) -> Table:
+def _with_surroundings(table: TableRegion, grid: Grid, draft: TableDraft) -> TableRegion:
     """Give the first of several tables side by side what stands above and below all of them."""
     around = (RowKind.PREAMBLE, RowKind.FOOTER, RowKind.NOTE)
     outside: dict[str, RowSpans] = {

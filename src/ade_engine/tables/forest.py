@@ -17,10 +17,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
+from ade_engine.sheets.arrays import FloatArray, IntArray
 
 WEIGHTS_FILE = "weights.json"
 SHARE_STEPS = 1000  # shares are written as whole thousandths
@@ -32,19 +30,19 @@ class Forest:
     """Trees laid one behind the other; a node's left child is the node after it."""
 
     features: tuple[str, ...]
-    roots: Places
-    feature: Places
-    threshold: Numbers
-    right: Places
-    shares: Numbers  # by node and kind of row
+    roots: IntArray
+    feature: IntArray
+    threshold: FloatArray
+    right: IntArray
+    shares: FloatArray  # by node and kind of row
 
-    def shares_of(self, matrix: Numbers) -> Numbers:
+    def shares_of(self, matrix: FloatArray) -> FloatArray:
         """Give for each row of features the share of trees that see it as each kind."""
         leaves = self._walk(matrix)[-1]
-        means: Numbers = self.shares[leaves].mean(axis=1)
+        means: FloatArray = self.shares[leaves].mean(axis=1)
         return means
 
-    def contributions(self, row: Numbers, kind: int) -> dict[str, float]:
+    def contributions(self, row: FloatArray, kind: int) -> dict[str, float]:
         """Say what each feature of one row added to its share of a kind, `base` included."""
         steps = self._walk(row[None, :])
         added: dict[str, float] = {"base": float(self.shares[steps[0], kind].mean())}
@@ -57,7 +55,7 @@ class Forest:
                     added[name] = added.get(name, 0.0) + delta
         return added
 
-    def _walk(self, matrix: Numbers) -> list[Places]:
+    def _walk(self, matrix: FloatArray) -> list[IntArray]:
         """Give the nodes that rows (first axis) reach in trees (second axis), step by step."""
         rows = np.arange(len(matrix))[:, None]
         # The trees were grown on single precision; compare as they did.
@@ -80,10 +78,10 @@ class Weights:
 
     kinds: tuple[str, ...]
     forest: Forest
-    start: Numbers
-    end: Numbers
-    following: Numbers  # log share of a kind after a kind, rows side by side
-    following_blank: Numbers  # likewise with blank rows between
+    start: FloatArray
+    end: FloatArray
+    following: FloatArray  # log share of a kind after a kind, rows side by side
+    following_blank: FloatArray  # likewise with blank rows between
     confidence: tuple[tuple[float, float], ...]  # raw score and share of right headers, rising
 
 
@@ -120,7 +118,7 @@ def read_weights(data: Mapping[str, Any]) -> Weights:
     )
 
 
-def _node_shares(tree: Mapping[str, Any], kinds: int) -> Numbers:
+def _node_shares(tree: Mapping[str, Any], kinds: int) -> FloatArray:
     """Give each node the shares of its leaves, weighted by the rows that grew them."""
     size = len(tree["feature"])
     shares = np.zeros((size, kinds))

@@ -9,51 +9,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ade_engine.sheets.cells import CellKind, Column
-from ade_engine.tables.signs import (
-    SIGN_OF_KIND,
-    Sign,
+from ade_engine.sheets.arrays import BoolArray, ByteArray, FloatArray, IntArray, ObjectArray
+from ade_engine.sheets.cells import CellArray, CellKind
+from ade_engine.tables.looks import (
+    LOOK_OF_KIND,
+    CellLook,
+    look_of_text,
     looks_like_year,
     number_of_text,
-    sign_of_text,
 )
 
-Signs = npt.NDArray[np.uint8]
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Texts = npt.NDArray[Any]
-Numbers = npt.NDArray[np.float64]
-
-_SIGN_BY_KIND = np.array([SIGN_OF_KIND[kind] for kind in CellKind], dtype=np.uint8)
+_LOOK_BY_KIND = np.array([LOOK_OF_KIND[kind] for kind in CellKind], dtype=np.uint8)
 
 
 @dataclass(frozen=True)
 class Grid:
     """Some rows of a sheet with what their cells look like; ``texts`` is "" where no text is."""
 
-    rows: Rows
+    rows: IntArray
     columns: tuple[int, ...]
-    signs: Signs
-    texts: Texts
-    numbers: Numbers  # NaN where no number is seen
+    looks: ByteArray
+    texts: ObjectArray
+    numbers: FloatArray  # NaN where no number is seen
 
     @classmethod
-    def of_columns(cls, rows: Sequence[int] | Rows, columns: dict[int, Column]) -> Grid:
+    def of_columns(cls, rows: Sequence[int] | IntArray, columns: dict[int, CellArray]) -> Grid:
         """Look at the given rows of columns; columns that hold nothing are left out."""
         looked = {number: _look(column) for number, column in sorted(columns.items())}
         used = {number: seen for number, seen in looked.items() if seen[0].any()}
         height = len(rows)
-        signs = np.zeros((height, len(used)), dtype=np.uint8)
+        looks = np.zeros((height, len(used)), dtype=np.uint8)
         texts = np.full((height, len(used)), "", dtype=object)
         numbers = np.full((height, len(used)), np.nan)
         for place, seen in enumerate(used.values()):
-            signs[:, place], texts[:, place], numbers[:, place] = seen
-        return cls(np.asarray(rows, dtype=np.int64), tuple(used), signs, texts, numbers)
+            looks[:, place], texts[:, place], numbers[:, place] = seen
+        return cls(np.asarray(rows, dtype=np.int64), tuple(used), looks, texts, numbers)
 
     @classmethod
     def of_values(cls, rows: Iterable[Sequence[object]]) -> Grid:
@@ -62,7 +55,7 @@ class Grid:
         width = max(map(len, held), default=0)
         padded = [row + [None] * (width - len(row)) for row in held]
         columns = {
-            number: Column.of(cells) for number, cells in enumerate(zip(*padded, strict=True), 1)
+            number: CellArray.of(cells) for number, cells in enumerate(zip(*padded, strict=True), 1)
         }
         return cls.of_columns(range(1, len(held) + 1), columns)
 
@@ -75,15 +68,15 @@ class Grid:
         return len(self.columns)
 
     @cached_property
-    def filled(self) -> Mask:
+    def filled(self) -> BoolArray:
         """Mark the cells that are not empty to the eye."""
-        filled: Mask = self.signs != Sign.NOTHING
+        filled: BoolArray = self.looks != CellLook.NOTHING
         return filled
 
     @cached_property
-    def blank(self) -> Mask:
+    def blank(self) -> BoolArray:
         """Mark the rows where nothing stands."""
-        blank: Mask = np.logical_not(self.filled.any(axis=1))
+        blank: BoolArray = np.logical_not(self.filled.any(axis=1))
         return blank
 
     def band(self, first: int, last: int, columns: Sequence[int]) -> Grid:
@@ -92,25 +85,25 @@ class Grid:
         return Grid(
             self.rows[first : last + 1],
             tuple(self.columns[place] for place in places),
-            self.signs[first : last + 1][:, places],
+            self.looks[first : last + 1][:, places],
             self.texts[first : last + 1][:, places],
             self.numbers[first : last + 1][:, places],
         )
 
 
-def _look(column: Column) -> tuple[Signs, Texts, Numbers]:
+def _look(column: CellArray) -> tuple[ByteArray, ObjectArray, FloatArray]:
     """Tell for each cell of a column its sign, its text and its number."""
-    signs = _SIGN_BY_KIND[column.kinds]
+    looks = _LOOK_BY_KIND[column.kinds]
     texts = np.full(len(column), "", dtype=object)
     numbers = np.where(column.kinds == CellKind.NUMBER, column.numbers, np.nan)
-    signs[(column.kinds == CellKind.NUMBER) & looks_like_year(numbers)] = Sign.YEAR
+    looks[(column.kinds == CellKind.NUMBER) & looks_like_year(numbers)] = CellLook.YEAR
     written = np.flatnonzero(column.kinds == CellKind.TEXT)
     if len(written):
         # Plain Python: for a few hundred cells a query of polars costs more than the work.
         every = column.text.to_list()
         found = [every[place].strip() for place in written.tolist()]
         texts[written] = found
-        signs[written] = [sign_of_text(text) for text in found]
+        looks[written] = [look_of_text(text) for text in found]
         numbers[written] = [number_of_text(text) for text in found]
-        numbers[~np.isin(signs, (Sign.NUMBER, Sign.YEAR))] = np.nan
-    return signs, texts, numbers
+        numbers[~np.isin(looks, (CellLook.NUMBER, CellLook.YEAR))] = np.nan
+    return looks, texts, numbers

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 
+from ade_engine.sheets.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from ade_engine.tables.features import RowFeatures
 from ade_engine.tables.forest import Weights
-from ade_engine.tables.grid import Grid, Texts
-from ade_engine.tables.tables import Contribution, RowKind
-
-Numbers = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
+from ade_engine.tables.grid import Grid
+from ade_engine.tables.regions import Contribution, RowKind
 
 
 class Label(StrEnum):
@@ -82,13 +79,13 @@ class LabelledRows:
 
     grid: Grid
     features: RowFeatures
-    shares: Numbers
+    shares: FloatArray
     kinds: tuple[str, ...]  # a `Label`, or a row type of a config package
     scores: Scores
     weights: Weights
 
     @property
-    def places(self) -> Places:
+    def places(self) -> IntArray:
         """Give the places of these rows in the grid."""
         return self.features.places
 
@@ -115,7 +112,7 @@ class LabelledRows:
         return round(float(np.interp(header_score(self.shares, index), raw, right)), 3)
 
 
-def header_score(shares: Numbers, index: int) -> float:
+def header_score(shares: FloatArray, index: int) -> float:
     """Say how clear a header is: its share, less if another row near it claims the same."""
     ends = shares[:, HEADER_END]
     around = ends[max(index - 3, 0) : index + 4].sum() - ends[index]
@@ -149,7 +146,7 @@ def label_rows(grid: Grid, weights: Weights, scores: Scores | None = None) -> La
     )
 
 
-def first_header(shares: Numbers, ruled: npt.NDArray[np.bool_] | None = None) -> int | None:
+def first_header(shares: FloatArray, ruled: BoolArray | None = None) -> int | None:
     """Give the row that ends the first header, or None if no row looks like one.
 
     Where rules of a config package name headers, no other row can be one.
@@ -165,18 +162,18 @@ def first_header(shares: Numbers, ruled: npt.NDArray[np.bool_] | None = None) ->
     return index
 
 
-def _repetitions(texts: Texts, header: int) -> npt.NDArray[np.bool_]:
+def _repetitions(texts: ObjectArray, header: int) -> BoolArray:
     """Mark the rows that say what the first header's last row says, as on the next page."""
     named = texts[header] != ""
     if named.sum() < REPEATED_TEXTS_MIN:
         return np.zeros(len(texts), dtype=np.bool_)
     same = (texts[:, named] == texts[header][named]).mean(axis=1) >= REPEATED_SHARE
     same[: header + 1] = False
-    repeated: npt.NDArray[np.bool_] = same
+    repeated: BoolArray = same
     return repeated
 
 
-def _said(rows: list[int], scores: Scores) -> tuple[tuple[str, ...], Numbers]:
+def _said(rows: list[int], scores: Scores) -> tuple[tuple[str, ...], FloatArray]:
     """Give all kinds, those of a config package last, and what rules add to their odds."""
     types = {kind for answers in scores.values() for kind in answers}
     names = (*LABELS, *sorted(types - set(LABELS_OF_TYPE)))
@@ -188,14 +185,14 @@ def _said(rows: list[int], scores: Scores) -> tuple[tuple[str, ...], Numbers]:
     return names, said
 
 
-def _shares(odds: Numbers) -> Numbers:
+def _shares(odds: FloatArray) -> FloatArray:
     ratio = np.exp(odds - odds.max(axis=1, keepdims=True))
-    shares: Numbers = ratio / ratio.sum(axis=1, keepdims=True)
+    shares: FloatArray = ratio / ratio.sum(axis=1, keepdims=True)
     return shares
 
 
 def _most_likely(
-    looks: Numbers, gaps: npt.NDArray[np.bool_], weights: Weights, header: int | None
+    looks: FloatArray, gaps: BoolArray, weights: Weights, header: int | None
 ) -> list[int]:
     """Find the most likely sequence of kinds in which the first header ends where it must."""
     never = -1e9
@@ -224,9 +221,9 @@ def _most_likely(
     return found[::-1]
 
 
-def _padded(table: Numbers, count: int) -> Numbers:
+def _padded(table: FloatArray, count: int) -> FloatArray:
     """Weigh the order of kinds; row types that a config package added follow any other alike."""
     wider = np.full((count,) * table.ndim, float(table.mean()))
     wider[tuple(slice(size) for size in table.shape)] = table
-    weighed: Numbers = ORDER_WEIGHT * np.maximum(wider, ORDER_FLOOR)
+    weighed: FloatArray = ORDER_WEIGHT * np.maximum(wider, ORDER_FLOOR)
     return weighed

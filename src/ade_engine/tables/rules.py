@@ -61,7 +61,7 @@ Scorer = Callable[[Row], float | Mapping[str, float] | None]
 
 
 @dataclass(frozen=True)
-class RowRule:
+class RowScorer:
     """One detector: the row type it speaks for, its name in explanations, and the function.
 
     An exception that the function raises is the caller's to wrap: it reaches whoever asked for

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
+from ade_engine.sheets.arrays import BoolArray, IntArray, ObjectArray
 
 
 class RowSpans:
@@ -18,11 +16,11 @@ class RowSpans:
 
     def __init__(self, runs: Iterable[tuple[int, int]] = ()) -> None:
         held = sorted(runs)
-        self._firsts: Rows = np.array([first for first, _ in held], dtype=np.int64)
-        self._lasts: Rows = np.array([last for _, last in held], dtype=np.int64)
+        self._firsts: IntArray = np.array([first for first, _ in held], dtype=np.int64)
+        self._lasts: IntArray = np.array([last for _, last in held], dtype=np.int64)
 
     @classmethod
-    def of(cls, rows: Iterable[int] | npt.NDArray[Any]) -> RowSpans:
+    def of(cls, rows: Iterable[int] | ObjectArray) -> RowSpans:
         """Gather single rows, in any order, into runs."""
         numbers = np.asarray(rows if isinstance(rows, np.ndarray) else list(rows), dtype=np.int64)
         spans = cls()
@@ -89,11 +87,11 @@ class RowSpans:
         for first, last in self.runs:
             yield from range(first, last + 1)
 
-    def mask(self, first_row: int, height: int) -> npt.NDArray[np.bool_]:
+    def mask(self, first_row: int, height: int) -> BoolArray:
         """Say for each row of a block whether it is one of these."""
         numbers = np.arange(first_row, first_row + height)
         place = np.searchsorted(self._firsts, numbers, side="right") - 1
         if not self:
             return np.zeros(height, dtype=np.bool_)
-        inside: npt.NDArray[np.bool_] = (place >= 0) & (numbers <= self._lasts[place])
+        inside: BoolArray = (place >= 0) & (numbers <= self._lasts[place])
         return inside

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.engine.pipeline.workbooks import Ran, run
 
 from ade_engine.errors import EngineError
-from ade_engine.pipeline import pipeline
+from ade_engine.pipeline import run_pipeline
 
 NAME = {"columns__name": "FIELD = Field()"}
 ROWS = [["Name", "Amount"], ["a", 1], ["b", 2], ["c", 3]]
@@ -34,7 +34,7 @@ def test_a_fault_has_a_code_and_no_message_of_its_cause(
     def fail(*_: Any, **__: Any) -> None:
         raise raised
 
-    monkeypatch.setattr(pipeline, "generate", fail)
+    monkeypatch.setattr(run_pipeline, "process_table", fail)
     with pytest.raises(EngineError) as failed:
         run(tmp_path, ROWS, **NAME)
     error = Ran(tmp_path / "out", {}).artifact["error"]
@@ -50,8 +50,8 @@ def test_a_fault_has_a_code_and_no_message_of_its_cause(
 def test_the_place_of_a_fault_is_in_the_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "plan_output", None)
-    with pytest.raises(EngineError, match=r"pipeline/pipeline\.py:\d+"):
+    monkeypatch.setattr(run_pipeline, "lay_out_tables", None)
+    with pytest.raises(EngineError, match=r"pipeline/run_pipeline\.py:\d+"):
         run(tmp_path, ROWS, **NAME)
 
 
@@ -59,7 +59,7 @@ def test_a_key_pressed_to_end_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline, "generate", interrupted)
+    monkeypatch.setattr(run_pipeline, "process_table", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, ROWS, **NAME)
     assert not list((tmp_path / "out").glob("*.xlsx*"))

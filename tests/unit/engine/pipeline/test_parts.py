@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ade_engine.package import Issue
-from ade_engine.pipeline.ledger import LINES_MAX, Ledger
-from ade_engine.pipeline.output import unique_names
+from ade_engine.pipeline.issue_log import LINES_MAX, IssueLog
 from ade_engine.pipeline.python_values import cells_of_values, values_of
 from ade_engine.pipeline.ranges import RANGES_MAX, RowRuns
-from ade_engine.sheets.cells import Column as Cells
+from ade_engine.pipeline.write_output import unique_names
+from ade_engine.sheets.cells import CellArray
 
 DATES = st.dates(dt.date(1901, 1, 1), dt.date(2200, 1, 1))
 MOMENTS = st.builds(dt.datetime.combine, DATES, st.times())
@@ -34,7 +34,7 @@ COLUMNS = st.one_of(
 
 @given(COLUMNS)
 def test_fast_values_are_the_plain_ones(values: list[object]) -> None:
-    cells = Cells.of(values)
+    cells = CellArray.of(values)
     fast, plain = values_of(cells), cells.values()
     assert fast == plain
     assert [type(value) for value in fast] == [type(value) for value in plain]
@@ -42,7 +42,7 @@ def test_fast_values_are_the_plain_ones(values: list[object]) -> None:
 
 @given(COLUMNS)
 def test_values_put_into_cells_are_those_that_come_out(values: list[object]) -> None:
-    assert cells_of_values(values) == Cells.of(values)
+    assert cells_of_values(values) == CellArray.of(values)
 
 
 @pytest.mark.parametrize("thing", [object(), [1], {"a": 1}, 1j, "\ud800"])
@@ -71,7 +71,7 @@ def test_only_so_many_runs_are_kept() -> None:
 
 
 def test_a_ledger_keeps_texts_of_the_package_only() -> None:
-    ledger = Ledger(frozenset({"known", "A message."}))
+    ledger = IssueLog(frozenset({"known", "A message."}))
     ledger.authored("a", "col.a.validate", Issue("known", "info", "A message."), np.array([1, 2]))
     ledger.authored("a", "col.a.validate", Issue("unknown", "error", "Another."), np.array([3]))
     first, second = ledger.as_json({"a": 2})
@@ -90,7 +90,7 @@ def test_a_ledger_keeps_texts_of_the_package_only() -> None:
 
 def test_a_ledger_has_room_for_so_many_lines() -> None:
     codes = [f"code_{number}" for number in range(LINES_MAX + 5)]
-    ledger = Ledger(frozenset(codes))
+    ledger = IssueLog(frozenset(codes))
     for code in codes:
         ledger.authored("a", "r", Issue(code), np.array([1]))
     assert (len(ledger.lines), ledger.lines_omitted) == (LINES_MAX, 5)

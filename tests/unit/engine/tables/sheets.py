@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ade_engine.sheets.cells import Block, Column
+from ade_engine.sheets.cells import Block, CellArray
 from ade_engine.sheets.coordinates import Range
 
 
@@ -40,7 +40,7 @@ class MadeSheet:
         width = max(map(len, rows), default=0)
         padded = [[*row, *[None] * (width - len(row))] for row in rows]
         columns = {
-            number: Column.of(cells) for number, cells in enumerate(zip(*padded, strict=True), 1)
+            number: CellArray.of(cells) for number, cells in enumerate(zip(*padded, strict=True), 1)
         }
         used = {number: column for number, column in columns.items() if column.kinds.any()}
         return Block(start + 1, len(rows), used)

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from tests.unit.engine.tables.sheets import HEADER, MadeSheet, people
 
 from ade_engine.tables.finder import find_tables
+from ade_engine.tables.regions import RowKind, TableRegion, TableShape
 from ade_engine.tables.spans import RowSpans
-from ade_engine.tables.tables import RowKind, Table, TableShape
 
 BLANK: list[Any] = []
 TITLE: list[Any] = ["Accounts of the northern branch"]
 
 
-def only_table(rows: list[Any], **options: Any) -> Table:
+def only_table(rows: list[Any], **options: Any) -> TableRegion:
     tables = find_tables(MadeSheet(rows, **options)).tables
     assert len(tables) == 1, [str(table.range) for table in tables]
     return tables[0]
