@@ -34,7 +34,7 @@ from rich.table import Table
 import ade_engine.cell
 import ade_engine.running  # noqa: F401  what a job's process has imported when it begins
 from ade_engine import examples
-from ade_engine.normalize import Request, normalize
+from ade_engine.entry.normalize import Request, normalize
 
 TEMPLATE = "member_roster"
 PACKAGE = examples.FOLDER / TEMPLATE

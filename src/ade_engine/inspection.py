@@ -10,11 +10,11 @@ from typing import Any
 from ade_engine.errors import EngineError
 from ade_engine.sheets.limits import Options
 from ade_engine.sheets.workbook import Sheet, open_workbook
-from ade_engine.structure.finder import find_tables
-from ade_engine.structure.headers import text_of
-from ade_engine.structure.rows import SheetRows
-from ade_engine.structure.spans import RowSpans
-from ade_engine.structure.tables import RowKind, SheetStructure, Table
+from ade_engine.tables.finder import find_tables
+from ade_engine.tables.header_text import text_of
+from ade_engine.tables.regions import RowKind, SheetTables, TableRegion
+from ade_engine.tables.row_detectors import SheetRows
+from ade_engine.tables.spans import RowSpans
 
 RUNS_SHOWN_MAX = 200  # of one kind of skipped rows; then "..."
 DRAWN_ROWS_MAX = 60
@@ -42,7 +42,7 @@ class SeenSheet:
     rows: int
     columns: int
     notes: tuple[str, ...]
-    structure: SheetStructure
+    structure: SheetTables
     picture: tuple[Line, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def inspect_sheet(sheet: Sheet, *, draw: bool = False) -> SeenSheet:
     )
 
 
-def table_json(table: Table) -> dict[str, Any]:
+def table_json(table: TableRegion) -> dict[str, Any]:
     """Give a table as JSON."""
     return {
         "range": str(table.range),
@@ -144,7 +144,7 @@ def _spans_json(kinds: Any) -> dict[str, list[str]]:
     return found
 
 
-def _picture(sheet: Sheet, structure: SheetStructure) -> Iterator[Line]:
+def _picture(sheet: Sheet, structure: SheetTables) -> Iterator[Line]:
     """Draw the rows that tell something, and count those that look like the ones before."""
     rows = SheetRows(sheet, min(sheet.width, DRAWN_COLUMNS_MAX))
     drawn = 0
@@ -168,7 +168,7 @@ def _picture(sheet: Sheet, structure: SheetStructure) -> Iterator[Line]:
             return
 
 
-def _runs(structure: SheetStructure, height: int) -> Iterator[tuple[int, int, str]]:
+def _runs(structure: SheetTables, height: int) -> Iterator[tuple[int, int, str]]:
     """Give runs of rows of one kind from top to bottom; of tables side by side the first counts."""
     found: list[tuple[int, int, str]] = []
     for table in structure.tables:

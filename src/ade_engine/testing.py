@@ -135,9 +135,9 @@ class AdeRun:
         config: str | Path | None = None,
     ) -> RunResult:
         """Normalise a file (its path within the package), rows of values, or the text of a CSV."""
-        from ade_engine.normalize import Request, normalize
-        from ade_engine.package.errors import AuthorError
-        from ade_engine.package.package import load_package
+        from ade_engine.entry.normalize import Request, normalize
+        from ade_engine.package.author_errors import AuthorError
+        from ade_engine.package.config_package import load_package
 
         package = self.folder if config is None else Path(config)
         number = len(list(self.scratch.glob("run-*")))

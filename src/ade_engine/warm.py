@@ -2,6 +2,6 @@
 
 import numpy.ma  # noqa: F401 - polars imports it when it is first needed
 
-from ade_engine.structure.forest import default_weights
+from ade_engine.tables.forest import default_weights
 
 default_weights()

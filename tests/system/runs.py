@@ -8,7 +8,7 @@ from python_calamine import CalamineWorkbook
 from tests.system.server import JOBS, Server
 
 from ade_engine import examples
-from ade_engine.normalize import Request, normalize
+from ade_engine.entry.normalize import Request, normalize
 
 BASE = "/api/v1/workspaces/default"
 RUNS = f"{BASE}/runs"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Drawn
 
     from ade_engine.inspection import SeenFile, SeenSheet
-    from ade_engine.structure.tables import Table
+    from ade_engine.tables.regions import TableRegion
 
 PIPE_WIDTH_COLUMNS = 120
 CELL_CHARACTERS = 14
@@ -105,7 +105,7 @@ def _sheet(sheet: SeenSheet, console: Console) -> Iterator[RenderableType]:
         yield _picture(sheet, console)
 
 
-def _table(number: int, table: Table) -> Iterator[RenderableType]:
+def _table(number: int, table: TableRegion) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from ade_engine.inspection import rows_as_people_write

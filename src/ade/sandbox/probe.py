@@ -2,8 +2,8 @@
 
 Levels, from the strongest: `full` (namespaces, Landlock, seccomp), `landlock` (Landlock and seccomp
 alone: what Docker's default profile leaves). For each way to a level a zygote is launched and a
-child tries a handful of harmful things (`ade_engine.canary`); the level counts only if all of them
-fail inside, and they count only if they work outside. Nothing is taken from a version number.
+child tries a handful of harmful things (`ade_engine.entry.canary`); the level counts only if all of
+them fail inside, and they count only if they work outside. Nothing is taken from a version number.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ NICE = PoolRules().nice
 UNREADABLE = "the interpreter or ADE itself is out of reach:"
 UP, WEAKER, MISSING = "up", "weaker", "missing"
 RANK = {NONE: 0, LANDLOCK: 1, FULL: 2}
-CANARY = "ade_engine.canary"
+CANARY = "ade_engine.entry.canary"
 CANARY_LIMITS = Limits(
     timeout_ms=20_000, cpu_ms=10_000, memory_mb=256, max_output_kb=16, max_artifacts=0
 )
@@ -121,7 +121,7 @@ def _unreadable(walls: Walls) -> str | None:
 
 async def _control() -> set[str]:
     """Return the canary's harms that do not even work without walls, and so prove nothing."""
-    code = "import json; from ade_engine.canary import try_all; print(json.dumps(try_all()))"
+    code = "import json; from ade_engine.entry.canary import try_all; print(json.dumps(try_all()))"
     path = str(Path(__file__).parents[2])
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-B", "-c", f"import sys; sys.path.insert(0, {path!r}); {code}"),

@@ -39,9 +39,9 @@ _ESCAPED = re.compile(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U([0-9a-f]{8})")
 # What the engine does in each of its folders.
 DOING = {
     "sheets": "reading the file",
-    "structure": "looking for tables",
+    "tables": "looking for tables",
     "mapping": "mapping columns",
-    "passes": "working on the rows",
+    "pipeline": "working on the rows",
     "package": "working on the rows",
     "writing": "writing the output",
 }

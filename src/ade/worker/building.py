@@ -39,7 +39,7 @@ from ade.telemetry import metrics
 from ade.worker.job_files import place_file
 from ade.worker.runner import Assignment, Runner, see_to_the_end
 
-ENTRY = "ade_engine.activate"
+ENTRY = "ade_engine.entry.activate"
 FINISH_AGAIN_SECONDS = 0.5
 ACTIVATE_TRIES = 3
 PRINTED_CHARS_MAX = 20_000

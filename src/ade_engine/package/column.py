@@ -19,8 +19,7 @@ from ade_engine.package.column_core import ColumnCore
 from ade_engine.package.issues import Issue, Issues
 from ade_engine.package.mask import Mask
 from ade_engine.package.misuse import Misuse
-from ade_engine.sheets.cells import CellError, CellKind
-from ade_engine.sheets.cells import Column as Cells
+from ade_engine.sheets.cells import CellArray, CellError, CellKind
 
 
 class Column(ColumnCore):
@@ -76,7 +75,7 @@ class Column(ColumnCore):
 
     def is_in(self, values: Iterable[object]) -> Mask:
         """Mark cells that hold one of these values."""
-        wanted = Cells.of(values)
+        wanted = CellArray.of(values)
         hits = np.zeros(len(self), np.bool_)
         if (texts := wanted.text.filter(pl.Series(wanted.is_kind(CellKind.TEXT)))).len():
             found = self.cells.text.is_in(texts.implode()).fill_null(False).to_numpy()
@@ -229,14 +228,14 @@ class Column(ColumnCore):
         if isinstance(otherwise, Column):
             other = self._same_length(otherwise).cells
         else:
-            one = Cells.of([otherwise])
-            other = Cells(
+            one = CellArray.of([otherwise])
+            other = CellArray(
                 np.repeat(one.kinds, len(self)),
                 np.repeat(one.numbers, len(self)),
                 one.text.new_from_index(0, len(self)),
             )
         return self._with(
-            Cells(
+            CellArray(
                 np.where(keep, self.cells.kinds, other.kinds),
                 np.where(keep, self.cells.numbers, other.numbers),
                 self.cells.text.zip_with(pl.Series(keep), other.text),
@@ -250,7 +249,7 @@ class Column(ColumnCore):
         """
         if isinstance(change, Mapping):
             held = change
-            return self._with(Cells.of([held.get(value, value) for value in self.values]))
+            return self._with(CellArray.of([held.get(value, value) for value in self.values]))
         known: dict[str, object] = {}
         changed = []
         for value in self.values:
@@ -262,7 +261,7 @@ class Column(ColumnCore):
                 changed.append(value)
             else:
                 changed.append(change(value))
-        return self._with(Cells.of(changed))
+        return self._with(CellArray.of(changed))
 
     def round(self, digits: int = 0) -> Column:
         """Round numbers half away from zero, as spreadsheets do."""
@@ -277,7 +276,7 @@ class Column(ColumnCore):
         source = np.arange(len(self)) - rows
         inside = (source >= 0) & (source < len(self))
         taken = np.clip(source, 0, max(len(self) - 1, 0))
-        moved = Cells(
+        moved = CellArray(
             self.cells.kinds[taken], self.cells.numbers[taken], self.cells.text.gather(taken)
         )
         return self._with(moved).where(Mask(inside))

@@ -13,8 +13,7 @@ import polars as pl
 from ade_engine.package import conversion
 from ade_engine.package.mask import Mask
 from ade_engine.package.misuse import Misuse
-from ade_engine.sheets.cells import CellKind, date_ms
-from ade_engine.sheets.cells import Column as Cells
+from ade_engine.sheets.cells import CellArray, CellKind, date_ms
 
 Text = Callable[[pl.Series], pl.Series]
 Compare = Callable[[Any, Any], Any]
@@ -28,7 +27,7 @@ class ColumnCore:
 
     def __init__(
         self,
-        cells: Cells | Iterable[object],
+        cells: CellArray | Iterable[object],
         *,
         header: str = "",
         letter: str = "",
@@ -36,7 +35,7 @@ class ColumnCore:
         decimal: str = ".",
         day_first: bool = False,
     ) -> None:
-        self.cells = cells if isinstance(cells, Cells) else Cells.of(cells)
+        self.cells = cells if isinstance(cells, CellArray) else CellArray.of(cells)
         self.header = header
         self.letter = letter
         self.field = field
@@ -54,7 +53,7 @@ class ColumnCore:
         blank = self.cells.text.str.strip_chars(conversion.SPACES) == ""
         return Mask(pl.Series(empty) | blank.fill_null(False))
 
-    def _with(self, cells: Cells) -> Self:
+    def _with(self, cells: CellArray) -> Self:
         made = type(self).__new__(type(self))
         made.cells = cells
         made.header, made.letter, made.field = self.header, self.letter, self.field
@@ -98,10 +97,10 @@ class ColumnCore:
 
     def _computed(self, numbers: Any) -> Self:
         known = np.isfinite(numbers)
-        fresh = Cells(
+        fresh = CellArray(
             np.where(known, np.uint8(CellKind.NUMBER), np.uint8(CellKind.EMPTY)),
             np.where(known, numbers, np.nan),
-            Cells.empty(len(self)).text,
+            CellArray.empty(len(self)).text,
         )
         return self._with(fresh)
 

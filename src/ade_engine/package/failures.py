@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ade_engine.package.errors import AuthorError, DependencyMissing, Failure, Place
+from ade_engine.package.author_errors import AuthorError, DependencyMissing, Failure, SourceLocation
 from ade_engine.package.misuse import Misuse
-from ade_engine.package.sources import Sources
+from ade_engine.package.source_code import PackageSource
 
 if TYPE_CHECKING:
     from ade_engine.package.functions import AuthorFunction
@@ -29,7 +29,7 @@ SOURCE_CHARACTERS_MAX = 200
 class Failures:
     """Describe exceptions of one package."""
 
-    sources: Sources
+    sources: PackageSource
 
     def of(
         self, error: BaseException, function: AuthorFunction, cell: str | None = None
@@ -68,7 +68,7 @@ class Failures:
 
     def of_import(self, error: BaseException, file: str) -> AuthorError:
         """Describe an exception that a file of the package raised while it was loaded."""
-        place, source = self.place(error, Place(file))
+        place, source = self.place(error, SourceLocation(file))
         failure = Failure(
             exception=public_name(type(error)),
             place=place,
@@ -83,7 +83,7 @@ class Failures:
             return DependencyMissing(self._module(error), failure, error)
         return AuthorError(failure, error)
 
-    def place(self, error: BaseException, otherwise: Place) -> tuple[Place, str]:
+    def place(self, error: BaseException, otherwise: SourceLocation) -> tuple[SourceLocation, str]:
         """Find the innermost line of the package that the exception came through."""
         found = None
         step: TracebackType | None = error.__traceback__
@@ -96,7 +96,7 @@ class Failures:
             return otherwise, ""
         path, line = found
         source = linecache.getline(str(path), line).strip()[:SOURCE_CHARACTERS_MAX]
-        return Place(self.sources.name(path), line), source
+        return SourceLocation(self.sources.name(path), line), source
 
     def hint(self, error: BaseException, source: str) -> str:
         """Say what helps, out of words that the package or the engine wrote."""

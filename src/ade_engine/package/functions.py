@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ade_engine.package.errors import Place, Problem
+from ade_engine.package.author_errors import Problem, SourceLocation
 from ade_engine.package.failures import Failures
 
 DETECT = "detect_"
@@ -42,7 +42,7 @@ class AuthorFunction:
 
     function: Callable[..., Any]
     parameters: tuple[str, ...]
-    place: Place
+    place: SourceLocation
     failures: Failures
     name: str  # as it was when the package was loaded: running code can change its own
     field: str | None = None
@@ -127,7 +127,7 @@ class Binder:
             near = _near(name, (*known, "detect"))
             if near or name.startswith("detect"):
                 meant = near if near and near != "detect" else f"{DETECT}<rule>"
-                place = Place(file, function.__code__.co_firstlineno)
+                place = SourceLocation(file, function.__code__.co_firstlineno)
                 self.problems.append(
                     Problem(
                         "unused_function",
@@ -139,7 +139,11 @@ class Binder:
                 )
 
     def _unknown(
-        self, function: Callable[..., Any], name: str, allowed: tuple[str, ...], place: Place
+        self,
+        function: Callable[..., Any],
+        name: str,
+        allowed: tuple[str, ...],
+        place: SourceLocation,
     ) -> None:
         near = _near(name, allowed)
         meant = f"Did you mean {near}? " if near else ""
@@ -147,14 +151,14 @@ class Binder:
         message = f"{function.__name__} declares a parameter that does not exist: {name}."
         self._note("unknown_parameter", message, place, hint)
 
-    def _note(self, code: str, message: str, place: Place, hint: str = "") -> None:
+    def _note(self, code: str, message: str, place: SourceLocation, hint: str = "") -> None:
         self.problems.append(Problem(code, message, place, hint))
 
-    def _place(self, function: Callable[..., Any]) -> Place:
+    def _place(self, function: Callable[..., Any]) -> SourceLocation:
         code = inspect.unwrap(function).__code__
         path = Path(code.co_filename)
         inside = path.is_relative_to(self.folder)
-        return Place(
+        return SourceLocation(
             path.relative_to(self.folder).as_posix() if inside else path.name, code.co_firstlineno
         )
 

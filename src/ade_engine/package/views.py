@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from ade_engine.package.column import Column
 from ade_engine.package.misuse import Misuse
+from ade_engine.sheets.arrays import IntArray
 from ade_engine.sheets.cells import CellError
 
 
@@ -114,10 +112,10 @@ class TableMapping:
         self.targets.pop(name, None)
 
 
-class Rows:
+class RowValues:
     """The values of some rows by field, taken out of their columns only when asked for."""
 
-    def __init__(self, columns: Mapping[str, Any], numbers: npt.NDArray[np.int64]) -> None:
+    def __init__(self, columns: Mapping[str, Any], numbers: IntArray) -> None:
         self._columns = columns
         self._numbers = numbers
         self._values: dict[str, list[object]] = {}
@@ -143,7 +141,7 @@ class Row(Mapping[str, object]):
 
     __slots__ = ("_index", "_rows")
 
-    def __init__(self, rows: Rows, index: int) -> None:
+    def __init__(self, rows: RowValues, index: int) -> None:
         self._rows = rows
         self._index = index
 

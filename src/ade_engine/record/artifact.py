@@ -109,7 +109,7 @@ def _timings(events: list[Event]) -> dict[str, int]:
     for event in events:
         stage = STAGE_OF_EVENT.get(event["event"])
         if event["event"] == EventName.TABLE_WRITTEN or stage in ("transform", "validate"):
-            stage = "generate"
+            stage = "process_table"
         if stage is not None:
             spent[stage] = spent.get(stage, 0) + event["elapsed_ms"] - before
         before = event["elapsed_ms"]

@@ -1,7 +1,8 @@
 """What is in cells, kept as columns so that nothing has to look at one cell at a time.
 
-A `Block` is a few thousand consecutive rows of a sheet; its `Column`s hold a kind, a number and a
-text for every row. Rows that no block covers, and columns that a block does not have, are empty.
+A `Block` is a few thousand consecutive rows of a sheet. Each of its columns is a `CellArray`, which
+holds a kind, a number and a text for every row. Rows that no block covers, and columns that a block
+does not have, are empty.
 """
 
 from __future__ import annotations
@@ -13,12 +14,9 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Kinds = npt.NDArray[np.uint8]
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from ade_engine.sheets.arrays import BoolArray, ByteArray, FloatArray
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  sheets know no time zones
 DAY_MS = 86_400_000
@@ -49,7 +47,7 @@ class CellError:
         return self.code
 
 
-class Column:
+class CellArray:
     """Some consecutive cells of one column; never changed once made, cheap to slice.
 
     `numbers` holds a NUMBER, a BOOL as 0 or 1, and a DATE as milliseconds since 1970-01-01 without
@@ -59,19 +57,19 @@ class Column:
 
     __slots__ = ("kinds", "numbers", "text")
 
-    def __init__(self, kinds: Kinds, numbers: Numbers, text: pl.Series) -> None:
+    def __init__(self, kinds: ByteArray, numbers: FloatArray, text: pl.Series) -> None:
         self.kinds = kinds
         self.numbers = numbers
         self.text = text
 
     @classmethod
-    def empty(cls, height: int) -> Column:
+    def empty(cls, height: int) -> CellArray:
         """Make a column of empty cells."""
         text = pl.Series(dtype=pl.String).extend_constant(None, height)
         return cls(np.zeros(height, np.uint8), np.full(height, np.nan), text)
 
     @classmethod
-    def of(cls, values: Iterable[object]) -> Column:
+    def of(cls, values: Iterable[object]) -> CellArray:
         """Make a column from Python values, the inverse of `values`."""
         split = [split_value(value) for value in values]
         return cls(
@@ -81,7 +79,7 @@ class Column:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Column]) -> Column:
+    def joined(cls, parts: Sequence[CellArray]) -> CellArray:
         """Put columns one below the other."""
         if len(parts) == 1:
             return parts[0]
@@ -94,22 +92,22 @@ class Column:
     def __len__(self) -> int:
         return len(self.kinds)
 
-    def slice(self, start: int, stop: int) -> Column:
+    def slice(self, start: int, stop: int) -> CellArray:
         """Give the cells from `start` up to, not including, `stop` (0-based), without a copy."""
         start, stop, _ = slice(start, stop).indices(len(self))
-        return Column(
+        return CellArray(
             self.kinds[start:stop],
             self.numbers[start:stop],
             self.text.slice(start, max(stop - start, 0)),
         )
 
-    def where(self, mask: Mask) -> Column:
+    def where(self, mask: BoolArray) -> CellArray:
         """Give only the cells that the mask marks."""
-        return Column(self.kinds[mask], self.numbers[mask], self.text.filter(pl.Series(mask)))
+        return CellArray(self.kinds[mask], self.numbers[mask], self.text.filter(pl.Series(mask)))
 
-    def is_kind(self, *kinds: CellKind) -> Mask:
+    def is_kind(self, *kinds: CellKind) -> BoolArray:
         """Mark the cells of these kinds."""
-        marked: Mask = self.kinds == kinds[0]
+        marked: BoolArray = self.kinds == kinds[0]
         for kind in kinds[1:]:
             marked |= self.kinds == kind
         return marked
@@ -129,7 +127,7 @@ class Column:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Column)
+            isinstance(other, CellArray)
             and np.array_equal(self.kinds, other.kinds)
             and np.array_equal(self.numbers, other.numbers, equal_nan=True)
             and self.text.equals(other.text, null_equal=True)
@@ -141,7 +139,7 @@ class Column:
         kinds, counts = np.unique(self.kinds, return_counts=True)
         found = zip(kinds.tolist(), counts.tolist(), strict=True)
         shown = ", ".join(f"{count} {CellKind(kind).name.lower()}" for kind, count in found)
-        return f"<Column of {len(self)}: {shown}>"  # never a value
+        return f"<CellArray of {len(self)}: {shown}>"  # never a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,17 +148,17 @@ class Block:
 
     first_row: int
     height: int
-    columns: dict[int, Column]
+    columns: dict[int, CellArray]
 
     @property
     def last_row(self) -> int:
         """Give the number of the last row."""
         return self.first_row + self.height - 1
 
-    def column(self, number: int) -> Column:
+    def column(self, number: int) -> CellArray:
         """Give a column, an empty one if the block has none there."""
         found = self.columns.get(number)
-        return Column.empty(self.height) if found is None else found
+        return CellArray.empty(self.height) if found is None else found
 
     def rows(self, first_row: int, last_row: int) -> Block:
         """Cut out the rows between two, both included, that the block holds."""

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ade_engine.errors import TooLarge
-from ade_engine.sheets.assemble import NO_TEXT, Assembler, Cells
+from ade_engine.sheets.block_builder import NO_TEXT, BlockBuilder, CellBatch
 from ade_engine.sheets.cells import Block, CellKind, split_value
 from ade_engine.sheets.coordinates import COLUMNS_MAX
 from ade_engine.sheets.limits import Limits
@@ -27,7 +27,7 @@ NO_VALUE = NoValue()
 
 def collect(rows: Iterable[Row], limits: Limits) -> Iterator[Block]:
     """Make blocks from rows in their order: each a number and its values by column."""
-    assembler = Assembler()
+    assembler = BlockBuilder()
     count = 0
     for cells in _batches(rows):
         count += len(cells.rows)
@@ -37,7 +37,7 @@ def collect(rows: Iterable[Row], limits: Limits) -> Iterator[Block]:
     yield from assembler.flush()
 
 
-def _batches(rows: Iterable[Row]) -> Iterator[Cells]:
+def _batches(rows: Iterable[Row]) -> Iterator[CellBatch]:
     waiting: list[tuple[int, int, object]] = []
     for number, values in rows:
         for column, value in values.items():
@@ -51,7 +51,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[Cells]:
     yield _cells(waiting)
 
 
-def _cells(found: list[tuple[int, int, object]]) -> Cells:
+def _cells(found: list[tuple[int, int, object]]) -> CellBatch:
     split = [
         (CellKind.NO_VALUE, np.nan, None) if value is NO_VALUE else split_value(value)
         for _, _, value in found
@@ -60,7 +60,7 @@ def _cells(found: list[tuple[int, int, object]]) -> Cells:
     own = [text for text in texts if text is not None]
     indexes = np.full(len(texts), NO_TEXT, np.int64)
     indexes[[text is not None for text in texts]] = np.arange(len(own))
-    return Cells(
+    return CellBatch(
         np.array([row for row, _, _ in found], np.int64),
         np.array([column for _, column, _ in found], np.int64),
         np.array([kind for kind, _, _ in split], np.uint8),

@@ -6,7 +6,8 @@ import re
 
 import numpy as np
 
-from ade_engine.sheets.cells import DAY_MS, TIME_DAY_MS, Mask, Numbers
+from ade_engine.sheets.arrays import BoolArray, FloatArray
+from ade_engine.sheets.cells import DAY_MS, TIME_DAY_MS
 
 SERIAL_1970 = 25_569  # the serial number of 1970-01-01 in the system of 1900
 SERIAL_1904 = 1_462  # how many days the system of 1904 begins later
@@ -30,7 +31,7 @@ def shows_date(number_format: str) -> bool:
     return _ELAPSED.search(codes) is None and _DATE_CODE.search(codes) is not None
 
 
-def from_serials(serials: Numbers, *, epoch_1904: bool) -> tuple[Numbers, Mask]:
+def from_serials(serials: FloatArray, *, epoch_1904: bool) -> tuple[FloatArray, BoolArray]:
     """Give the milliseconds since 1970 of serial numbers, and mark those that are dates at all."""
     time_only = (serials >= 0) & (serials < 1)
     if epoch_1904:
@@ -46,7 +47,7 @@ def from_serials(serials: Numbers, *, epoch_1904: bool) -> tuple[Numbers, Mask]:
     return ms, possible
 
 
-def to_serials(ms: Numbers) -> Numbers:
+def to_serials(ms: FloatArray) -> FloatArray:
     """Give the serial numbers, system of 1900, of milliseconds since 1970."""
     serials = ms / DAY_MS + SERIAL_1970
     return np.where(serials < LEAP_DAY_1900 + 1, serials - 1, serials)

@@ -12,19 +12,19 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from ade_engine.errors import TooLarge
-from ade_engine.sheets.assemble import Assembler, Cells
+from ade_engine.sheets.arrays import BoolArray, ByteArray, IntArray
+from ade_engine.sheets.arrow_texts import texts as slice_texts
+from ade_engine.sheets.block_builder import BlockBuilder, CellBatch
+from ade_engine.sheets.byte_words import PADDING, words_of
 from ade_engine.sheets.cells import Block, CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX
 from ade_engine.sheets.delimiter import detect_delimiter
 from ade_engine.sheets.encoding import detect_encoding, utf8_pieces
+from ade_engine.sheets.fast_path import FastPathUnsupported
 from ade_engine.sheets.limits import MIB, Limits
-from ade_engine.sheets.plain import NotPlain
-from ade_engine.sheets.slices import texts as slice_texts
-from ade_engine.sheets.words import PADDING, words_of
 
 SAMPLE_CHARS = 262_144
 RECORDS = 20_000  # read at once by the csv module
@@ -48,7 +48,7 @@ class DelimitedBook:
         self.delimiter = detect_delimiter(text)
 
     def read(self) -> Iterator[Block]:
-        """Give the blocks, fast; raise `NotPlain` where the quoting needs `reread`."""
+        """Give the blocks, fast; raise `FastPathUnsupported` where the quoting needs `reread`."""
         scan = _Scan(self.delimiter, self._limits)
         yield from self._assemble(scan.cells(utf8_pieces(self._file, self.encoding)))
 
@@ -57,8 +57,8 @@ class DelimitedBook:
         pieces = utf8_pieces(self._file, self.encoding)
         yield from self._assemble(_walk(pieces, self.delimiter, self._limits))
 
-    def _assemble(self, source: Iterator[Cells]) -> Iterator[Block]:
-        assembler = Assembler()
+    def _assemble(self, source: Iterator[CellBatch]) -> Iterator[Block]:
+        assembler = BlockBuilder()
         count = 0
         for cells in source:
             count += len(cells.rows)
@@ -74,7 +74,7 @@ class _Scan:
         self._limits = limits
         self._row = 0
 
-    def cells(self, pieces: Iterable[bytes]) -> Iterator[Cells]:
+    def cells(self, pieces: Iterable[bytes]) -> Iterator[CellBatch]:
         carry = b""
         for piece in pieces:
             text = carry + piece
@@ -93,10 +93,10 @@ class _Scan:
         if carry:
             found = self._records(_plain(carry.removesuffix(b"\r")) + b"\n")
             if found is None or found[1] < len(carry.removesuffix(b"\r")):
-                raise NotPlain  # a quote that never ends
+                raise FastPathUnsupported  # a quote that never ends
             yield found[0]
 
-    def _records(self, text: bytes) -> tuple[Cells, int] | None:
+    def _records(self, text: bytes) -> tuple[CellBatch, int] | None:
         """Read the whole records of a text that begins with one; say where they end."""
         buffer = np.frombuffer(text, np.uint8)
         marks = np.flatnonzero((buffer == self._delimiter) | (buffer == _NEWLINE))
@@ -119,9 +119,7 @@ class _Scan:
         cells = _cells(text, starts, marks, rows, columns, quoted=b'"' in text)
         return cells, int(marks[-1]) + 1
 
-    def _outside(
-        self, buffer: npt.NDArray[np.uint8], marks: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.bool_]:
+    def _outside(self, buffer: ByteArray, marks: IntArray) -> BoolArray:
         """Tell which marks stand outside of quotes; quotes must stand where RFC 4180 wants them."""
         quotes = np.flatnonzero(buffer == _QUOTE)
         opening, closing = quotes[0::2], quotes[1::2]
@@ -130,14 +128,14 @@ class _Scan:
         before = buffer[np.maximum(opening - 1, 0)]
         after = buffer[np.minimum(closing + 1, len(buffer) - 1)]
         if not (allowed[before] | (opening == 0)).all():
-            raise NotPlain
+            raise FastPathUnsupported
         if not (allowed[after] | (closing == len(buffer) - 1)).all():
-            raise NotPlain
+            raise FastPathUnsupported
         # A quote that follows a quote must continue it: "" inside, never a"b""c.
         doubled = opening[1:][before[1:] == _QUOTE]
         if len(doubled) and not np.isin(doubled - 1, closing).all():
-            raise NotPlain
-        outside: npt.NDArray[np.bool_] = np.searchsorted(quotes, marks) % 2 == 0
+            raise FastPathUnsupported
+        outside: BoolArray = np.searchsorted(quotes, marks) % 2 == 0
         return outside
 
 
@@ -147,19 +145,19 @@ def _plain(text: bytes) -> bytes:
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n")
         if b"\r" in text:
-            raise NotPlain
+            raise FastPathUnsupported
     return text
 
 
 def _cells(
     text: bytes,
-    starts: npt.NDArray[np.int64],
-    ends: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
-    columns: npt.NDArray[np.int64],
+    starts: IntArray,
+    ends: IntArray,
+    rows: IntArray,
+    columns: IntArray,
     *,
     quoted: bool,
-) -> Cells:
+) -> CellBatch:
     padded = text + PADDING
     in_quotes = None
     if quoted:
@@ -176,7 +174,7 @@ def _cells(
     return _text_cells(rows, columns, found)
 
 
-def _walk(pieces: Iterable[bytes], delimiter: str, limits: Limits) -> Iterator[Cells]:
+def _walk(pieces: Iterable[bytes], delimiter: str, limits: Limits) -> Iterator[CellBatch]:
     """Read with the csv module, which takes quotes wherever they stand."""
     csv.field_size_limit(limits.row_bytes_max)
     stream = io.TextIOWrapper(io.BufferedReader(_Pieces(pieces)), "utf-8", newline="")
@@ -204,11 +202,9 @@ def _walk(pieces: Iterable[bytes], delimiter: str, limits: Limits) -> Iterator[C
     yield _text_cells(np.array(rows, np.int64), np.array(columns, np.int64), made)
 
 
-def _text_cells(
-    rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], texts: pl.Series
-) -> Cells:
+def _text_cells(rows: IntArray, columns: IntArray, texts: pl.Series) -> CellBatch:
     count = len(rows)
-    return Cells(
+    return CellBatch(
         rows,
         columns,
         np.full(count, CellKind.TEXT, np.uint8),

@@ -14,7 +14,7 @@ from typing import IO
 import numpy as np
 import polars as pl
 
-from ade_engine.sheets.cells import Block, Column
+from ade_engine.sheets.cells import Block, CellArray
 
 _CELL_BYTES = 25  # a kind, a number, and where a text is
 
@@ -84,13 +84,13 @@ def _frame(block: Block) -> pl.DataFrame:
 
 
 def _block(first_row: int, height: int, frame: pl.DataFrame) -> Block:
-    columns: dict[int, Column] = {}
+    columns: dict[int, CellArray] = {}
     names = set(frame.columns)
-    empty = Column.empty(height)
+    empty = CellArray.empty(height)
     for name in frame.columns:
         if name.startswith("k"):
             number = name[1:]
-            columns[int(number)] = Column(
+            columns[int(number)] = CellArray(
                 frame[name].to_numpy(),
                 frame["n" + number].to_numpy() if "n" + number in names else empty.numbers,
                 frame["t" + number] if "t" + number in names else empty.text,

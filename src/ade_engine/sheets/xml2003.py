@@ -10,9 +10,9 @@ from ade_engine.errors import DamagedFile
 from ade_engine.sheets.cells import Block, CellError
 from ade_engine.sheets.collect import NO_VALUE, Row, collect
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, Range
-from ade_engine.sheets.facts import Facts
 from ade_engine.sheets.limits import MIB, Limits
-from ade_engine.sheets.xlsx.xml import Attributes, Feed, attribute, plain_name
+from ade_engine.sheets.metadata import SheetMetadata
+from ade_engine.sheets.safe_xml import Attributes, Feed, attribute, plain_name
 
 
 class Xml2003Book:
@@ -32,12 +32,12 @@ class Xml2003Book:
         if not self.sheets:
             raise DamagedFile("the workbook has no sheet")
 
-    def read(self, index: int, facts: Facts) -> Iterator[Block]:
+    def read(self, index: int, metadata: SheetMetadata) -> Iterator[Block]:
         """Give the blocks of one sheet."""
-        yield from collect(self._rows(index, facts), self._limits)
+        yield from collect(self._rows(index, metadata), self._limits)
 
-    def _rows(self, index: int, facts: Facts) -> Iterator[Row]:
-        table = _Table(index, facts)
+    def _rows(self, index: int, metadata: SheetMetadata) -> Iterator[Row]:
+        table = _Table(index, metadata)
         for _ in self._feed(Feed(table.start, table.end, table.text, where="workbook")):
             yield from table.taken()
         yield from table.taken()
@@ -51,9 +51,9 @@ class Xml2003Book:
 
 
 class _Table:
-    def __init__(self, index: int, facts: Facts) -> None:
+    def __init__(self, index: int, metadata: SheetMetadata) -> None:
         self._wanted = index
-        self._facts = facts
+        self._facts = metadata
         self._sheet = -1
         self._row = 0
         self._column = 0

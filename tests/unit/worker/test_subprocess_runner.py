@@ -123,7 +123,7 @@ def _package(folder: Path, hook: str) -> dict[str, Path]:
 def _activation(assignment: Any, folder: Path, hook: str) -> Any:
     files = _package(folder, hook)
     inputs = {"config": "config"}
-    return replace(assignment, entry="ade_engine.activate", inputs=inputs, files=files)
+    return replace(assignment, entry="ade_engine.entry.activate", inputs=inputs, files=files)
 
 
 async def test_cpu_time_is_used_up_in_a_place(assign: Assign, tmp_path: Path) -> None:

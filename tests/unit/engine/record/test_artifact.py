@@ -6,10 +6,10 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from tests.unit.engine.passes.workbooks import Ran, run
+from tests.unit.engine.pipeline.workbooks import Ran, run
 
+from ade_engine.entry.normalize import headers_are_recorded
 from ade_engine.errors import EngineError
-from ade_engine.normalize import headers_are_recorded
 from ade_engine.record.artifact import artifact_of, artifact_schema
 
 NAME = "FIELD = Field(label='Name', type='text', required=True)\n"

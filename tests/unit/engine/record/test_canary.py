@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.engine.passes.workbooks import run_on, run_request, write_workbook
+from tests.unit.engine.pipeline.workbooks import run_on, run_request, write_workbook
 
+from ade_engine.entry.normalize import Request
 from ade_engine.errors import EngineError
-from ade_engine.normalize import Request
 
 ROWS = 12
 BASE = "FIELD = Field(label='Name', type='text')\n"

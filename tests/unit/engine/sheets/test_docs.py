@@ -7,7 +7,7 @@ from pathlib import Path
 from ade_engine.errors import EngineError, UnreadableFile
 from ade_engine.sheets.cells import CellKind
 from ade_engine.sheets.limits import Limits
-from ade_engine.writing.archive import OutputTooLarge
+from ade_engine.writing.zip_writer import OutputTooLarge
 
 PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "spreadsheets.md").read_text()
 

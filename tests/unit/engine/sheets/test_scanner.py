@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 from tests.unit.engine.sheets.making import Cells, read_both_ways
 
+from ade_engine.sheets.byte_words import PADDING, index_of, whole_numbers, word, words_of
 from ade_engine.sheets.coordinates import a1
-from ade_engine.sheets.words import PADDING, index_of, whole_numbers, word, words_of
 
 characters = st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\t")
 texts = st.text(characters, min_size=1, max_size=40).filter(lambda text: not text.startswith("="))

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tests.unit.engine.sheets.making import cells_of
 
-from ade_engine.sheets.cells import Block, CellError, Column
+from ade_engine.sheets.cells import Block, CellArray, CellError
 from ade_engine.sheets.limits import Limits, Options
 from ade_engine.sheets.spool import Spool
 from ade_engine.sheets.workbook import open_workbook
@@ -11,9 +11,9 @@ from ade_engine.sheets.workbook import open_workbook
 
 def _block(first_row: int) -> Block:
     columns = {
-        1: Column.of(["a", None, CellError("#REF!")]),
-        3: Column.of([1, 2.5, True]),
-        4: Column.of(["x", "y" * 50, "z"]),
+        1: CellArray.of(["a", None, CellError("#REF!")]),
+        3: CellArray.of([1, 2.5, True]),
+        4: CellArray.of(["x", "y" * 50, "z"]),
     }
     return Block(first_row, 3, columns)
 

@@ -1,0 +1,185 @@
+"""Put cells, which come row by row, into blocks of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ade_engine.errors import DamagedFile
+from ade_engine.sheets.arrays import ByteArray, FloatArray, IntArray
+from ade_engine.sheets.cells import Block, CellArray
+from ade_engine.sheets.coordinates import COLUMNS_MAX
+
+BLOCK_ROWS = 16_384
+BLOCK_CELLS = 250_000  # enough to make a block of wide sheets
+DENSE_CELLS_MAX = 2_000_000  # what one block may span: far cells would make huge ones
+GAP_ROWS = 2_048  # a longer gap ends a block
+
+
+NO_TEXT = -1
+
+
+@dataclass(slots=True)
+class CellBatch:
+    """Cells in the order of the file, one entry for each in every array.
+
+    `texts` holds `NO_TEXT`, or an index into the shared strings, or, from `shared_count` on, an
+    index into `own_texts`.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    kinds: ByteArray
+    numbers: FloatArray
+    texts: IntArray
+    own_texts: pl.Series
+    hidden_rows: list[int]
+    last_row: int
+
+
+class BlockBuilder:
+    """Take cells in, give blocks out, in the order of the rows."""
+
+    def __init__(self, shared: pl.Series | None = None) -> None:
+        """Take the shared strings, with a null behind the last one."""
+        self._shared = with_null([]) if shared is None else shared
+        self._shared_count = len(self._shared) - 1
+        self._waiting: list[CellBatch] = []
+        self._waiting_cells = 0
+        self._last_row = 0
+
+    def add(self, cells: CellBatch) -> Iterator[Block]:
+        """Take whole rows, and give the blocks that are full."""
+        if not len(cells.rows):
+            return
+        self._waiting.append(cells)
+        self._waiting_cells += len(cells.rows)
+        span = cells.rows[-1] - self._waiting[0].rows[0]
+        if self._waiting_cells >= BLOCK_CELLS or span >= BLOCK_ROWS:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[Block]:
+        """Give what is waiting."""
+        if not self._waiting:
+            return
+        cells = _joined(self._waiting, self._shared_count)
+        self._waiting, self._waiting_cells = [], 0
+        if (np.diff(cells.rows) < 0).any():
+            cells = _sorted(cells)
+        if cells.rows[0] <= self._last_row:
+            raise DamagedFile("the rows of a sheet are not in order")
+        self._last_row = int(cells.rows[-1])
+        own = with_null([cells.own_texts])
+        ends = np.flatnonzero(np.diff(cells.rows) > GAP_ROWS) + 1
+        for start, end in zip([0, *ends.tolist()], [*ends.tolist(), len(cells.rows)], strict=True):
+            yield from self._blocks(cells, own, start, end)
+
+    def _blocks(self, cells: CellBatch, own: pl.Series, start: int, end: int) -> Iterator[Block]:
+        """Split until a block's rectangle is small enough, then make it."""
+        rows = cells.rows[start:end]
+        first, last = int(rows[0]), int(rows[-1])
+        used = np.zeros(COLUMNS_MAX + 1, np.bool_)
+        used[cells.columns[start:end]] = True
+        numbers = np.flatnonzero(used)
+        height = last - first + 1
+        too_large = height > 2 * BLOCK_ROWS or height * len(numbers) > DENSE_CELLS_MAX
+        if height > 1 and too_large:
+            middle = start + int(np.searchsorted(rows, first + height // 2))
+            if start < middle < end:
+                yield from self._blocks(cells, own, start, middle)
+                yield from self._blocks(cells, own, middle, end)
+                return
+        slots = np.zeros(COLUMNS_MAX + 1, np.int64)
+        slots[numbers] = np.arange(len(numbers)) * height
+        at = slots[cells.columns[start:end]] + (rows - first)
+        yield Block(
+            first, height, self._columns(cells, own, slice(start, end), at, numbers, height)
+        )
+
+    def _columns(
+        self,
+        cells: CellBatch,
+        own: pl.Series,
+        chosen: slice,
+        at: IntArray,
+        numbers: IntArray,
+        height: int,
+    ) -> dict[int, CellArray]:
+        size = len(numbers) * height
+        kinds = np.zeros(size, np.uint8)  # EMPTY
+        values = np.full(size, np.nan)
+        texts = np.full(size, NO_TEXT, np.int64)
+        kinds[at] = cells.kinds[chosen]
+        values[at] = cells.numbers[chosen]
+        texts[at] = cells.texts[chosen]
+        columns = {}
+        for index, number in enumerate(numbers.tolist()):
+            part = slice(index * height, (index + 1) * height)
+            columns[number] = CellArray(kinds[part], values[part], self._text(texts[part], own))
+        return columns
+
+    def _text(self, indexes: IntArray, own: pl.Series) -> pl.Series:
+        """Look texts up in the shared strings, in the block's own, or in both."""
+        highest, count = int(indexes.max()), self._shared_count
+        if highest == NO_TEXT:
+            return no_text(len(indexes))
+        if highest < count:
+            return _gather(self._shared, indexes)
+        if not ((indexes >= 0) & (indexes < count)).any():
+            return _gather(own, np.maximum(indexes - count, NO_TEXT))
+        is_own = indexes >= count
+        from_own = _gather(own, np.where(is_own, indexes - count, NO_TEXT))
+        from_shared = _gather(self._shared, np.where(is_own, NO_TEXT, indexes))
+        return from_own.zip_with(pl.Series(is_own), from_shared)
+
+
+def no_text(height: int) -> pl.Series:
+    """Give a column of texts that has none."""
+    return pl.Series([None], dtype=pl.String).new_from_index(0, height)
+
+
+def _gather(texts: pl.Series, indexes: IntArray) -> pl.Series:
+    """Look up; the last text, which is null, stands for `NO_TEXT`."""
+    return texts.gather(np.where(indexes < 0, len(texts) - 1, indexes).astype(np.uint32))
+
+
+def with_null(parts: list[pl.Series]) -> pl.Series:
+    """Join texts and put a null behind them, which stands for having no text."""
+    return pl.concat([*parts, pl.Series([None], dtype=pl.String)], rechunk=True)
+
+
+def _joined(parts: list[CellBatch], shared_count: int) -> CellBatch:
+    if len(parts) == 1:
+        return parts[0]
+    offset, texts = 0, []
+    for part in parts:
+        own = part.texts >= shared_count
+        texts.append(np.where(own, part.texts + offset, part.texts) if offset else part.texts)
+        offset += len(part.own_texts)
+    return CellBatch(
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.columns for part in parts]),
+        np.concatenate([part.kinds for part in parts]),
+        np.concatenate([part.numbers for part in parts]),
+        np.concatenate(texts),
+        pl.concat([part.own_texts for part in parts], rechunk=True),
+        [],
+        parts[-1].last_row,
+    )
+
+
+def _sorted(cells: CellBatch) -> CellBatch:
+    order = np.argsort(cells.rows, kind="stable")
+    return CellBatch(
+        cells.rows[order],
+        cells.columns[order],
+        cells.kinds[order],
+        cells.numbers[order],
+        cells.texts[order],
+        cells.own_texts,
+        [],
+        cells.last_row,
+    )

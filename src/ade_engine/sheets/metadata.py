@@ -1,0 +1,39 @@
+"""What is known of a sheet besides its cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ade_engine.sheets.coordinates import COLUMNS_MAX, Range
+from ade_engine.sheets.limits import Limits
+
+
+@dataclass(slots=True)
+class SheetMetadata:
+    """Collect what a reader meets beside the cells."""
+
+    limits: Limits
+    merged: list[Range] = field(default_factory=list)
+    hidden_rows: list[int] = field(default_factory=list)
+    hidden_columns: set[int] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    def add_merged(self, reference: str) -> None:
+        """Remember a merged range; one that is no range is passed over."""
+        if len(self.merged) >= self.limits.merged_max:
+            self.note("merged_ranges_dropped")
+            return
+        try:
+            self.merged.append(Range.parse(reference))
+        except ValueError:
+            self.note("merged_range_invalid")
+
+    def hide_columns(self, first: str, last: str) -> None:
+        """Remember hidden columns."""
+        if first.isdecimal() and last.isdecimal():
+            self.hidden_columns.update(range(int(first), min(int(last), COLUMNS_MAX) + 1))
+
+    def note(self, code: str) -> None:
+        """Say once that something was met."""
+        if code not in self.notes:
+            self.notes.append(code)
