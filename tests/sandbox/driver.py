@@ -33,7 +33,7 @@ from ade.sandbox.order import Bounds, Order  # noqa: E402
 from ade.sandbox.pool import Pool, PoolRules, Walls  # noqa: E402
 from ade.sandbox.supervisor import Running  # noqa: E402
 from ade.sandbox.walls import landlock  # noqa: E402
-from ade_engine.cell import asked as cell_asked  # noqa: E402
+from ade_engine.entry.cell import asked as cell_asked  # noqa: E402
 
 # As little as may be: snippets are given seconds, and would starve beside the tests of others.
 NICE = 1
@@ -96,7 +96,7 @@ class Driver:
         limits = {**LIMITS, "max_artifacts": 5, **asked.get("limits", {})}
         parameters = {name: value for name, value in facts.items() if not callable(value)}
         order = Order(
-            entry="ade_engine.cell",
+            entry="ade_engine.entry.cell",
             inputs=cell_asked(source, parameters, "no_entrypoint"),
             limits=Limits(**limits),
             environment=self._environment,

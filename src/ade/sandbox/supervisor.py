@@ -40,7 +40,7 @@ from ade.sandbox.walls import seccomp
 from ade.sandbox.whereabouts import ANSWER_SECONDS, Sources, place_of
 from ade.sandbox.words import Tell, Words
 from ade.sandbox.zygotes import Child, Ended, WallsDown, ZygoteGone
-from ade_engine.whereabouts import ASKED_BY
+from ade_engine.stack_dump import ASKED_BY
 
 log = structlog.get_logger()
 LOOK_SECONDS = 0.025

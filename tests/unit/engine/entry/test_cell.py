@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ade_engine.cell import DEPTH_MAX, REPR_CHARS_MAX, asked, encode, main
 from ade_engine.channel import Channel, ResultNotJson
+from ade_engine.entry.cell import DEPTH_MAX, REPR_CHARS_MAX, asked, encode, main
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from ade_engine import leavings
+from ade_engine import cell_outputs
 from ade_engine.channel import Channel, ResultNotJson
 
 FILE = "cell.py"
@@ -54,8 +54,8 @@ def main(inputs: dict[str, Any], channel: Channel) -> Any:
     if callable(entrypoint):
         value = _called(entrypoint, parameters)
     formats = inputs["formats"]
-    leavings.keep_figures(formats, channel)
-    table = leavings.keep_table(value, formats, channel)
+    cell_outputs.keep_figures(formats, channel)
+    table = cell_outputs.keep_table(value, formats, channel)
     return encode(value if table is None else table)
 
 
@@ -137,9 +137,9 @@ def _dataclass(value: Any) -> Any:
 
 def _array(value: Any) -> Any:
     """Return the plain values of what numpy, polars or pandas made."""
-    if leavings.library_of(value) is None:
+    if cell_outputs.library_of(value) is None:
         return None
-    if leavings.is_table(value):
+    if cell_outputs.is_table(value):
         return value.to_dicts() if hasattr(value, "to_dicts") else value.to_dict("records")
     for name in ("tolist", "to_list", "item"):
         method: Callable[[], Any] | None = getattr(value, name, None)

@@ -3,12 +3,12 @@
 No page is set here: that starts threads, and a process with threads is not one to fork.
 """
 
-from ade_engine.export import thumbnails
+from ade_engine.entry import thumbnail
 from ade_engine.export.fonts import own_fonts
 from ade_engine.export.markdown import parse
-from ade_engine.render import warm
+from ade_engine.preload import drawing
 
-assert thumbnails  # and with it all that exports need
-assert warm
+assert thumbnail  # and with it all that exports need
+assert drawing
 own_fonts()
 parse("# a\n\n*b* $c$ `d`\n\n| e |\n|---|\n| f |\n", lambda code, message: None)

@@ -1,4 +1,4 @@
-"""Run one job in a process of its own: `python -I -B -m ade_engine.child ENTRY FD`.
+"""Run one job in a process of its own: `python -I -B -m ade_engine.subprocess_child ENTRY FD`.
 
 The request comes on stdin, the result goes to the descriptor FD; stdout and stderr are the job's
 own. The process dies with the one that started it.
@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import Any
 
-from ade_engine.running import run_entry
+from ade_engine.run_entry import run_entry
 
 PR_SET_PDEATHSIG = 1
 

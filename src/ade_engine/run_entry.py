@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from ade_engine.channel import Channel, ResultNotJson
-from ade_engine.failure import describe
-from ade_engine.whereabouts import answer_on
+from ade_engine.describe_exception import describe
+from ade_engine.stack_dump import answer_on
 
 FAILED = 1
 ARTIFACTS = "artifacts"
