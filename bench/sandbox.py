@@ -33,7 +33,7 @@ from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.probe import probe
 from ade.sandbox.supervisor import Running
 from ade.sandbox.watch import rolled_up_kb
-from ade_engine.entry.cell import asked
+from ade_engine.entry.cell import cell_inputs
 from bench.race import BARE, Entrant, Start, command, contest, goal, goal_table, served, show
 
 IMPORTS = ("python_calamine", "xlsxwriter", "numpy")
@@ -112,7 +112,7 @@ async def run(pool: Pool) -> Status:
         key="bench",
         preload=("ade_engine.run_entry", "ade_engine.entry.cell", *IMPORTS),
     )
-    inputs = asked("None")
+    inputs = cell_inputs("None")
     order = Order("ade_engine.entry.cell", inputs, LIMITS, environment)
     outcome = await Running(pool, order, lambda progress: None, Bounds()).outcome()
     return outcome.status

@@ -1,9 +1,10 @@
-"""Say where the code is when it is about to be stopped.
+"""Write the stack of a job to its channel when the job is about to be stopped.
 
-The kernel sends SIGXCPU when a process has used up its CPU time; whoever runs a job sends the same
-when its wall clock is over or it has taken too much of something else, a moment before it kills.
-The interpreter answers with its stack, one frame a line, on the private line. It does so from
-within the signal's handler: also while a library computes or waits and no line of Python is run.
+The kernel sends SIGXCPU to a process that has used up its CPU time. The supervisor sends the same
+signal shortly before it kills a job that exceeds its wall clock or another limit. The interpreter
+answers by writing its stack to the channel, one frame per line; the parent finds in it which line
+of the job's code was running. The signal handler itself writes the stack, so this also works while
+a library computes or waits and the interpreter runs no Python code.
 """
 
 import faulthandler
@@ -12,11 +13,13 @@ import signal
 from contextlib import suppress
 from typing import TextIO
 
-ASKED_BY = signal.SIGXCPU
+STACK_DUMP_SIGNAL = signal.SIGXCPU
 
 
-def answer_on(stream: TextIO) -> None:
-    """Answer on a stream from now on; one that is no file of the system is never written to."""
+def dump_stack_to(stream: TextIO) -> None:
+    """Write the stack to a stream whenever the signal arrives; needs a stream with a descriptor."""
     with suppress(io.UnsupportedOperation, RuntimeError):
-        # What the signal does otherwise, it does afterwards: it ends the process, where it can.
-        faulthandler.register(ASKED_BY, file=stream.fileno(), all_threads=False, chain=True)
+        # chain: after the dump the signal takes its default action, which ends the process.
+        faulthandler.register(
+            STACK_DUMP_SIGNAL, file=stream.fileno(), all_threads=False, chain=True
+        )

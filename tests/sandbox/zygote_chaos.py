@@ -20,7 +20,7 @@ from ade.sandbox.order import Bounds, Order
 from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.supervisor import Running
 from ade.sandbox.walls import landlock
-from ade_engine.entry.cell import asked
+from ade_engine.entry.cell import cell_inputs
 
 AT_ONCE = 4
 KILLS_PER_JOB = 0.1
@@ -65,7 +65,7 @@ class Chaos:
         parameters = {"number": number, "secret": secret, "pause": pause}
         order = Order(
             entry="ade_engine.entry.cell",
-            inputs=asked(SOURCE, parameters),
+            inputs=cell_inputs(SOURCE, parameters),
             limits=LIMITS,
             environment=self._environment,
         )

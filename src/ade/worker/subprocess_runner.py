@@ -27,7 +27,7 @@ from ade.sandbox.output import Bounded, Intake, Lines
 from ade.sandbox.whereabouts import ANSWER_SECONDS, Sources, place_of
 from ade.sandbox.words import Words
 from ade.worker.runner import Assignment, Tell
-from ade_engine.stack_dump import ASKED_BY
+from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
 CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.subprocess_child")
 STOP_GRACE_SECONDS = 2.0
@@ -152,7 +152,7 @@ class RunningChild:
         if self._killed_for is None and self._child.returncode is None:
             self._killed_for = stopped_error()
             with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._pidfd, ASKED_BY)
+                signal.pidfd_send_signal(self._pidfd, STACK_DUMP_SIGNAL)
             loop = asyncio.get_running_loop()
             self._killing = loop.call_later(ANSWER_SECONDS, self.kill)
 

@@ -1,6 +1,6 @@
-"""Do once, before any job is forked, what each would otherwise do again: import this.
+"""Load what exports and thumbnails need.
 
-No page is set here: that starts threads, and a process with threads is not one to fork.
+No page is typeset here, because that starts threads.
 """
 
 from ade_engine.entry import thumbnail

@@ -1,8 +1,8 @@
-"""Do once what every cell with a figure would do again: import this before jobs are forked.
+"""Import matplotlib, which every cell with a figure needs.
 
-matplotlib looks through all fonts when it is first imported, which takes seconds, and insists on a
-folder to write down what it found. There is none where it is imported for all: what it found stays
-in memory, and each job has it from there.
+When it is first imported, matplotlib looks through all fonts, which takes seconds, and insists on a
+folder for its font cache. The zygote has no folder to write to, so matplotlib gets the path of one
+that does not exist: the font list stays in memory, and forked jobs find it there.
 """
 
 import atexit
@@ -10,13 +10,13 @@ import os
 import shutil
 import tempfile
 
-NOWHERE = "/nowhere"
+MISSING_FOLDER = "/nowhere"
 
 _make_folder = tempfile.mkdtemp
-tempfile.mkdtemp = lambda *args, **kwargs: NOWHERE  # type: ignore[assignment]
+tempfile.mkdtemp = lambda *args, **kwargs: MISSING_FOLDER  # type: ignore[assignment]
 os.environ.setdefault("MPLBACKEND", "Agg")
 try:
     import matplotlib.pyplot  # noqa: F401
 finally:
     tempfile.mkdtemp = _make_folder
-    atexit.unregister(shutil.rmtree)  # it would delete at the end what never was
+    atexit.unregister(shutil.rmtree)  # nothing to delete: the folder was never made

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ade_engine.run_entry import run_entry
-from ade_engine.stack_dump import ASKED_BY
+from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
 RUN = """
 import os, sys
@@ -41,9 +41,9 @@ def test_the_stack_comes_before_the_end(tmp_path: Path, doing: str) -> None:
     os.close(writes)
     with child, os.fdopen(reads, "r") as line:
         assert "there" in line.readline()
-        child.send_signal(ASKED_BY)
+        child.send_signal(STACK_DUMP_SIGNAL)
         told = line.read()
-    assert child.returncode == -ASKED_BY
+    assert child.returncode == -STACK_DUMP_SIGNAL
     assert told.startswith("Stack (most recent call first):\n")
     assert f'File "{entry}", line 4 in main\n' in told
 
@@ -56,5 +56,5 @@ def test_a_stream_that_is_no_file_is_left_alone(
     stream = io.StringIO()
     assert run_entry("ade_engine.entry.echo", asked, stream) == 0
     assert stream.getvalue() == '{"result": 1}\n'
-    taken: object = faulthandler.unregister(ASKED_BY)  # type: ignore[func-returns-value]
+    taken: object = faulthandler.unregister(STACK_DUMP_SIGNAL)  # type: ignore[func-returns-value]
     assert taken is False

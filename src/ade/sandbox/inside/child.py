@@ -191,16 +191,16 @@ def rehearse():
     """
     from ade_engine.entry import cell
     from ade_engine.run_entry import run_entry
-    from ade_engine.stack_dump import ASKED_BY
+    from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
     main = sys.modules["__main__"]
     for _ in range(REHEARSALS):
         _renew_chance()
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            run_entry(cell.__name__, json.loads(json.dumps(cell.asked("None"))), nowhere)
+            run_entry(cell.__name__, json.loads(json.dumps(cell.cell_inputs("None"))), nowhere)
     sys.modules["__main__"] = main
     linecache.cache.pop(cell.FILE, None)
-    faulthandler.unregister(ASKED_BY)
+    faulthandler.unregister(STACK_DUMP_SIGNAL)
 
 
 def furnish():
