@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ade_engine.export.tree import Document, Formula, Math, formulas_of
-from ade_engine.export.warnings import Warnings
+from ade_engine.export.document_tree import Document, Formula, Math, formulas_of
+from ade_engine.export.export_warnings import Warnings
 from ade_engine.render import RenderError, formula_svg
 from ade_engine.render.latex import CHARS_MAX
 

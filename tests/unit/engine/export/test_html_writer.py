@@ -20,10 +20,10 @@ from tests.unit.engine.export.exported import (
     text,
 )
 
-from ade_engine.export.formulas import Formulas
-from ade_engine.export.html import write_html
+from ade_engine.export.document_tree import Document, Item
+from ade_engine.export.formula_drawings import Formulas
+from ade_engine.export.html_writer import write_html
 from ade_engine.export.markdown import parse
-from ade_engine.export.tree import Document, Item
 
 TAGS = frozenset(
     [

@@ -1,4 +1,4 @@
-"""Run an entry's `main(inputs, channel)` and say on the line how it ended."""
+"""Run the `main(inputs, channel)` of an entry module and report on the channel how it ended."""
 
 import importlib
 import os
@@ -6,20 +6,19 @@ import sys
 from contextlib import suppress
 from typing import Any, TextIO
 
-from ade_engine.channel import Channel, ResultNotJson
-from ade_engine.failure import describe
-from ade_engine.whereabouts import answer_on
+from ade_engine.channel import ARTIFACTS_FOLDER, Channel, ResultNotJson
+from ade_engine.describe_exception import describe
+from ade_engine.stack_dump import dump_stack_to
 
 FAILED = 1
-ARTIFACTS = "artifacts"
 
 
 def run_entry(entry: str, inputs: dict[str, Any], stream: TextIO) -> int:
-    """Run the entry; return the exit status of the process."""
+    """Run the entry module; return the exit status of the process."""
     channel = Channel(stream)
-    answer_on(stream)
-    with suppress(OSError):  # what works nowhere leaves nothing
-        os.mkdir(ARTIFACTS)
+    dump_stack_to(stream)
+    with suppress(OSError):  # a job without a writable folder leaves no artifacts
+        os.mkdir(ARTIFACTS_FOLDER)
     try:
         try:
             value = importlib.import_module(entry).main(inputs, channel)
@@ -51,5 +50,5 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except Exception:  # the job's own business: it may have closed or replaced it
+        except Exception:  # the job may have closed or replaced the stream
             continue

@@ -1,4 +1,4 @@
-"""Do once, before any job is forked, what each run would otherwise do again: import this."""
+"""Load what every run of a configuration needs."""
 
 import numpy.ma  # noqa: F401 - polars imports it when it is first needed
 

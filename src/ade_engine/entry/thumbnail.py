@@ -5,15 +5,15 @@ from typing import Any
 import typst
 
 from ade_engine.channel import Channel
-from ade_engine.export.errors import NoSuchPage
-from ade_engine.export.exporting import ARTIFACTS, FOLDER, paginate
+from ade_engine.entry.export import ARTIFACTS, FOLDER, paginate
+from ade_engine.export.document_reader import read
+from ade_engine.export.document_tree import Document
+from ade_engine.export.export_errors import NoSuchPage
+from ade_engine.export.export_warnings import Warnings
 from ade_engine.export.fonts import fonts_for, own_fonts
-from ade_engine.export.formulas import draw_all
-from ade_engine.export.layout import Layout
+from ade_engine.export.formula_drawings import draw_all
 from ade_engine.export.pages import Pages, draw_page, lay_out, set_pages
-from ade_engine.export.reading import read
-from ade_engine.export.tree import Document
-from ade_engine.export.warnings import Warnings
+from ade_engine.export.typst_data import Layout
 
 
 def main(inputs: dict[str, Any], channel: Channel) -> dict[str, Any]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 from xml.parsers import expat
 
-from ade_engine.render.errors import BadPicture
+from ade_engine.render.render_errors import BadPicture
 
 SVG = "http://www.w3.org/2000/svg"
 TITLE_CHARS_MAX = 1_000
@@ -56,6 +57,22 @@ ELEMENTS = {"svg", "g", "text", "tspan", "defs", "stop", *SHAPES, *GRADIENTS}
 WITH_TEXT = {"text", "tspan"}
 UNWRAPPED = {"a"}  # a link is left out, what it is around is kept
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Hold a drawing as SVG that is safe to embed, and its size in CSS pixels.
+
+    `baseline` is the distance from the lower edge of the drawing up to the baseline of its text. To
+    align the drawing with a line of text, lower it by that distance (CSS:
+    `vertical-align: -<baseline>px`). `drawn_by` is the program that laid it out, with its version.
+    """
+
+    svg: str
+    width: float
+    height: float
+    baseline: float = 0.0
+    drawn_by: str = ""
 
 
 def parse(svg: str) -> Element:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ade_engine.failure import MESSAGE_CHARS_MAX, TRACEBACK_CHARS_MAX, describe
+from ade_engine.describe_exception import MESSAGE_CHARS_MAX, TRACEBACK_CHARS_MAX, describe
 
 CELL = "cell.py"
 WORDS_BYTES_MAX = 40_000

@@ -9,14 +9,16 @@ import pytest
 from tests.unit.engine.export.exported import drawn, image, text
 
 from ade_engine.channel import Channel
-from ade_engine.export import exporting
-from ade_engine.running import run_entry
+from ade_engine.entry import export
+from ade_engine.run_entry import run_entry
+
+pytestmark = pytest.mark.usefixtures("job_folder")
 
 
 def said(inputs: dict[str, Any]) -> list[dict[str, Any]]:
     """Run the job as a child does; return the lines that it sent."""
     stream = io.StringIO()
-    run_entry("ade_engine.export.exporting", inputs, stream)
+    run_entry("ade_engine.entry.export", inputs, stream)
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
@@ -65,7 +67,7 @@ def test_an_image_that_was_placed_is_found_and_one_that_is_none_is_an_error_of_t
     Path("inputs/bad").write_bytes(b"GIF89a")
     good = image(b"") | {"content": {"file": "inputs/good"}}
     bad = image(b"") | {"content": {"file": "inputs/bad"}, "object_id": "b"}
-    exporting.main(inputs(good, formats=["pdf", "html"]), Channel(io.StringIO()))
+    export.main(inputs(good, formats=["pdf", "html"]), Channel(io.StringIO()))
     [failed] = [line["failure"] for line in said(inputs(bad, formats=["pdf"])) if "failure" in line]
     assert failed["declared"] == {
         "category": "VALIDATION_ERROR",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ade_engine.render import BadPicture
-from ade_engine.render.clean import (
+from ade_engine.render.safe_svg import (
     ELEMENTS,
     ELEMENTS_MAX,
     SIZE_MAX,

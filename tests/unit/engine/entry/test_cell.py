@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ade_engine.cell import DEPTH_MAX, REPR_CHARS_MAX, asked, encode, main
+from ade_engine.cell_outputs import DEPTH_MAX, REPR_CHARS_MAX, encode
 from ade_engine.channel import Channel, ResultNotJson
+from ade_engine.entry.cell import cell_inputs, main
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def _own_main() -> Iterator[None]:
 
 def run(source: str, entrypoint: str = "main", **parameters: Any) -> Any:
     """Run a cell as the runtime does."""
-    inputs = asked(source, parameters, entrypoint)
+    inputs = cell_inputs(source, parameters, entrypoint)
     return main(inputs, Channel(io.StringIO()))
 
 

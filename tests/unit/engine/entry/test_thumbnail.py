@@ -21,9 +21,10 @@ from tests.unit.engine.export.exported import (
 )
 
 from ade_engine.channel import Channel
-from ade_engine.export import thumbnails
-from ade_engine.export.errors import BadImage, NoSuchPage
+from ade_engine.entry import thumbnail as entry
+from ade_engine.export.export_errors import BadImage, NoSuchPage
 
+pytestmark = pytest.mark.usefixtures("job_folder")
 SQUARE = [{"width": 100, "height": 100}]
 
 
@@ -157,7 +158,7 @@ def test_a_bomb_is_not_drawn() -> None:
 def test_each_thumbnail_is_declared() -> None:
     stream = io.StringIO()
     inputs = {"object": text("a"), "sizes": SQUARE, "background": "white"}
-    thumbnails.main(inputs, Channel(stream))
+    entry.main(inputs, Channel(stream))
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["artifact"] for line in lines if "artifact" in line] == [
         {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ade_engine.channel import Channel
-from ade_engine.running import run_entry
+from ade_engine.run_entry import run_entry
 
 Run = Callable[[Callable[[dict[str, Any], Channel], Any]], tuple[int, list[dict[str, Any]]]]
 

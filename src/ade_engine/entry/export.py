@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from ade_engine.channel import Channel
+from ade_engine.export.document_reader import read
+from ade_engine.export.document_tree import Document
+from ade_engine.export.export_warnings import Warnings
 from ade_engine.export.fonts import fonts_for
-from ade_engine.export.formulas import Formulas, draw_all
-from ade_engine.export.html import write_html
-from ade_engine.export.layout import Layout
+from ade_engine.export.formula_drawings import Formulas, draw_all
+from ade_engine.export.html_writer import write_html
 from ade_engine.export.pages import Pages, lay_out, set_pages
-from ade_engine.export.reading import read
-from ade_engine.export.tree import Document
-from ade_engine.export.warnings import Warnings
+from ade_engine.export.typst_data import Layout
 
 FOLDER = Path("layout")
 ARTIFACTS = Path("artifacts")

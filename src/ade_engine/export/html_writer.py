@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from html import escape
 from importlib import resources
 
-from ade_engine.export import tree
-from ade_engine.export.formulas import Drawn, Formulas
+from ade_engine.export import document_tree as tree
+from ade_engine.export.document_tree import Block, Blocks, Document, Inline, Inlines, Picture, Table
+from ade_engine.export.formula_drawings import Drawn, Formulas
 from ade_engine.export.slides import Slide, has_cover, rows_of, slides_of
-from ade_engine.export.tree import Block, Blocks, Document, Inline, Inlines, Picture, Table
 
 RIGHT_TO_LEFT = frozenset({"ar", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"})
 STYLES = {"emphasis": "em", "strong": "strong", "strike": "s"}

@@ -7,17 +7,17 @@ strings in JSON. A string that is set there means itself, whatever is in it.
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from ade_engine.export import tree
+from ade_engine.export import document_tree as tree
 from ade_engine.export.characters import (
     CELL_WORD_CHARS_MAX,
     CODE_WORD_CHARS_MAX,
     WORD_CHARS_MAX,
     breakable,
 )
-from ade_engine.export.formulas import Drawn, Formulas
+from ade_engine.export.document_tree import Block, Blocks, Document, Inline, Inlines, Picture, Table
+from ade_engine.export.formula_drawings import Drawn, Formulas
 from ade_engine.export.images import Image, typst_format
 from ade_engine.export.slides import Slide, has_cover, rows_of, slides_of
-from ade_engine.export.tree import Block, Blocks, Document, Inline, Inlines, Picture, Table
 
 INK = "#1a1d21"
 # Letters of formulas are larger than those of the text at the same size.

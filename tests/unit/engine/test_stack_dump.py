@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ade_engine.running import run_entry
-from ade_engine.whereabouts import ASKED_BY
+from ade_engine.run_entry import run_entry
+from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
 RUN = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from ade_engine.running import run_entry
+from ade_engine.run_entry import run_entry
 with os.fdopen(int(sys.argv[2]), "w") as stream:
     sys.exit(run_entry("entry", {}, stream))
 """
@@ -41,9 +41,9 @@ def test_the_stack_comes_before_the_end(tmp_path: Path, doing: str) -> None:
     os.close(writes)
     with child, os.fdopen(reads, "r") as line:
         assert "there" in line.readline()
-        child.send_signal(ASKED_BY)
+        child.send_signal(STACK_DUMP_SIGNAL)
         told = line.read()
-    assert child.returncode == -ASKED_BY
+    assert child.returncode == -STACK_DUMP_SIGNAL
     assert told.startswith("Stack (most recent call first):\n")
     assert f'File "{entry}", line 4 in main\n' in told
 
@@ -54,7 +54,7 @@ def test_a_stream_that_is_no_file_is_left_alone(
     monkeypatch.chdir(tmp_path)
     asked = {"value": 1, "sleep_ms": 0, "steps": 0, "print": "", "fail": ""}
     stream = io.StringIO()
-    assert run_entry("ade_engine.echo", asked, stream) == 0
+    assert run_entry("ade_engine.entry.echo", asked, stream) == 0
     assert stream.getvalue() == '{"result": 1}\n'
-    taken: object = faulthandler.unregister(ASKED_BY)  # type: ignore[func-returns-value]
+    taken: object = faulthandler.unregister(STACK_DUMP_SIGNAL)  # type: ignore[func-returns-value]
     assert taken is False

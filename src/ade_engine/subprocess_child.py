@@ -1,7 +1,8 @@
-"""Run one job in a process of its own: `python -I -B -m ade_engine.child ENTRY FD`.
+"""Run one job in a subprocess without a sandbox.
 
-The request comes on stdin, the result goes to the descriptor FD; stdout and stderr are the job's
-own. The process dies with the one that started it.
+The worker starts it as `python -I -B -m ade_engine.subprocess_child ENTRY FD`. The process reads
+the request from stdin and sends the result to the descriptor FD; stdout and stderr belong to the
+job. The process dies with its parent.
 """
 
 import ctypes
@@ -13,16 +14,16 @@ import signal
 import sys
 from typing import Any
 
-from ade_engine.running import run_entry
+from ade_engine.run_entry import run_entry
 
 PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    """Read the request, run the entry's `main(inputs, channel)`, send what it returns."""
+    """Read the request, run the entry module, return the exit status."""
     entry, descriptor = sys.argv[1], int(sys.argv[2])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if _nobody_listens(descriptor):
+    if _parent_is_gone(descriptor):
         return 1
     request: dict[str, Any] = json.load(sys.stdin)
     paths = request.get("paths", [])
@@ -32,8 +33,8 @@ def main() -> int:
         return run_entry(entry, request["inputs"], stream)
 
 
-def _nobody_listens(descriptor: int) -> bool:
-    """Tell whether the one who started this died before the kernel was asked to watch it."""
+def _parent_is_gone(descriptor: int) -> bool:
+    """Tell whether the parent died before `prctl` asked the kernel to watch it."""
     channel = select.poll()
     channel.register(descriptor, 0)
     return any(events & select.POLLERR for _, events in channel.poll(0))

@@ -1,7 +1,7 @@
-"""Do once, before any job is forked, what each would otherwise do again: import this.
+"""Load what drawing formulas needs, and the outlines of common letters.
 
-Letters are read from the font when they are first drawn. Nothing is rasterised here: that starts
-threads, and a process with threads is not one to fork.
+Outlines are read from the font when a letter is first drawn. Nothing is rasterised here, because
+that starts threads.
 """
 
 import string
@@ -15,6 +15,6 @@ COMMON = (
     r"\int_0^\infty \frac{a}{\sqrt{b}}\,dx = \sum_{i=1}^n \left(x_i - \bar{x}\right)^2 \leq",
 )
 
-for one in COMMON:
-    formula_svg(one)
+for latex in COMMON:
+    formula_svg(latex)
 fonts()

@@ -1,4 +1,4 @@
-"""Give back a value, as slowly or as badly as asked."""
+"""Return a value, with a delay, progress reports or a failure as requested."""
 
 import os
 import sys
@@ -9,14 +9,14 @@ from ade_engine.channel import Channel
 
 
 def main(inputs: dict[str, Any], channel: Channel) -> Any:
-    """Print, take the time, report the steps, then return the value or go wrong."""
+    """Print, wait, report the steps, then return the value or fail."""
     if inputs["print"]:
         sys.stdout.write(inputs["print"] + "\n")
-    pieces = max(inputs["steps"], 1)
-    for step in range(pieces):
-        time.sleep(inputs["sleep_ms"] / 1000 / pieces)
+    parts = max(inputs["steps"], 1)
+    for step in range(parts):
+        time.sleep(inputs["sleep_ms"] / 1000 / parts)
         if inputs["steps"]:
-            channel.progress(step + 1, pieces, f"step {step + 1} of {pieces}")
+            channel.progress(step + 1, parts, f"step {step + 1} of {parts}")
     if inputs["fail"] == "raise":
         raise ValueError("asked to fail")
     if inputs["fail"] == "exit":

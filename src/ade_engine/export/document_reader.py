@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ade_engine.export import markdown, tree
+from ade_engine.export import document_tree as tree
+from ade_engine.export import markdown
 from ade_engine.export.characters import clean, one_line
-from ade_engine.export.errors import BadImage, TooLarge
+from ade_engine.export.document_tree import Alignment, Block, Blocks, Document, Inlines, Item
+from ade_engine.export.export_errors import BadImage, TooLarge
+from ade_engine.export.export_warnings import Warnings
 from ade_engine.export.images import Image, look_at
-from ade_engine.export.tree import Alignment, Block, Blocks, Document, Inlines, Item
-from ade_engine.export.warnings import Warnings
 
 # Each paragraph, item of a list and cell of a table takes some 20 KB while pages are set.
 PIECES_MAX = 20_000

@@ -8,8 +8,8 @@ from typing import Any
 from ade_engine.channel import Channel
 from ade_engine.render.diagram import diagram_svg
 from ade_engine.render.formula import SIZE_DEFAULT, formula_svg
-from ade_engine.render.picture import Picture
 from ade_engine.render.raster import png_size, to_png
+from ade_engine.render.safe_svg import Drawing
 
 FOLDER = Path("artifacts")
 
@@ -36,7 +36,7 @@ def main(inputs: dict[str, Any], channel: Channel) -> dict[str, Any]:
     return {**measures, "formats": inputs["formats"], "drawn_by": picture.drawn_by}
 
 
-def _draw(inputs: dict[str, Any]) -> Picture:
+def _draw(inputs: dict[str, Any]) -> Drawing:
     source = inputs["object"]["content"]["value"]
     size, color = inputs["font_size"], inputs["color"]
     if inputs["object"]["type"] == "diagram":

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from tests.unit.engine.export.exported import code, drawn, image, plain, table, text
 
-from ade_engine.export import tree
-from ade_engine.export.errors import TooLarge
-from ade_engine.export.reading import PIECES_MAX, read
-from ade_engine.export.tree import Blocks
-from ade_engine.export.warnings import WARNINGS_MAX, Warnings
+from ade_engine.export import document_tree as tree
+from ade_engine.export.document_reader import PIECES_MAX, read
+from ade_engine.export.document_tree import Blocks
+from ade_engine.export.export_errors import TooLarge
+from ade_engine.export.export_warnings import WARNINGS_MAX, Warnings
 
 
 def blocks(given: dict[str, Any]) -> Blocks:

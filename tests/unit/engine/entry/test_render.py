@@ -12,8 +12,9 @@ import pytest
 
 import ade_engine.render
 from ade_engine.channel import Channel
-from ade_engine.failure import describe
-from ade_engine.render import BadFormula, formula_svg, main, to_png
+from ade_engine.describe_exception import describe
+from ade_engine.entry.render import main
+from ade_engine.render import BadFormula, formula_svg, to_png
 
 BARE = {"display": None, "font_size": None, "color": None, "scale": 2.0, "formats": ["svg"]}
 
@@ -82,7 +83,7 @@ def test_importing_it_starts_no_thread_opens_no_file_and_needs_no_home() -> None
         "pwd.getpwuid = {}.__getitem__  # nobody has an entry here\n"
         "before = os.listdir('/proc/self/fd')\n"
         "os.cpu_count = lambda: 128\n"
-        "import ade_engine.render.warm\n"
+        "import ade_engine.preload.drawing\n"
         "assert len(os.listdir('/proc/self/task')) == 1\n"
         "assert os.listdir('/proc/self/fd') == before\n"
         "assert 'HOME' not in os.environ\n"
@@ -100,10 +101,9 @@ def test_the_names_that_others_may_use_are_these() -> None:
         "BadFormula",
         "BadPicture",
         "GraphvizNotFound",
-        "Picture",
+        "Drawing",
         "RenderError",
         "diagram_svg",
         "formula_svg",
-        "main",
         "to_png",
     }
