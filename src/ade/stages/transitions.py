@@ -1,23 +1,39 @@
-"""Write a change of status as a row: what every stage that moves a job has in common."""
+"""Change the status of jobs: the one way to do it, for all stages.
+
+`checked_cause` refuses what the transition table does not have, and returns what the event log
+records. Submit, claim and the fast path of finish write their own rows; they call it once for each
+(source, target, cause) that they can produce. All other stages describe a change with `move` and
+carry it out with `apply`.
+"""
 
 import json
+from functools import cache
 from typing import Any
 
 from ade.domain.errors import InvalidTransition
-from ade.domain.events import OF_STATUS, EventType
-from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, Status, may_follow
+from ade.domain.events import EventType, event_type
+from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, WAITING, Cause, Status, is_allowed
 from ade.domain.outcome import JobError, Outcome
 from ade.stages.rules import work_topic
 from ade.store.port import Transaction
 from ade.store.rows import JobRow, Lane, Move, Moved, NewEvent
 
 
+@cache
+def checked_cause(source: Status | None, target: Status, cause: Cause) -> str:
+    """Return the cause as the event log records it, or refuse a change that is not in the table."""
+    if not is_allowed(source, target, cause):
+        before = f"A job that is {source.value}" if source else "A new job"
+        raise InvalidTransition(f"{before} cannot become {target.value}.")
+    return cause.value
+
+
 def move(
     job: JobRow,
     status: Status,
+    cause: Cause,
     now_us: int,
     *,
-    event: EventType | None = None,
     data: dict[str, Any] | None = None,
     error: JobError | None = None,
     outcome: Outcome | None = None,
@@ -26,19 +42,19 @@ def move(
     eligible: bool = False,
     holds_lane: bool | None = None,
     result: dict[str, Any] | None = None,
-    forced: bool = False,
 ) -> Move:
-    """Describe the step from a job as it was read; refuse one that is not in the table."""
-    if not forced and not may_follow(Status(job.status), status):
-        raise InvalidTransition(f"A job that is {job.status} cannot become {status.value}.")
-    if holds_lane is None:
-        holds_lane = status in BLOCKS_ITS_LANE or eligible
+    """Describe a change of status of a job as it was read; refuse one that is not in the table."""
+    recorded = {
+        "attempt": job.fence,
+        "cause": checked_cause(Status(job.status), status, cause),
+        **(data or {}),
+    }
     if outcome is not None:
         error, result = outcome.error, outcome.result
-    waits_again = status in (Status.QUEUED, Status.PENDING)
-    told = {"attempt": job.fence, **(data or {})}
     if error is not None:
-        told["error"] = {"category": error.category.value, "code": error.code}
+        recorded["error"] = {"category": error.category.value, "code": error.code}
+    if holds_lane is None:
+        holds_lane = status in BLOCKS_ITS_LANE or eligible
     return Move(
         workspace_id=job.workspace_id,
         id=job.id,
@@ -49,14 +65,14 @@ def move(
         holds_lane=int(holds_lane and job.target_id is not None),
         retries_left=job.retries_left if retries_left is None else retries_left,
         not_before=not_before,
-        started_at=None if waits_again else job.started_at,
+        started_at=None if status in WAITING else job.started_at,
         finished_at=now_us if status in TERMINAL else None,
         usage=json.dumps(outcome.usage) if outcome and outcome.usage else None,
         isolation=json.dumps(list(outcome.isolation)) if outcome else None,
         error=json.dumps(error.as_dict()) if error is not None else None,
         at=now_us,
-        event_type=(event or OF_STATUS[status]).value,
-        event_data=json.dumps(told),
+        event_type=event_type(status, cause).value,
+        event_data=json.dumps(recorded),
         result=json.dumps(result) if result is not None else None,
     )
 
@@ -72,7 +88,7 @@ def apply(tx: Transaction, moves: list[Move]) -> list[Moved]:
 
 
 def log(tx: Transaction, changed: list[Moved], event: EventType, data: dict[str, Any]) -> None:
-    """Log a change that is no move, in the place that it took, and wake whoever waits."""
+    """Log a change that leaves the status as it is, in the place that the change reserved."""
     text = json.dumps(data)
     tx.insert_events(
         [
@@ -90,7 +106,7 @@ def lanes_of(jobs: list[JobRow]) -> list[Lane]:
 
 
 def promote(tx: Transaction, lanes: list[Lane]) -> None:
-    """Let the next of each lane that has become free be claimed."""
+    """Make the next job of each lane that has become free eligible."""
     if lanes:
         for head in tx.promote_lanes(lanes):
             tx.wake(work_topic(head.pool))
