@@ -1,10 +1,10 @@
-"""Runs beside the bare engine: how fast they are accepted, and how fast they are done.
+"""Runs beside the bare engine: how fast they are accepted, how fast they end, what CPU they cost.
 
 `scripts/bench runs` takes one small CSV and one configuration. The bare engine normalises it in a
-loop in one process, without walls, queue or record of the job; and once in a fresh fork for each,
-because no two runs share a process. ADE takes the same work over HTTP, on SQLite, behind all walls
-that can be put up here. All take turns in one run, because the machine is never quiet: read the
-ratios. `--quick` is a minute, and noisier.
+loop in one process, without a sandbox, queue or record of the job, and then in a fresh fork for
+each, because no two runs share a process. ADE takes the same work over HTTP, on SQLite, with all
+sandbox layers that can be applied here. All take turns in one run, because the machine is never
+quiet: read the ratios. `--quick` is a minute, and noisier.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ async def measure(options: argparse.Namespace, console: Console) -> None:
                 accepted.append(submit_seconds)
                 ade.seconds.append(seconds)
                 ade.cpu_seconds.append(cpu_seconds)
-            isolation = await walls(client)
+            isolation = await layers(client)
     console.print(
-        {"python": platform.python_version(), "cores": os.cpu_count(), "walls": isolation}
+        {"python": platform.python_version(), "cores": os.cpu_count(), "layers": isolation}
     )
     console.print(table([bare, forked, ade], runs))
     rate = runs / statistics.median(accepted)
@@ -231,7 +231,7 @@ async def until_idle(client: httpx.AsyncClient) -> None:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-async def walls(client: httpx.AsyncClient) -> list[Any]:
+async def layers(client: httpx.AsyncClient) -> list[Any]:
     (job,) = (await client.get(f"{BASE}/jobs", params={"limit": 1})).json()["items"]
     return list(job["isolation"])
 
