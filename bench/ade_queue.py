@@ -173,7 +173,7 @@ class AdePostgres(AdeQueue):
     def pickup(self, count: int) -> Sample:
         """The worker has a store of its own and hears of work by NOTIFY alone."""
         kernel = open_kernel(self.url)
-        hints = hear(kernel.store, kernel.wake.publish)  # type: ignore[arg-type]
+        hints = hear(kernel.store, kernel.notifier.publish)  # type: ignore[arg-type]
         assert hints is not None
         try:
             return run(pick_up(self, count, worker_kernel=kernel))

@@ -71,7 +71,7 @@ async def ensure_build(
         await library.retire_environment(build.environment, gone, even_if_needed=True)
         build = await library.ensure_build(version, fingerprint_of(version))
     if build.status == "queued":
-        kernel.wake.publish([BUILDS_TOPIC])
+        kernel.notifier.publish([BUILDS_TOPIC])
     return build
 
 

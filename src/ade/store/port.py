@@ -89,7 +89,7 @@ class Transaction(Reading, Protocol):
 
     now_us: int
 
-    def wake(self, *topics: str) -> None:
+    def notify(self, *topics: str) -> None:
         """Tell whoever waits for these topics, once the transaction has committed."""
         ...
 

@@ -136,7 +136,7 @@ class SqlTransaction(SqlReading):
         self.now_us = now_us
         self.topics: dict[str, None] = {}
 
-    def wake(self, *topics: str) -> None:
+    def notify(self, *topics: str) -> None:
         """Tell whoever waits for these topics, once the transaction has committed."""
         self.topics.update(dict.fromkeys(topics))
 

@@ -47,7 +47,7 @@ class MemoryTransaction(MemoryReading):
         self.now_us = now_us
         self.topics: dict[str, None] = {}
 
-    def wake(self, *topics: str) -> None:
+    def notify(self, *topics: str) -> None:
         """Tell whoever waits for these topics, once the transaction has committed."""
         self.topics.update(dict.fromkeys(topics))
 

@@ -375,7 +375,7 @@ async def test_a_build_that_a_person_cancels_is_killed_at_once(site: Site) -> No
         build = await site.ask(version)
         await site.runner.started.wait()
         await site.library.cancel_build(WORKSPACE, build.id)
-        site.kernel.wake.publish([BUILDS_TOPIC])
+        site.kernel.notifier.publish([BUILDS_TOPIC])
         await aeventually(lambda: builder.running == 0)
     assert site.runner.killed == 1
     assert (await site.library.find_build(WORKSPACE, build.id)).status == "cancelled"
@@ -405,7 +405,7 @@ async def test_a_builder_that_cannot_renew_kills_its_work_and_records_nothing(
 
 
 async def _rings(site: Site, build: Build) -> bool:
-    site.kernel.wake.publish([BUILDS_TOPIC])
+    site.kernel.notifier.publish([BUILDS_TOPIC])
     return (await site.library.find_build(WORKSPACE, build.id)).status == "ready"
 
 
@@ -491,6 +491,6 @@ async def test_no_more_are_made_at_once_than_allowed(site: Site) -> None:
             await site.ask(await site.version(more=str(number)))
         await aeventually(lambda: len(site.runner.given) == 2)
         assert builder.running == 2
-        site.kernel.wake.publish([BUILDS_TOPIC])
+        site.kernel.notifier.publish([BUILDS_TOPIC])
         waiting = await site.library.list_builds(WORKSPACE, status="queued", before=None, limit=10)
         assert len(waiting) == 1

@@ -91,7 +91,7 @@ def test_what_time_brings_is_told(acts: Acts, news: News) -> None:
 def test_nothing_is_told_of_what_was_rolled_back(acts: Acts, news: News) -> None:
     def fail(tx: Transaction, items: list[None]) -> list[None]:
         acts.kernel.verbs.submit(tx, [submission()])
-        tx.wake("never")
+        tx.notify("never")
         raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):

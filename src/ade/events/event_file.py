@@ -1,11 +1,12 @@
-"""Copy a job's events to `jobs/<id>/events.ndjson`, for people and tools that read files.
+"""Export a job's events to `jobs/<id>/events.ndjson`, for people and tools that read files.
 
-The database is the log; the file is its copy, written after the commit. A process that dies between
-the two leaves the file short; the next one that touches the job appends what is missing, because it
-starts from the last line that it finds. Lines are never written twice or out of order.
+The database holds the log; the file is a copy, written after the commit. A process that dies
+between the two leaves the file short. The next one that exports the job starts at the last line
+that it finds and appends what is missing. Lines are never written twice or out of order.
 
-Who writes holds a lock on the file. Who is frozen with it holds up nobody for long: the next one
-puts a new file in its place, and what the sleeper writes later goes to the one that is gone.
+A writer holds a lock on the file. A process that is frozen while it holds the lock delays others
+for about a second: then the next one puts a new file in its place, and what the frozen process
+writes later goes to the file that is gone.
 """
 
 import asyncio
@@ -23,8 +24,7 @@ from ade.store.store import Store
 FILE_NAME = "events.ndjson"
 EVENTS_PER_READ = 500
 TAIL_BYTES = 64 * 1024
-# Who holds the lock reads and writes for milliseconds; after a second of looks it is frozen, or
-# as good as.
+# A writer holds the lock for milliseconds; one that still holds it after a second counts as frozen.
 LOOK_SECONDS = 0.02
 LOOKS = 50
 ROUNDS_MAX = 3
@@ -42,15 +42,15 @@ def event_json(event: NewEvent) -> dict[str, Any]:
     }
 
 
-class Mirror:
-    """Keep the files of one jobs folder up to date."""
+class EventFileExporter:
+    """Keep the event files of one jobs folder up to date."""
 
     def __init__(self, store: Store, jobs_dir: Path) -> None:
         self._store = store
         self._jobs_dir = jobs_dir
 
-    async def sync(self, ref: JobRef) -> None:
-        """Append what the file does not have yet, or write it anew if another does not let go."""
+    async def export(self, ref: JobRef) -> None:
+        """Append what the file lacks, or replace it if another process keeps its lock."""
         for _ in range(ROUNDS_MAX):
             for _ in range(LOOKS):
                 if await asyncio.to_thread(self.append, ref):
@@ -58,10 +58,10 @@ class Mirror:
                 await asyncio.sleep(LOOK_SECONDS)
             if await asyncio.to_thread(self._write_anew, ref):
                 return
-        raise TimeoutError("other processes are at the file all the time")
+        raise TimeoutError("other processes keep the event file locked")
 
     def append(self, ref: JobRef) -> bool:
-        """Append what the file does not have yet, unless another process is at it."""
+        """Append what the file lacks; False if another process has locked it."""
         path = self._path(ref)
         with _opened(path, os.O_CREAT) as file:
             if not (_could_lock(file) and _is_at(path, file)):
@@ -70,7 +70,7 @@ class Mirror:
         return True
 
     def _write_anew(self, ref: JobRef) -> bool:
-        """Put a new file in place of the one that is held, unless another process did so."""
+        """Put a new file in place of the locked one; False if another process did so first."""
         path = self._path(ref)
         made = path.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}")
         try:
@@ -80,7 +80,7 @@ class Mirror:
                 if not _is_at(path, held):
                     return False
                 made.replace(path)
-                # What others wrote to the old file was committed before, so this look finds it.
+                # What others wrote to the old file was committed before, so this read finds it.
                 self._append_after(ref, seen, file)
         finally:
             made.unlink(missing_ok=True)
@@ -117,7 +117,7 @@ def _could_lock(file: BinaryIO) -> bool:
 
 
 def _is_at(path: Path, file: BinaryIO) -> bool:
-    """Tell whether a file is still the one of that name."""
+    """Tell whether the path still names this file."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
     except FileNotFoundError:
