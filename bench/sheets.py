@@ -109,11 +109,11 @@ def write_xlsxwriter(path: Path, out: Path) -> int:
 
 def whole_ade(path: Path, out: Path) -> int:
     """Read, find the table, map, transform, validate, write, explain."""
-    from ade_engine.entry.normalize import Request, normalize
+    from ade_engine.entry.normalize import NormalizeRequest, normalize
 
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
         package = sheets_job.write_package(Path(folder) / "package")
-        result = normalize(Request(path, package, Path(folder) / "out"))
+        result = normalize(NormalizeRequest(path, package, Path(folder) / "out"))
         assert result["status"] == "succeeded", result
         assert (Path(folder) / "out" / "normalized.xlsx").stat().st_size > 1000
     return int(path.stem)

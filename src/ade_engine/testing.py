@@ -135,7 +135,7 @@ class AdeRun:
         config: str | Path | None = None,
     ) -> RunResult:
         """Normalise a file (its path within the package), rows of values, or the text of a CSV."""
-        from ade_engine.entry.normalize import Request, normalize
+        from ade_engine.entry.normalize import NormalizeRequest, normalize
         from ade_engine.package.author_errors import AuthorError
         from ade_engine.package.config_package import load_package
 
@@ -143,7 +143,9 @@ class AdeRun:
         number = len(list(self.scratch.glob("run-*")))
         output = self.scratch / f"run-{number}"
         output.mkdir()
-        request = Request(self._input(source, text, output), package, output / "out", timings=False)
+        request = NormalizeRequest(
+            self._input(source, text, output), package, output / "out", timings=False
+        )
         try:
             normalize(request)
         except AuthorError as failed:

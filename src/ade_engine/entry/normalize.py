@@ -63,7 +63,7 @@ def headers_are_recorded(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 @dataclass(frozen=True)
-class Request:
+class NormalizeRequest:
     """What to normalise, with what, and where to put it."""
 
     input: Path
@@ -80,7 +80,7 @@ class Request:
         return self.input_name or self.input.name
 
 
-def normalize(request: Request, progress: Progress | None = None) -> dict[str, Any]:
+def normalize(request: NormalizeRequest, progress: Progress | None = None) -> dict[str, Any]:
     """Run all passes and give the summary; an EngineError says what went wrong, and is recorded."""
     request.output.mkdir(parents=True, exist_ok=True)
     for name in (OUTPUT_FILE, ARTIFACT_FILE, EVENTS_FILE):
@@ -116,7 +116,7 @@ def normalize(request: Request, progress: Progress | None = None) -> dict[str, A
 
 def main(inputs: dict[str, Any], channel: Channel) -> Any:
     """Normalise as a job: `inputs` holds paths (`input`, `config`, `output`) and options."""
-    request = Request(
+    request = NormalizeRequest(
         input=Path(inputs["input"]),
         config=Path(inputs["config"]),
         output=Path(inputs.get("output", ".")),
@@ -140,7 +140,7 @@ def error_json(error: EngineError) -> dict[str, Any]:
     }
 
 
-def _run(request: Request, record: Recorder, progress: Progress) -> None:
+def _run(request: NormalizeRequest, record: Recorder, progress: Progress) -> None:
     size = None
     with suppress(OSError):
         size = request.input.stat().st_size

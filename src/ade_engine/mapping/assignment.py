@@ -12,8 +12,6 @@ from collections.abc import Sequence
 
 SCORE_UNIT = 1_000_000  # scores that differ by less than a millionth are equal
 
-Weights = list[list[int]]
-
 
 def assign(scores: Sequence[Sequence[float | None]]) -> dict[int, int]:
     """Choose {column: field} from scores by column and field; None is no choice at all."""
@@ -33,7 +31,7 @@ def assign(scores: Sequence[Sequence[float | None]]) -> dict[int, int]:
 
 def _weights(
     scores: Sequence[Sequence[float | None]], columns: list[int], fields: list[int]
-) -> Weights:
+) -> list[list[int]]:
     """Fold the tie-breaks into the scores: each counts only where those before it are equal."""
     pairs = min(len(columns), len(fields))
     aligned_most = len(columns) * len(fields) * pairs + 1
@@ -54,7 +52,7 @@ def _weights(
     return weights
 
 
-def _assign_rows(weights: Weights) -> list[int]:
+def _assign_rows(weights: list[list[int]]) -> list[int]:
     """Give each row a column of its own with the greatest sum; columns beyond the given are empty.
 
     Each row has one column of weight nothing to itself, so that it may go without.

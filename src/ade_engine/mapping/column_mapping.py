@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ade_engine.mapping.assignment import assign
-from ade_engine.mapping.scores import RawColumn, Score, Scores, score_columns
+from ade_engine.mapping.scores import ColumnScores, RawColumn, Score, score_columns
 from ade_engine.package.config_package import Package
 from ade_engine.package.views import Context, Table
 from ade_engine.sheets.coordinates import column_letters
@@ -58,7 +58,7 @@ class MappedColumn:
 
 
 @dataclass(frozen=True)
-class Mapping:
+class ColumnMapping:
     """What the columns of a table are."""
 
     columns: tuple[MappedColumn, ...]
@@ -75,7 +75,7 @@ class Mapping:
         """Give the required fields that no column is."""
         return tuple(name for name in self.required if name not in self.targets)
 
-    def changed(self, wanted: dict[str, int]) -> Mapping:
+    def changed(self, wanted: dict[str, int]) -> ColumnMapping:
         """Give the mapping that a hook wants, {field: number of its column}."""
         fields = {number: name for name, number in wanted.items() if name in self.known}
         return replace(self, columns=tuple(_changed(one, fields) for one in self.columns))
@@ -94,7 +94,7 @@ def _changed(column: MappedColumn, fields: dict[int, str]) -> MappedColumn:
 
 def map_columns(
     package: Package, columns: Sequence[RawColumn], table: Table, ctx: Context
-) -> Mapping:
+) -> ColumnMapping:
     """Map the columns of one table."""
     scores = score_columns(package, columns, table, ctx)
     names = tuple(rules.name for rules in package.fields)
@@ -121,11 +121,11 @@ def map_columns(
             )
         )
     required = tuple(rules.name for rules in package.fields if rules.field.required)
-    return Mapping(tuple(mapped), names, required)
+    return ColumnMapping(tuple(mapped), names, required)
 
 
 def _assigned(
-    scores: Scores, names: tuple[str, ...], thresholds: dict[str, float]
+    scores: ColumnScores, names: tuple[str, ...], thresholds: dict[str, float]
 ) -> dict[int, str]:
     matrix = [
         [

@@ -92,6 +92,14 @@ class Problem:
         }
 
 
+class Misuse(Exception):
+    """Say what a function of the author's API wants.
+
+    Its message is repeated in error messages, unlike that of any other exception, and only when it
+    was raised by the engine itself.
+    """
+
+
 class PackageInvalid(EngineError):
     """The config package cannot be used as it is."""
 

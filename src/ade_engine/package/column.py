@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 from ade_engine.package import conversion
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.column_core import ColumnCore
 from ade_engine.package.issues import Issue, Issues
 from ade_engine.package.mask import Mask
-from ade_engine.package.misuse import Misuse
 from ade_engine.sheets.cells import CellArray, CellError, CellKind
 
 

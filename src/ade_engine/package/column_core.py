@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from ade_engine.package import conversion
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.mask import Mask
-from ade_engine.package.misuse import Misuse
 from ade_engine.sheets.cells import CellArray, CellKind, date_ms
 
 Text = Callable[[pl.Series], pl.Series]

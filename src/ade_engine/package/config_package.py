@@ -23,6 +23,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ade_engine.package.author_errors import (
     AuthorError,
@@ -98,9 +99,9 @@ class Package:
         """Forget the package's modules."""
         self._open.close()
 
-    def named(self, name: str) -> FieldRules:
-        """Find a field by its name."""
-        return next(rules for rules in self.fields if rules.name == name)
+    def call_hooks(self, event: str, arguments: dict[str, Any]) -> list[Any]:
+        """Call every hook of an event, in the order of their file names; return their results."""
+        return [hook(arguments) for hook in self.hooks.get(event, ())]
 
 
 def load_package(folder: Path | str) -> Package:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from ade_engine.package.misuse import Misuse
+from ade_engine.package.author_errors import Misuse
 from ade_engine.sheets.arrays import BoolArray
 
 

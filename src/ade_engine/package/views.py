@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.column import Column
-from ade_engine.package.misuse import Misuse
 from ade_engine.sheets.arrays import IntArray
 from ade_engine.sheets.cells import CellError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ade_engine.mapping.column_mapping import Mapping
+from ade_engine.mapping.column_mapping import ColumnMapping
 from ade_engine.package.column import Column
 from ade_engine.package.package_settings import ReadingSettings
 from ade_engine.sheets.arrays import IntArray
@@ -25,7 +25,7 @@ class MappedTable:
     number: int
     sheet: str
     region: TableRegion
-    mapping: Mapping
+    mapping: ColumnMapping
     reading: ReadingSettings
 
     @property

@@ -13,7 +13,7 @@ from ade_engine.package.views import Context
 from ade_engine.record.events import EventName, Recorder
 from ade_engine.sheets.workbook import Sheet
 from ade_engine.tables.regions import SheetTables, TableRegion
-from ade_engine.tables.rules import Row, RowScorer
+from ade_engine.tables.row_detectors import RowScorer, SheetRow
 from ade_engine.tables.spans import RowSpans
 
 Finder = Callable[[Sheet, list[RowScorer] | None], SheetTables]
@@ -65,7 +65,7 @@ def row_rules(package: Package, ctx: Context) -> list[RowScorer]:
     def rule(detector: Any) -> RowScorer:
         function = detector.function
 
-        def score(row: Row) -> Any:
+        def score(row: SheetRow) -> Any:
             return function({"row": row, "ctx": ctx})
 
         return RowScorer(detector.row_type, function.rule, score)

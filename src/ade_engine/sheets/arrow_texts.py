@@ -23,7 +23,7 @@ INLINE_BYTES = 12
 _HALF = np.uint64(32)
 
 
-def texts(padded: bytes, words: WordArray, starts: IntArray, ends: IntArray) -> pl.Series:
+def slice_texts(padded: bytes, words: WordArray, starts: IntArray, ends: IntArray) -> pl.Series:
     """Give `padded[starts[i]:ends[i]]` as a text for every i, without copying.
 
     Raise `polars.exceptions.PolarsError` if a piece is not UTF-8.

@@ -17,7 +17,7 @@ _HIGH_HALVES = np.uint64(0xF0F0F0F0F0F0F0F0)
 _U = np.uint64
 
 
-def words_of(padded: bytes) -> WordArray:
+def words_from_each_byte(padded: bytes) -> WordArray:
     """Give the word that begins at each byte, the byte lowest; the buffer must end in padding."""
     return np.ndarray((len(padded) - 7,), "<u8", padded, 0, (1,))
 

@@ -76,29 +76,3 @@ class Range:
         first = a1(self.first_row, self.first_column)
         last = a1(self.last_row, self.last_column)
         return first if first == last else f"{first}:{last}"
-
-    @property
-    def height(self) -> int:
-        """Count the rows."""
-        return self.last_row - self.first_row + 1
-
-    @property
-    def width(self) -> int:
-        """Count the columns."""
-        return self.last_column - self.first_column + 1
-
-    def __contains__(self, cell: tuple[int, int]) -> bool:
-        row, column = cell
-        return (
-            self.first_row <= row <= self.last_row
-            and self.first_column <= column <= self.last_column
-        )
-
-    def overlaps(self, other: Range) -> bool:
-        """Tell whether some cell belongs to both."""
-        return (
-            self.first_row <= other.last_row
-            and other.first_row <= self.last_row
-            and self.first_column <= other.last_column
-            and other.first_column <= self.last_column
-        )

@@ -16,9 +16,9 @@ import polars as pl
 
 from ade_engine.errors import TooLarge
 from ade_engine.sheets.arrays import BoolArray, ByteArray, IntArray
-from ade_engine.sheets.arrow_texts import texts as slice_texts
+from ade_engine.sheets.arrow_texts import slice_texts
 from ade_engine.sheets.block_builder import BlockBuilder, CellBatch
-from ade_engine.sheets.byte_words import PADDING, words_of
+from ade_engine.sheets.byte_words import PADDING, words_from_each_byte
 from ade_engine.sheets.cells import Block, CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX
 from ade_engine.sheets.delimiter import detect_delimiter
@@ -168,7 +168,7 @@ def _cells(
     if not kept.all():
         starts, ends, rows, columns = starts[kept], ends[kept], rows[kept], columns[kept]
         in_quotes = in_quotes[kept] if in_quotes is not None else None
-    found = slice_texts(padded, words_of(padded), starts, ends)
+    found = slice_texts(padded, words_from_each_byte(padded), starts, ends)
     if in_quotes is not None and in_quotes.any():
         found = found.str.replace_all('""', '"', literal=True)
     return _text_cells(rows, columns, found)

@@ -11,8 +11,8 @@ from html.parser import HTMLParser
 from typing import BinaryIO
 
 from ade_engine.errors import TooLarge, UnknownFormat
+from ade_engine.sheets.block_builder import RowOfValues, build_blocks
 from ade_engine.sheets.cells import Block
-from ade_engine.sheets.collect import Row, collect
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, Range
 from ade_engine.sheets.encoding import detect_encoding, utf8_pieces
 from ade_engine.sheets.limits import MIB, Limits
@@ -37,9 +37,9 @@ class HtmlBook:
 
     def read(self, metadata: SheetMetadata) -> Iterator[Block]:
         """Give the blocks of all tables."""
-        yield from collect(self._rows(metadata), self._limits)
+        yield from build_blocks(self._rows(metadata), self._limits)
 
-    def _rows(self, metadata: SheetMetadata) -> Iterator[Row]:
+    def _rows(self, metadata: SheetMetadata) -> Iterator[RowOfValues]:
         tables = _Tables(metadata)
         for piece in utf8_pieces(self._file, self.encoding):
             tables.feed(piece.decode("utf-8", "replace"))
@@ -53,7 +53,7 @@ class _Tables(HTMLParser):
     def __init__(self, metadata: SheetMetadata) -> None:
         super().__init__(convert_charrefs=True)
         self._facts = metadata
-        self._ready: list[Row] = []
+        self._ready: list[RowOfValues] = []
         self._row = 0
         self._column = 0
         self._cells: dict[int, object] = {}
@@ -62,7 +62,7 @@ class _Tables(HTMLParser):
         self._span = (1, 1)
         self._silent = 0
 
-    def taken(self) -> list[Row]:
+    def taken(self) -> list[RowOfValues]:
         """Give the rows that are complete."""
         ready, self._ready = self._ready, []
         return ready

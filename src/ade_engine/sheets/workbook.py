@@ -12,8 +12,8 @@ import numpy as np
 
 from ade_engine.errors import DamagedFile, TooLarge, UnreadableFile
 from ade_engine.sheets.arrays import IntArray
+from ade_engine.sheets.block_builder import build_blocks
 from ade_engine.sheets.cells import Block, CellError
-from ade_engine.sheets.collect import collect
 from ade_engine.sheets.coordinates import Range
 from ade_engine.sheets.delimited import DelimitedBook
 from ade_engine.sheets.fast_path import FastPathUnsupported
@@ -270,7 +270,7 @@ def _legacy_blocks(
         for message in messages
         for number, values in enumerate(message.rows, message.first_row)
     )
-    yield from collect(rows, options.limits)
+    yield from build_blocks(rows, options.limits)
 
 
 _OPENERS: dict[str, Callable[[BinaryIO, Options], Workbook]] = {

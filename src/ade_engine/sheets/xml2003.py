@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from ade_engine.errors import DamagedFile
+from ade_engine.sheets.block_builder import NO_VALUE, RowOfValues, build_blocks
 from ade_engine.sheets.cells import Block, CellError
-from ade_engine.sheets.collect import NO_VALUE, Row, collect
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, Range
 from ade_engine.sheets.limits import MIB, Limits
 from ade_engine.sheets.metadata import SheetMetadata
@@ -34,9 +34,9 @@ class Xml2003Book:
 
     def read(self, index: int, metadata: SheetMetadata) -> Iterator[Block]:
         """Give the blocks of one sheet."""
-        yield from collect(self._rows(index, metadata), self._limits)
+        yield from build_blocks(self._rows(index, metadata), self._limits)
 
-    def _rows(self, index: int, metadata: SheetMetadata) -> Iterator[Row]:
+    def _rows(self, index: int, metadata: SheetMetadata) -> Iterator[RowOfValues]:
         table = _Table(index, metadata)
         for _ in self._feed(Feed(table.start, table.end, table.text, where="workbook")):
             yield from table.taken()
@@ -61,9 +61,9 @@ class _Table:
         self._type = ""
         self._data: list[str] | None = None
         self._formula = False
-        self._ready: list[Row] = []
+        self._ready: list[RowOfValues] = []
 
-    def taken(self) -> list[Row]:
+    def taken(self) -> list[RowOfValues]:
         """Give the rows that are complete."""
         ready, self._ready = self._ready, []
         return ready

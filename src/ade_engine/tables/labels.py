@@ -69,7 +69,7 @@ LABELS_OF_TYPE: dict[str, tuple[int, ...]] = {
     RowKind.PREAMBLE: (LABELS.index(Label.PREAMBLE),),
 }
 
-Scores = Mapping[int, Mapping[str, Mapping[str, float]]]
+RowScores = Mapping[int, Mapping[str, Mapping[str, float]]]
 """By row number and row type: what each rule of a config package said."""
 
 
@@ -81,7 +81,7 @@ class LabelledRows:
     features: RowFeatures
     shares: FloatArray
     kinds: tuple[str, ...]  # a `Label`, or a row type of a config package
-    scores: Scores
+    scores: RowScores
     weights: Weights
 
     @property
@@ -119,7 +119,7 @@ def header_score(shares: FloatArray, index: int) -> float:
     return float(ends[index] / (1 + around))
 
 
-def label_rows(grid: Grid, weights: Weights, scores: Scores | None = None) -> LabelledRows:
+def label_rows(grid: Grid, weights: Weights, scores: RowScores | None = None) -> LabelledRows:
     """Give each row of a grid that is not blank its kind."""
     features = RowFeatures(grid)
     scores = scores or {}
@@ -173,7 +173,7 @@ def _repetitions(texts: ObjectArray, header: int) -> BoolArray:
     return repeated
 
 
-def _said(rows: list[int], scores: Scores) -> tuple[tuple[str, ...], FloatArray]:
+def _said(rows: list[int], scores: RowScores) -> tuple[tuple[str, ...], FloatArray]:
     """Give all kinds, those of a config package last, and what rules add to their odds."""
     types = {kind for answers in scores.values() for kind in answers}
     names = (*LABELS, *sorted(types - set(LABELS_OF_TYPE)))

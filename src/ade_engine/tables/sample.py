@@ -34,7 +34,7 @@ _TOTAL_ALONE = r"(?i)^\W*(?:(?:sub|grand|overall)[\s-]*)?totals?\W*$"
 _TOTAL_LIKE = r"(?i)totals?\b"
 
 
-class Sheet(Protocol):
+class SheetCells(Protocol):
     """What is asked of a sheet: its cells as blocks, again and again."""
 
     @property
@@ -76,7 +76,7 @@ class SheetSample:
         return found
 
 
-def sample_sheet(sheet: Sheet) -> SheetSample:
+def sample_sheet(sheet: SheetCells) -> SheetSample:
     """Read a sheet once."""
     height = sheet.height
     taking = _Taking(height)

@@ -1,4 +1,4 @@
-"""Cut a stream of XML into pieces that begin and end between elements."""
+"""Cut a stream of XML into pieces that begin and end between elements, and find their tags."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from ade_engine.errors import DamagedFile, TooLarge
+from ade_engine.sheets.arrays import ByteArray, IntArray
 from ade_engine.sheets.byte_words import PADDING
 from ade_engine.sheets.fast_path import FastPathUnsupported
 from ade_engine.sheets.limits import MIB, Limits
@@ -111,3 +114,15 @@ def _rest(source: Iterator[bytes], limits: Limits) -> bytes:
             raise TooLarge(f"more than {limit} MiB stand behind the cells (document_bytes_max)")
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def find_tags(buffer: ByteArray) -> tuple[IntArray, IntArray]:
+    """Find where each tag begins and ends."""
+    angles = np.flatnonzero((buffer & 0xFD) == ord("<"))  # < and > differ by the bit left out
+    marks = buffer[angles]
+    if not len(angles) % 2 and (marks[0::2] == ord("<")).all() and (marks[1::2] == ord(">")).all():
+        return angles[0::2], angles[1::2]
+    starts = np.flatnonzero(marks == ord("<"))  # a text may hold > as it is
+    if not len(starts) or starts[-1] + 1 >= len(marks) or (marks[starts + 1] != ord(">")).any():
+        raise FastPathUnsupported
+    return angles[starts], angles[starts + 1]
