@@ -1,6 +1,6 @@
 """ADE's kernel under the same clock: every job with its lane, priority, lease, fence and events.
 
-A worker's turn finishes a batch and claims the next in one transaction, which is how ADE means it
+`finish_and_claim` ends a batch and claims the next in one transaction, which is how ADE means it
 to be used. Workers are processes on PostgreSQL; on SQLite, which one process owns, threads.
 """
 
@@ -25,11 +25,11 @@ from ade.domain.outcome import Outcome
 from ade.kernel import Kernel
 from ade.kinds import load_kinds
 from ade.server import collect_garbage_rarely, keep_freed_memory
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish
+from ade.stages.finish_and_claim import FinishAndClaim
 from ade.stages.rules import Rules
 from ade.stages.submit import Submission
-from ade.stages.turn import Turn
 from ade.store.directory import Directory
 from ade.store.hints import hear
 from ade.store.migrate import upgrade
@@ -118,9 +118,9 @@ class AdeQueue(Contestant):
         self._scene = scene
         if scene == BLOCKED_LANE:
             self.enqueue_bulk(LANE_JOBS, "blocked")
-            [claim] = self._kernel.now.claim(ClaimAsk("blocker", 1))
+            [claim] = self._kernel.now.claim(ClaimRequest("blocker", 1))
             failed = Outcome(Status.FAILED)
-            self._kernel.now.finish(Finished(claim, failed))
+            self._kernel.now.finish(Finish(claim, failed))
         elif scene == MANY_FINISHED:
             add_finished(self.url, self._workspace_id, FINISHED_JOBS)
 
@@ -209,15 +209,15 @@ def open_kernel(url: str) -> Kernel:
 
 
 def drain_share(kernel: Kernel, name: str, count: int, batch: int) -> int:
-    """Take turns until a worker's share is done: finish what was claimed, claim the next."""
-    ask, done, ended = ClaimAsk(name, batch), 0, list[Finished]()
+    """Finish what was claimed and claim the next, until this worker has done its share."""
+    request, done, ends = ClaimRequest(name, batch), 0, list[Finish]()
     while True:
-        ask.limit = min(batch, count - done - len(ended))
-        turned = kernel.now.turn(Turn(ended, ask))
-        done += len(ended)
-        if not turned.claimed:
+        request.limit = min(batch, count - done - len(ends))
+        answer = kernel.now.finish_and_claim(FinishAndClaim(ends, request))
+        done += len(ends)
+        if not answer.claims:
             return done
-        ended = [Finished(claim, DONE) for claim in turned.claimed]
+        ends = [Finish(claim, DONE) for claim in answer.claims]
 
 
 Report = tuple[int, float, float]

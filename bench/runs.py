@@ -31,8 +31,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import ade_engine.cell
-import ade_engine.running  # noqa: F401  what a job's process has imported when it begins
+import ade_engine.entry.cell
+import ade_engine.run_entry  # noqa: F401  what a job's process has imported when it begins
 from ade_engine import examples
 from ade_engine.entry.normalize import NormalizeRequest, normalize
 

@@ -33,7 +33,7 @@ from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.probe import probe
 from ade.sandbox.supervisor import Running
 from ade.sandbox.watch import rolled_up_kb
-from ade_engine.cell import asked
+from ade_engine.entry.cell import cell_inputs
 from bench.race import BARE, Entrant, Start, command, contest, goal, goal_table, served, show
 
 IMPORTS = ("python_calamine", "xlsxwriter", "numpy")
@@ -108,10 +108,12 @@ async def landlock_walls(found: Walls) -> Walls | None:
 
 async def run(pool: Pool) -> Status:
     environment = replace(
-        own_environment(), key="bench", preload=("ade_engine.running", "ade_engine.cell", *IMPORTS)
+        own_environment(),
+        key="bench",
+        preload=("ade_engine.run_entry", "ade_engine.entry.cell", *IMPORTS),
     )
-    inputs = asked("None")
-    order = Order("ade_engine.cell", inputs, LIMITS, environment)
+    inputs = cell_inputs("None")
+    order = Order("ade_engine.entry.cell", inputs, LIMITS, environment)
     outcome = await Running(pool, order, lambda progress: None, Bounds()).outcome()
     return outcome.status
 
@@ -182,7 +184,9 @@ def _packaged(package: str, path: str) -> str | None:
 async def idle_memory(pool: Pool) -> float:
     """Return what one more idle child costs, in MiB of memory that nobody else has."""
     environment = replace(
-        own_environment(), key="bench", preload=("ade_engine.running", "ade_engine.cell", *IMPORTS)
+        own_environment(),
+        key="bench",
+        preload=("ade_engine.run_entry", "ade_engine.entry.cell", *IMPORTS),
     )
     children = [await pool.take(environment) for _ in range(IDLE_CHILDREN)]
     private_kb = [rolled_up_kb(child.pid, "Private_") or 0 for child in children]

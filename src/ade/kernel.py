@@ -17,6 +17,7 @@ from ade.stages import (
     claim,
     expire,
     finish,
+    finish_and_claim,
     idempotency,
     renew,
     report,
@@ -24,19 +25,18 @@ from ade.stages import (
     retain,
     stop,
     submit,
-    turn,
 )
 from ade.stages.builds import BuildEnded
-from ade.stages.claim import ClaimAsk
+from ade.stages.claim import ClaimRequest
 from ade.stages.expire import Swept
-from ade.stages.finish import Finished, Recorded
+from ade.stages.finish import Finish, Finished
+from ade.stages.finish_and_claim import FinishAndClaim, FinishedAndClaimed
 from ade.stages.report import Report
 from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.retain import Retain
 from ade.stages.rules import Rules
 from ade.stages.stop import Stop
 from ade.stages.submit import Accepted, Submission
-from ade.stages.turn import Turn, Turned
 from ade.store.port import Reading
 from ade.store.rows import Claim, Held, IdempotencyRow, JobRef, JobRow, Renewed
 from ade.store.store import Found, Store
@@ -57,7 +57,7 @@ class Verbs:
         self.claim = partial(claim.claim, rules)
         self.renew = partial(renew.renew, rules)
         self.finish = partial(finish.finish, rules)
-        self.turn = partial(turn.turn, rules)
+        self.finish_and_claim = partial(finish_and_claim.finish_and_claim, rules)
         self.report = partial(report.report, rules)
         self.stop = partial(stop.stop, rules)
         self.resume = partial(resume.resume, rules)
@@ -111,21 +111,23 @@ class Kernel:
         """Record the answer to a request that waited for its job."""
         await self._one(self.verbs.answer, given)
 
-    async def claim(self, ask: ClaimAsk) -> list[Claim]:
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Take jobs to run."""
-        return await self._one(self.verbs.claim, ask)
+        return await self._one(self.verbs.claim, request)
 
     async def renew(self, held: list[Held]) -> Sequence[Renewed | AdeError]:
         """Keep leases; a lost one comes back as an error in its place."""
         return await self.store.awrite(self.verbs.renew, held) if held else []
 
-    async def finish(self, attempt: Finished) -> Recorded:
+    async def finish(self, end: Finish) -> Finished:
         """Record how an attempt ended, or raise LeaseLost."""
-        return await self._one(self.verbs.finish, attempt)
+        return await self._one(self.verbs.finish, end)
 
-    async def turn(self, ended: list[Finished], ask: ClaimAsk) -> Turned:
-        """Record what just ended and take what comes next, in one transaction."""
-        return await self._one(self.verbs.turn, Turn(ended, ask))
+    async def finish_and_claim(
+        self, ends: list[Finish], request: ClaimRequest
+    ) -> FinishedAndClaimed:
+        """Record the attempts that ended and claim the next jobs, in one transaction."""
+        return await self._one(self.verbs.finish_and_claim, FinishAndClaim(ends, request))
 
     async def report(self, said: Report) -> bool:
         """Append to a job's log while holding its lease."""

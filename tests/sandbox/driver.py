@@ -33,7 +33,7 @@ from ade.sandbox.order import Bounds, Order  # noqa: E402
 from ade.sandbox.pool import Pool, PoolRules, Walls  # noqa: E402
 from ade.sandbox.supervisor import Running  # noqa: E402
 from ade.sandbox.walls import landlock  # noqa: E402
-from ade_engine.cell import asked as cell_asked  # noqa: E402
+from ade_engine.entry.cell import cell_inputs  # noqa: E402
 
 # As little as may be: snippets are given seconds, and would starve beside the tests of others.
 NICE = 1
@@ -96,8 +96,8 @@ class Driver:
         limits = {**LIMITS, "max_artifacts": 5, **asked.get("limits", {})}
         parameters = {name: value for name, value in facts.items() if not callable(value)}
         order = Order(
-            entry="ade_engine.cell",
-            inputs=cell_asked(source, parameters, "no_entrypoint"),
+            entry="ade_engine.entry.cell",
+            inputs=cell_inputs(source, parameters, "no_entrypoint"),
             limits=Limits(**limits),
             environment=self._environment,
             collect_to=self._around.kept,
@@ -254,7 +254,7 @@ class Bare:
             "companion_pid": around.victim.pid,
             "companion_folder": str(around.outside),
         }
-        inputs = cell_asked(asked["source"], parameters, "no_entrypoint")
+        inputs = cell_inputs(asked["source"], parameters, "no_entrypoint")
         given = {"folder": str(folder), "source_folder": str(ROOT / "src"), "inputs": inputs}
         timeout_ms = {**LIMITS, **asked.get("limits", {})}["timeout_ms"]
         value, words = await asyncio.to_thread(self._run, json.dumps(given), timeout_ms / 1000 + 5)

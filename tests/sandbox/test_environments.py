@@ -29,7 +29,7 @@ from ade.sandbox.pool import Pool, PoolRules, Walls
 from ade.sandbox.supervisor import Running
 from ade.sandbox.walls import landlock
 from ade.sandbox.zygotes import ZygoteGone
-from ade_engine.cell import asked
+from ade_engine.entry.cell import cell_inputs
 
 ATTACK = """
 import builtins, os, socket
@@ -87,8 +87,8 @@ def _environment(venv: Path, **more: Any) -> Environment:
 
 async def _run(environment: Environment, source: str, walls: Walls | None = None) -> Outcome:
     pool = Pool(walls or own_walls(), PoolRules())
-    inputs = asked(source, entrypoint="no_entrypoint")
-    order = Order("ade_engine.cell", inputs, LIMITS, environment)
+    inputs = cell_inputs(source, entrypoint="no_entrypoint")
+    order = Order("ade_engine.entry.cell", inputs, LIMITS, environment)
     try:
         return await Running(pool, order, lambda progress: None, Bounds()).outcome()
     finally:

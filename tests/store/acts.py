@@ -14,8 +14,8 @@ from ade.domain.job import TERMINAL, Status, StopRequest, may_follow
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.kernel import Kernel
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished, Recorded
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish, Finished
 from ade.stages.report import Report
 from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.rules import LOCAL
@@ -94,7 +94,7 @@ class Acts:
 
     def claim(self, limit: int = 1, owner: str = "worker", pool: str = LOCAL) -> list[Claim]:
         """Claim jobs, without a memory of earlier claims."""
-        claimed: list[Claim] = self.kernel.now.claim(ClaimAsk(owner, limit, pool))
+        claimed: list[Claim] = self.kernel.now.claim(ClaimRequest(owner, limit, pool))
         return claimed
 
     def start(self, **changes: Any) -> Claim:
@@ -104,16 +104,16 @@ class Acts:
         assert claimed.id == job.id
         return claimed
 
-    def finish(self, claim: Claim, outcome: Outcome | None) -> Recorded:
+    def finish(self, claim: Claim, outcome: Outcome | None) -> Finished:
         """Record how an attempt ended."""
-        recorded: Recorded = self.kernel.now.finish(Finished(claim, outcome))
+        recorded: Finished = self.kernel.now.finish(Finish(claim, outcome))
         return recorded
 
-    def succeed(self, claim: Claim, **result: Any) -> Recorded:
+    def succeed(self, claim: Claim, **result: Any) -> Finished:
         """Record a success."""
         return self.finish(claim, success(**result))
 
-    def release(self, claim: Claim) -> Recorded:
+    def release(self, claim: Claim) -> Finished:
         """Hand a job back."""
         return self.finish(claim, None)
 

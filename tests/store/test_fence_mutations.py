@@ -18,7 +18,7 @@ from ade.domain.errors import LeaseLost
 from ade.domain.job import Status
 from ade.kernel import Kernel
 from ade.stages import moves
-from ade.stages.finish import Finished
+from ade.stages.finish import Finish
 from ade.stages.rules import AGENT, LOCAL, Rules
 from ade.store.port import Transaction
 from ade.store.rows import Append, Held, JobRow, Renewal, StopAsk
@@ -68,7 +68,7 @@ def end(acts: Acts) -> None:
 
 def end_beside_the_right_one(acts: Acts) -> None:
     second = Second(acts)
-    ends = [Finished(second.first, failure()), Finished(second.claim, success(by=2))]
+    ends = [Finish(second.first, failure()), Finish(second.claim, success(by=2))]
     lost, recorded = acts.kernel.now.many("finish", ends)
     assert isinstance(lost, LeaseLost)
     assert recorded.status is Status.SUCCEEDED

@@ -10,7 +10,7 @@ from ade.kinds.kind import Asked, Kind, Prepared, Workroom
 NAME_CHARS_MAX = 100
 ODD = re.compile(r"[^\w.\- ]+")
 # What every run would otherwise import again.
-ENGINE = ("numpy", "polars", "python_calamine", "ade_engine.warm")
+ENGINE = ("numpy", "polars", "python_calamine", "ade_engine.preload.spreadsheets")
 OUTPUTS = {
     "output/normalized.xlsx": "normalized.xlsx",
     "output/artifact.json": "artifact.json",

@@ -10,7 +10,7 @@ import ade
 
 SOURCE = Path(ade.__file__).parent.parent
 # What ADE's own runtime is made of; imported once, shared by every child.
-RUNTIME = ("ade_engine.running", "ade_engine.cell")
+RUNTIME = ("ade_engine.run_entry", "ade_engine.entry.cell")
 # What jobs find imported that ask for nothing in particular.
 COMMON = ("numpy",)
 

@@ -157,7 +157,7 @@ async def _try(walls: Walls, scratch: Path | None, harmless: set[str]) -> str | 
 
 
 def _bare_environment() -> Environment:
-    return replace(own_environment(), key="probe", preload=("ade_engine.running", CANARY))
+    return replace(own_environment(), key="probe", preload=("ade_engine.run_entry", CANARY))
 
 
 # --- what is said about it ------------------------------------------------------------------------

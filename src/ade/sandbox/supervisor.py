@@ -40,7 +40,7 @@ from ade.sandbox.walls import seccomp
 from ade.sandbox.whereabouts import ANSWER_SECONDS, Sources, place_of
 from ade.sandbox.words import Tell, Words
 from ade.sandbox.zygotes import Child, Ended, WallsDown, ZygoteGone
-from ade_engine.whereabouts import ASKED_BY
+from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
 log = structlog.get_logger()
 LOOK_SECONDS = 0.025
@@ -118,7 +118,7 @@ class Running:
             self.kill()
             return
         self._is_asked = True
-        self._child.signal(ASKED_BY)
+        self._child.signal(STACK_DUMP_SIGNAL)
         asyncio.get_running_loop().call_later(ANSWER_SECONDS, self.kill)
 
     # --- its life -------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 The model. A child that has gone over a limit is asked by SIGXCPU where it is, a moment before it is
 killed; the kernel asks likewise when its CPU time is used up. Its interpreter answers on the line
-with its stack (`ade_engine.whereabouts`). Why a job ended is known before it is asked and does not
+with its stack (`ade_engine.stack_dump`). Why a job ended is known before it is asked and does not
 depend on the answer, so a child may answer whatever it likes. Only what is known is repeated: a
 file of code that the job was given, a line that it has, a function that it defines. So no value of
 a cell is in it; what a package says by choosing among its own lines is beyond that.
@@ -31,7 +31,7 @@ FRAME_BYTES_MAX = 2_000
 SOURCE_BYTES_MAX = 1024 * 1024
 SOURCE_CHARACTERS_MAX = 200
 # What comes after these in a stack is not the job's, or is not told.
-ENDS = ("/ade_engine/running.py", "run_entry")
+ENDS = ("/ade_engine/run_entry.py", "run_entry")
 CUT = b"  ..."
 BEGINS = (b"Stack (most recent call first):", b"Current thread ", b"Thread ")
 _FRAME = re.compile(r'  File "(.+)", line (\d{1,7}) in (.+)')

@@ -48,7 +48,7 @@ class Rotation:
 
 
 @dataclass(slots=True)
-class ClaimAsk:
+class ClaimRequest:
     """Ask for up to `limit` jobs."""
 
     owner: str
@@ -57,14 +57,14 @@ class ClaimAsk:
     rotation: Rotation = field(default_factory=Rotation)
 
 
-def claim(rules: Rules, tx: Transaction, asks: list[ClaimAsk]) -> list[list[Claim]]:
+def claim(rules: Rules, tx: Transaction, asks: list[ClaimRequest]) -> list[list[Claim]]:
     """Claim for each asker what it has room for, if anything is there."""
     if rules.safe_mode:
         return [[] for _ in asks]
     return [_claim(rules, tx, ask) for ask in asks]
 
 
-def _claim(rules: Rules, tx: Transaction, ask: ClaimAsk) -> list[Claim]:
+def _claim(rules: Rules, tx: Transaction, ask: ClaimRequest) -> list[Claim]:
     if ask.limit <= 0:
         return []
     claimed: list[Claim] = []
@@ -84,7 +84,7 @@ def _claim(rules: Rules, tx: Transaction, ask: ClaimAsk) -> list[Claim]:
 
 
 def _take(
-    rules: Rules, tx: Transaction, ask: ClaimAsk, workspace_id: str, places: int
+    rules: Rules, tx: Transaction, ask: ClaimRequest, workspace_id: str, places: int
 ) -> list[Claim]:
     floor = ask.rotation.floor(workspace_id, places, tx.now_us)
     taken = tx.claim(_ask(rules, tx, ask, workspace_id, places, floor))
@@ -93,7 +93,7 @@ def _take(
     return taken
 
 
-def _in_turn(tx: Transaction, ask: ClaimAsk) -> list[str]:
+def _in_turn(tx: Transaction, ask: ClaimRequest) -> list[str]:
     """List workspaces with work, beginning after the one that was served last.
 
     One look is enough while there are few; with many, a second finds those whose turn it is. While
@@ -110,7 +110,7 @@ def _in_turn(tx: Transaction, ask: ClaimAsk) -> list[str]:
     return (later + [ws for ws in first if ws <= last])[:size]
 
 
-def _is_alone(tx: Transaction, ask: ClaimAsk) -> bool:
+def _is_alone(tx: Transaction, ask: ClaimRequest) -> bool:
     """Tell whether no workspace has work but the one that was served last."""
     rotation = ask.rotation
     if ask.limit >= BULK and tx.now_us - rotation.alone_seen_at < ALONE_US_MAX:
@@ -122,7 +122,7 @@ def _is_alone(tx: Transaction, ask: ClaimAsk) -> bool:
 
 
 def _ask(
-    rules: Rules, tx: Transaction, ask: ClaimAsk, workspace_id: str, places: int, floor: int
+    rules: Rules, tx: Transaction, ask: ClaimRequest, workspace_id: str, places: int, floor: int
 ) -> Ask:
     starts_now = ask.pool == LOCAL
     return Ask(

@@ -25,7 +25,7 @@ from ade.store.port import Transaction
 from ade.store.rows import ArtifactRow, Claim, Ending, Held, JobRef, JobRow, Lane, Move
 
 
-class Finished(NamedTuple):
+class Finish(NamedTuple):
     """Hold an attempt and what it came to; None hands the job back unfinished."""
 
     claim: Claim
@@ -38,17 +38,17 @@ class Finished(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class Finished:
     """Say that an attempt's end was recorded, and where the job is now."""
 
     status: Status
 
 
-_RECORDED = {status: Recorded(status) for status in TERMINAL}
-_WORDS = {status: status.value for status in _RECORDED}
+_FINISHED = {status: Finished(status) for status in TERMINAL}
+_WORDS = {status: status.value for status in _FINISHED}
 
 
-def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLost]:
+def finish(rules: Rules, tx: Transaction, ended: list[Finish]) -> list[Finished | LeaseLost]:
     """Record the ends of attempts; whoever lost the lease is told so and changes nothing."""
     if not ended:
         return []
@@ -67,12 +67,12 @@ def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorde
     return answers
 
 
-def _sort_out(tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLost]:
+def _sort_out(tx: Transaction, ended: list[Finish]) -> list[Finished | LeaseLost]:
     """Record some ends and put other jobs back; who says the same twice is told that it is over."""
     once = {attempt.held: attempt for attempt in reversed(ended)}
     back = {held: attempt for held, attempt in once.items() if _goes_back(attempt)}
     simply = {held: attempt for held, attempt in once.items() if held not in back}
-    recorded = dict[Held, Recorded | LeaseLost]()
+    recorded = dict[Held, Finished | LeaseLost]()
     if back:
         recorded |= _put_back(tx, list(back.values()))
     if simply:
@@ -83,18 +83,18 @@ def _sort_out(tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLo
     ]
 
 
-def _record(tx: Transaction, attempts: list[Finished]) -> list[Recorded | LeaseLost]:
+def _record(tx: Transaction, attempts: list[Finish]) -> list[Finished | LeaseLost]:
     kept = tx.end([_ending(attempt) for attempt in attempts])
     recorded = list(compress(attempts, kept))
     tx.wake(*[claim.id for claim, _ in recorded])
     _name_files(tx, recorded)
     return [
-        _RECORDED[attempt.outcome.status] if is_kept and attempt.outcome else lost(attempt.held)
+        _FINISHED[attempt.outcome.status] if is_kept and attempt.outcome else lost(attempt.held)
         for attempt, is_kept in zip(attempts, kept, strict=True)
     ]
 
 
-def _name_files(tx: Transaction, attempts: list[Finished]) -> None:
+def _name_files(tx: Transaction, attempts: list[Finish]) -> None:
     """Remember what the results name, and nothing that an earlier end of the same job named."""
     again = [JobRef(claim.workspace_id, claim.id) for claim, _ in attempts if claim.fence > 1]
     if again:
@@ -118,7 +118,7 @@ def _name_files(tx: Transaction, attempts: list[Finished]) -> None:
         tx.insert_artifacts(new)
 
 
-def _goes_back(attempt: Finished) -> bool:
+def _goes_back(attempt: Finish) -> bool:
     """Tell whether what was asked of the job meanwhile decides where it goes.
 
     Also for one that says it was paused: it may not have heard that it was then cancelled.
@@ -134,7 +134,7 @@ def _goes_back(attempt: Finished) -> bool:
     )
 
 
-def _ending(attempt: Finished) -> Ending:
+def _ending(attempt: Finish) -> Ending:
     """Write the end of an attempt from what its claim already told, without reading the job."""
     claim, outcome = attempt
     assert outcome is not None
@@ -177,7 +177,7 @@ def _told(attempt: int, error: JobError) -> str:
     )
 
 
-def _put_back(tx: Transaction, attempts: list[Finished]) -> dict[Held, Recorded]:
+def _put_back(tx: Transaction, attempts: list[Finish]) -> dict[Held, Finished]:
     """Requeue attempts that were handed back or failed through no fault of the job."""
     rows = tx.lock_jobs([JobRef(a.claim.workspace_id, a.claim.id) for a in attempts])
     current = {Held(row.workspace_id, row.id, row.fence): row for row in rows}
@@ -186,7 +186,7 @@ def _put_back(tx: Transaction, attempts: list[Finished]) -> dict[Held, Recorded]
     done = moves.apply(tx, steps)
     moves.wake_claimers(tx, steps, rows)
     statuses = {(step.workspace_id, step.id): step.status for step in steps}
-    return {Held(*row[:3]): Recorded(Status(statuses[row.workspace_id, row.id])) for row in done}
+    return {Held(*row[:3]): Finished(Status(statuses[row.workspace_id, row.id])) for row in done}
 
 
 def _requeued(job: JobRow, outcome: Outcome | None, now_us: int) -> Move:

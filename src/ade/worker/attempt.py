@@ -29,7 +29,7 @@ from ade.domain.outcome import Category, JobError, Outcome, located, timed_out_e
 from ade.events.mirror import Mirror
 from ade.kernel import Kernel
 from ade.kinds import Asked, Kind, Kinds, Prepared, Workroom
-from ade.stages.finish import Finished
+from ade.stages.finish import Finish
 from ade.stages.report import Report
 from ade.store.rows import Claim, Held, JobRef
 from ade.telemetry import metrics
@@ -293,7 +293,7 @@ class Attempt:
         """Record the end; while the database is away, try again as long as the lease is trusted."""
         while self._is_trusted():
             try:
-                recorded = await self._kernel.finish(Finished(self.claim, outcome))
+                recorded = await self._kernel.finish(Finish(self.claim, outcome))
             except LeaseLost:
                 metrics.fence_rejected("finish")
                 log.warning("result discarded", reason="lease lost")

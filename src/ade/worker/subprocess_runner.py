@@ -27,9 +27,9 @@ from ade.sandbox.output import Bounded, Intake, Lines
 from ade.sandbox.whereabouts import ANSWER_SECONDS, Sources, place_of
 from ade.sandbox.words import Words
 from ade.worker.runner import Assignment, Tell
-from ade_engine.whereabouts import ASKED_BY
+from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
-CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.child")
+CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.subprocess_child")
 STOP_GRACE_SECONDS = 2.0
 RESULT_BYTES_MAX = 1024 * 1024
 # A grandchild may keep a pipe open for ever; nobody waits for what it writes after the child's end.
@@ -41,7 +41,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubprocessRunner:
-    """Start each attempt as `python -m ade_engine.child`."""
+    """Start each attempt as `python -m ade_engine.subprocess_child`."""
 
     file_mb_max: int = 100
     artifact_mb_max: int = 256
@@ -152,7 +152,7 @@ class RunningChild:
         if self._killed_for is None and self._child.returncode is None:
             self._killed_for = stopped_error()
             with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._pidfd, ASKED_BY)
+                signal.pidfd_send_signal(self._pidfd, STACK_DUMP_SIGNAL)
             loop = asyncio.get_running_loop()
             self._killing = loop.call_later(ANSWER_SECONDS, self.kill)
 

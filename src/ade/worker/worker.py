@@ -23,8 +23,8 @@ from ade.events.mirror import Mirror
 from ade.events.wake import Bell
 from ade.kernel import Kernel
 from ade.kinds import Kinds, Workroom
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish
 from ade.stages.rules import LOCAL, stop_topic, work_topic
 from ade.store.rows import Claim
 from ade.telemetry import metrics
@@ -68,7 +68,7 @@ class Worker:
         self._rules = rules
         self._workroom = workroom or NoLibrary()
         self._mirror = Mirror(kernel.store, jobs_dir)
-        self._ask = ClaimAsk(name, 0, LOCAL)
+        self._ask = ClaimRequest(name, 0, LOCAL)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
         self._draining = asyncio.Event()
         self._slot_freed = asyncio.Event()
@@ -158,7 +158,7 @@ class Worker:
         """Hand back what was claimed too long ago to be trusted; nothing of it has run."""
         if claimed:
             log.warning("claim answered too late", jobs=len(claimed))
-        back = [self._kernel.finish(Finished(claim, None)) for claim in claimed]
+        back = [self._kernel.finish(Finish(claim, None)) for claim in claimed]
         for error in await asyncio.gather(*back, return_exceptions=True):
             if isinstance(error, Exception):
                 log.warning("cannot hand back", reason=_reason(error))

@@ -1,1 +1,1 @@
-"""The modules that a child process runs: each has `main(inputs, channel)`, which returns JSON."""
+"""The modules that a child process runs, one per kind of work."""

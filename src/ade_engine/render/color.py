@@ -2,7 +2,7 @@
 
 import re
 
-from ade_engine.render.errors import BadPicture
+from ade_engine.render.render_errors import BadPicture
 
 HEX = re.compile(r"#[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?")
 NAMED = {

@@ -7,7 +7,7 @@ not depend on where it was drawn. So these attributes are errors, told with thei
 Names of fonts and addresses are copied into the SVG as they are (2.43 does; later ones escape some
 of them), so that a quotation mark in one would begin an attribute or an element of the stranger's
 own. Such values are errors too. An address can still get one from the name of its node, by `\\N`:
-what keeps all of this from doing harm is that drawings are copied by `ade_engine.render.clean`.
+what keeps all of this from doing harm is that drawings are copied by `ade_engine.render.safe_svg`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ade_engine.render.errors import BadDiagram
+from ade_engine.render.render_errors import BadDiagram
 
 CHARS_MAX = 200_000
 READING_FILES = {"image", "imagepath", "shapefile", "fontpath", "stylesheet", "_background"}

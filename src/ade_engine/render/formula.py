@@ -9,15 +9,14 @@ from xml.etree.ElementTree import Element
 import ziamath
 from ziamath.drawable import Glyph, HLine
 
-from ade_engine.render import layout
-from ade_engine.render.clean import clean
+from ade_engine.render import ziamath_patches
 from ade_engine.render.color import css_color
-from ade_engine.render.errors import BadFormula
 from ade_engine.render.latex import place
 from ade_engine.render.mathml import mathml
-from ade_engine.render.picture import Picture
+from ade_engine.render.render_errors import BadFormula
+from ade_engine.render.safe_svg import Drawing, clean
 
-assert layout  # how rows, tables and arrows are laid out
+assert ziamath_patches  # how rows, tables and arrows are laid out
 
 SIZE_DEFAULT, SIZE_MIN, SIZE_MAX = 16.0, 4.0, 200.0
 DRAWN_SIZE = 24.0  # every formula is drawn in this size; the asked one is a matter of the view box
@@ -28,7 +27,7 @@ DRAWN_BY = f"ziamath {version('ziamath')}"
 
 def formula_svg(
     latex: str, *, display: bool = True, size: float = SIZE_DEFAULT, color: str | None = None
-) -> Picture:
+) -> Drawing:
     """Draw the formula in letters of `size` CSS pixels, in `color` or that of the text around it.
 
     `display` sets it as on a line of its own: limits above and below, large sums and fractions.
@@ -46,7 +45,7 @@ def formula_svg(
         raise BadFormula("The formula is nested too deeply") from None
     scale = size / DRAWN_SIZE
     width, height = (round(float(root.get(side)) * scale, 3) for side in ("width", "height"))
-    return Picture(
+    return Drawing(
         svg=clean(root, title=latex, width=width, height=height, view_box=root.get("viewBox")),
         width=width,
         height=height,

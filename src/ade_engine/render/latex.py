@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ade_engine.render.color import css_color
-from ade_engine.render.errors import BadFormula, BadPicture
-from ade_engine.render.vocabulary import (
+from ade_engine.render.latex_commands import (
     COLORS,
     DEFINING,
     DROPPED,
@@ -30,6 +29,7 @@ from ade_engine.render.vocabulary import (
     TEXTS,
     UNITS,
 )
+from ade_engine.render.render_errors import BadFormula, BadPicture
 
 CHARS_MAX = 5_000
 DEPTH_MAX = 30

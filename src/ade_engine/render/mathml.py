@@ -18,10 +18,10 @@ from ziamath import operators
 from ziamath.styles import MathVariant, styledchr
 
 from ade_engine.render import latex as reading
-from ade_engine.render.errors import BadFormula
 from ade_engine.render.latex import HELD, HELD_FIRST, Held, Mark, Operator, Run, Sign, Text
-from ade_engine.render.layout import OVER, OVER_AND_UNDER
+from ade_engine.render.render_errors import BadFormula
 from ade_engine.render.spacing import CLOSE, OPEN, SPACED_AS, em, is_arrow, is_sign, set_spaces
+from ade_engine.render.ziamath_patches import OVER, OVER_AND_UNDER
 
 COMMAND = re.compile(r"\\(?:[a-zA-Z]+|.)")
 PARTS = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "munder": 2, "mover": 2}

@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 
 import typst
 
-from ade_engine.render import threads
-from ade_engine.render.errors import BadPicture
-from ade_engine.render.families import MONO, SANS, SERIF, generic
+from ade_engine.render import typst_threads
+from ade_engine.render.font_families import MONO, SANS, SERIF, generic
+from ade_engine.render.render_errors import BadPicture
 
-assert threads  # how many Typst may start
+assert typst_threads  # how many Typst may start
 
 SCALE_MIN, SCALE_MAX = 0.1, 16.0
 PIXELS_MAX = 25_000_000

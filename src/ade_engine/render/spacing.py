@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 
 from ziamath.operators import leftfences
 
-from ade_engine.render.layout import OVER, OVER_AND_UNDER
+from ade_engine.render.ziamath_patches import OVER, OVER_AND_UNDER
 
 SPACED_AS = "spaced-as"  # says the class where the sign does not; nobody else reads it
 CLASSES = ("ord", "op", "bin", "rel", "open", "close", "punct", "inner")

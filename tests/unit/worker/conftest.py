@@ -23,7 +23,7 @@ def assign(tmp_path: Path) -> Assign:
         return Assignment(
             job_id="a-job",
             attempt=1,
-            entry="rogues" if "do" in inputs else "ade_engine.echo",
+            entry="rogues" if "do" in inputs else "ade_engine.entry.echo",
             inputs=inputs if "do" in inputs else usual | inputs,
             limits=limits,
             folder=tmp_path,

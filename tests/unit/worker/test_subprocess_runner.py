@@ -331,7 +331,13 @@ def test_a_child_whose_parent_is_already_gone_does_nothing() -> None:
     nobody, channel = os.pipe()
     os.close(nobody)
     request = b'{"inputs": {"print": "hello"}, "limits": {}}'
-    command = [sys.executable, "-m", "ade_engine.child", "ade_engine.echo", str(channel)]
+    command = [
+        sys.executable,
+        "-m",
+        "ade_engine.subprocess_child",
+        "ade_engine.entry.echo",
+        str(channel),
+    ]
     ended = subprocess.run(
         command, input=request, capture_output=True, pass_fds=(channel,), timeout=20
     )

@@ -153,7 +153,7 @@ def _limit(limits, data_bytes):
     """Bound what the kernel can bound for one process; the supervisor watches the whole tree."""
     os.setpriority(os.PRIO_PROCESS, 0, limits["nice"])
     cpu_seconds = limits["cpu_seconds"]
-    # A second before the kernel kills it asks where the code is (`ade_engine.whereabouts`).
+    # A second before the kernel kills it asks where the code is (`ade_engine.stack_dump`).
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds - 1, cpu_seconds))
     for what, most in (
         (resource.RLIMIT_DATA, limits["data_bytes"] and data_bytes + limits["data_bytes"]),
@@ -174,7 +174,7 @@ def _become_another_interpreter(plan, order):
 
 def run(order):
     """Run the order's entry; return the exit status."""
-    from ade_engine.running import run_entry
+    from ade_engine.run_entry import run_entry
 
     os.set_inheritable(LINE, False)
     linux.prctl(linux.PR_SET_NAME, _NAME)
@@ -189,18 +189,18 @@ def rehearse():
     Every type, name and instruction that is used for the first time is written to, and a child
     that writes to a page copies it first.
     """
-    from ade_engine import cell
-    from ade_engine.running import run_entry
-    from ade_engine.whereabouts import ASKED_BY
+    from ade_engine.entry import cell
+    from ade_engine.run_entry import run_entry
+    from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
     main = sys.modules["__main__"]
     for _ in range(REHEARSALS):
         _renew_chance()
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            run_entry(cell.__name__, json.loads(json.dumps(cell.asked("None"))), nowhere)
+            run_entry(cell.__name__, json.loads(json.dumps(cell.cell_inputs("None"))), nowhere)
     sys.modules["__main__"] = main
     linecache.cache.pop(cell.FILE, None)
-    faulthandler.unregister(ASKED_BY)
+    faulthandler.unregister(STACK_DUMP_SIGNAL)
 
 
 def furnish():

@@ -38,7 +38,7 @@ def main():
             _preload(plan.preload)
     fit = plan.cold or _is_fit_to_fork()
     child.prepare(plan)
-    if "ade_engine.cell" in sys.modules:
+    if "ade_engine.entry.cell" in sys.modules:
         with contextlib.suppress(Exception):  # jobs are only slower without it
             child.rehearse()
     gc.collect()

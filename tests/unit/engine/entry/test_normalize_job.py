@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.unit.engine.package.packages import write_package
 
-from ade_engine.running import run_entry
+from ade_engine.run_entry import run_entry
 
 NAME = "FIELD = Field(label='Name')\n"
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ade_engine.export import characters, markdown, reading
+from ade_engine.export import characters, document_reader, markdown
 from ade_engine.render import BadDiagram, BadFormula, dot, latex
-from ade_engine.render.clean import REFERRING, VALUES
 from ade_engine.render.raster import FAMILY
+from ade_engine.render.safe_svg import REFERRING, VALUES
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "characters": characters.clean,
     "breakable": characters.breakable,
     "plain": markdown.plain,
-    "number": reading._NUMBER.fullmatch,
+    "number": document_reader._NUMBER.fullmatch,
 }
 
 
