@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ade_engine.errors import EngineError
-from ade_engine.sheets.limits import Options
+from ade_engine.sheets.read_limits import ReadOptions
 from ade_engine.sheets.workbook import Sheet, open_workbook
 from ade_engine.tables.finder import find_tables
 from ade_engine.tables.header_text import text_of
@@ -76,7 +76,7 @@ class InspectedFile:
 
 
 def inspect_file(
-    path: str | Path, options: Options | None = None, *, draw: bool = False
+    path: str | Path, options: ReadOptions | None = None, *, draw: bool = False
 ) -> InspectedFile:
     """Look at every sheet of a file; what cannot be read is told, never raised."""
     seen = InspectedFile(str(path))

@@ -23,7 +23,7 @@ from ade_engine.package.failures import public_name
 from ade_engine.package.source_code import PackageSource
 from ade_engine.pipeline.run_pipeline import OUTPUT_FILE, run_pipeline
 from ade_engine.record.artifact import artifact_of, write_artifact
-from ade_engine.record.events import EventName, Recorder
+from ade_engine.record.run_events import EventName, Recorder
 from ade_engine.version import ENGINE_VERSION
 
 ARTIFACT_FILE = "artifact.json"

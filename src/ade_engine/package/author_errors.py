@@ -64,7 +64,7 @@ class SourceLocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PackageProblem:
     """One thing that is wrong with a package, and what to do about it."""
 
     code: str
@@ -106,7 +106,7 @@ class PackageInvalid(EngineError):
     code = "package_invalid"
     advice = "`ade config check` lists everything that is wrong with it."
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[PackageProblem]) -> None:
         first, more = problems[0], len(problems) - 1
         others = f" (and {more} more)" if more else ""
         super().__init__(f"{first.message.rstrip('.')}{others}", where=str(first.place))

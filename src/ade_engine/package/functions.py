@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ade_engine.package.author_errors import Problem, SourceLocation
+from ade_engine.package.author_errors import PackageProblem, SourceLocation
 from ade_engine.package.failures import Failures, FunctionIdentity
 
 DETECT = "detect_"
@@ -72,7 +72,7 @@ class Binder:
 
     folder: Path
     failures: Failures
-    problems: list[Problem]
+    problems: list[PackageProblem]
 
     def bind(
         self,
@@ -130,7 +130,7 @@ class Binder:
                 meant = near if near and near != "detect" else f"{DETECT}<rule>"
                 place = SourceLocation(file, function.__code__.co_firstlineno)
                 self.problems.append(
-                    Problem(
+                    PackageProblem(
                         "unused_function",
                         f"nothing calls {name}.",
                         place,
@@ -153,7 +153,7 @@ class Binder:
         self._note("unknown_parameter", message, place, hint)
 
     def _note(self, code: str, message: str, place: SourceLocation, hint: str = "") -> None:
-        self.problems.append(Problem(code, message, place, hint))
+        self.problems.append(PackageProblem(code, message, place, hint))
 
     def _place(self, function: Callable[..., Any]) -> SourceLocation:
         code = inspect.unwrap(function).__code__

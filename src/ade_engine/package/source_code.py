@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ade_engine.package.author_errors import Problem, SourceLocation
+from ade_engine.package.author_errors import PackageProblem, SourceLocation
 
 SETTINGS_FILE = "config.toml"
 LEFT_OUT = {"__pycache__", ".git", ".venv", ".pytest_cache", "vendor"}
@@ -82,18 +82,20 @@ class PackageSource:
         return frozenset(_imports_of_code(self.trees.values()))
 
 
-def parse(path: Path, name: str) -> tuple[ast.Module | None, Problem | None]:
+def parse(path: Path, name: str) -> tuple[ast.Module | None, PackageProblem | None]:
     """Read one file's syntax tree, or say what is wrong with it."""
     if path.stat().st_size > FILE_BYTES_MAX:
         message = f"the file is larger than {FILE_BYTES_MAX // 1000} kB."
-        return None, Problem("file_too_large", message, SourceLocation(name))
+        return None, PackageProblem("file_too_large", message, SourceLocation(name))
     try:
         return ast.parse(path.read_bytes(), filename=str(path)), None
     except SyntaxError as error:
         message = f"Python cannot read this file: {error.msg}."
-        return None, Problem("syntax_error", message, SourceLocation(name, error.lineno))
+        return None, PackageProblem("syntax_error", message, SourceLocation(name, error.lineno))
     except ValueError:
-        return None, Problem("syntax_error", "the file holds null bytes.", SourceLocation(name))
+        return None, PackageProblem(
+            "syntax_error", "the file holds null bytes.", SourceLocation(name)
+        )
 
 
 def _texts_of_code(trees: Any) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ade_engine.package.config_package import Package
 from ade_engine.package.views import Context, Table, TableMapping
 from ade_engine.pipeline.chunk import MappedTable, chunks
 from ade_engine.pipeline.read_tables import WorkbookTable
-from ade_engine.record.events import EventName, Recorder
+from ade_engine.record.run_events import EventName, Recorder
 from ade_engine.sheets.cells import CellArray
 from ade_engine.sheets.coordinates import column_letters
 from ade_engine.sheets.workbook import Sheet

@@ -10,7 +10,7 @@ from typing import Any
 from ade_engine.package.config_package import Package
 from ade_engine.package.package_settings import ReadingSettings
 from ade_engine.package.views import Context
-from ade_engine.record.events import EventName, Recorder
+from ade_engine.record.run_events import EventName, Recorder
 from ade_engine.sheets.workbook import Sheet
 from ade_engine.tables.regions import SheetTables, TableRegion
 from ade_engine.tables.row_detectors import RowScorer, SheetRow

@@ -12,8 +12,8 @@ from ade_engine.pipeline.process_table import author_table, process_table
 from ade_engine.pipeline.read_tables import read_tables
 from ade_engine.pipeline.write_output import OutputWorkbook, lay_out_tables
 from ade_engine.record.artifact import summary_of
-from ade_engine.record.events import EventName, Recorder
-from ade_engine.sheets.limits import Options
+from ade_engine.record.run_events import EventName, Recorder
+from ade_engine.sheets.read_limits import ReadOptions
 from ade_engine.sheets.workbook import open_workbook
 from ade_engine.tables.finder import find_tables
 
@@ -37,7 +37,7 @@ def run_pipeline(
     ctx = Context(job_id, input_name, package.settings.author)
     package.call_hooks("on_job_start", {"ctx": ctx})
     progress(0, 0, "reading")
-    with open_workbook(source, Options(spool_folder=folder)) as book:
+    with open_workbook(source, ReadOptions(spool_folder=folder)) as book:
         record.emit(
             EventName.FILE_OPENED,
             format=book.format,

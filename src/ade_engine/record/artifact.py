@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ade_engine.record.events import Event, EventName
+from ade_engine.record.run_events import EventName, RunEvent
 
 VERSION = 1
 STAGE_OF_EVENT = {
@@ -24,12 +24,12 @@ STAGE_OF_EVENT = {
 STAGE_ORDER = ("structure", "mapping", "transform", "validate", "output")
 
 
-def artifact_of(events: Iterable[Event]) -> dict[str, Any]:
+def artifact_of(events: Iterable[RunEvent]) -> dict[str, Any]:
     """Fold the events of a run into its artifact."""
     events = list(events)
     by_name = _by_name(events)
     started = by_name[EventName.RUN_STARTED][0]["data"]
-    none: Event = {"event": "", "data": {}}
+    none: RunEvent = {"event": "", "data": {}}
     ended = next((event for event in reversed(events) if event["event"] in _ENDS), none)
     succeeded = ended["event"] == EventName.RUN_FINISHED
     package = {**started["package"], **_first(by_name, EventName.PACKAGE_LOADED)}
@@ -61,18 +61,18 @@ def write_artifact(artifact: dict[str, Any], path: Path) -> None:
 _ENDS = (EventName.RUN_FINISHED, EventName.RUN_FAILED)
 
 
-def _by_name(events: Iterable[Event]) -> dict[str, list[Event]]:
-    by_name: dict[str, list[Event]] = {}
+def _by_name(events: Iterable[RunEvent]) -> dict[str, list[RunEvent]]:
+    by_name: dict[str, list[RunEvent]] = {}
     for event in events:
         by_name.setdefault(event["event"], []).append(event)
     return by_name
 
 
-def _first(by_name: dict[str, list[Event]], name: EventName) -> dict[str, Any]:
+def _first(by_name: dict[str, list[RunEvent]], name: EventName) -> dict[str, Any]:
     return by_name[name][0]["data"] if name in by_name else {}
 
 
-def _stages(events: list[Event]) -> list[dict[str, Any]]:
+def _stages(events: list[RunEvent]) -> list[dict[str, Any]]:
     staged = [
         {"stage": STAGE_OF_EVENT[EventName(event["event"])], **event["data"]}
         for event in events
@@ -81,7 +81,7 @@ def _stages(events: list[Event]) -> list[dict[str, Any]]:
     return sorted(staged, key=lambda event: STAGE_ORDER.index(event["stage"]))
 
 
-def summary_of(events: Iterable[Event]) -> dict[str, Any]:
+def summary_of(events: Iterable[RunEvent]) -> dict[str, Any]:
     """Count what the events tell: tables, rows, columns and issues."""
     by_name = _by_name(events)
 
@@ -102,7 +102,7 @@ def summary_of(events: Iterable[Event]) -> dict[str, Any]:
     }
 
 
-def _timings(events: list[Event]) -> dict[str, int]:
+def _timings(events: list[RunEvent]) -> dict[str, int]:
     """Add up how long each stage took: the time up to each of its events since the one before."""
     spent: dict[str, int] = {}
     before = 0

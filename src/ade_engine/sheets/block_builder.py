@@ -12,7 +12,7 @@ from ade_engine.errors import DamagedFile, TooLarge
 from ade_engine.sheets.arrays import ByteArray, FloatArray, IntArray
 from ade_engine.sheets.cells import Block, CellArray, CellKind, split_value
 from ade_engine.sheets.coordinates import COLUMNS_MAX
-from ade_engine.sheets.limits import Limits
+from ade_engine.sheets.read_limits import ReadLimits
 
 BLOCK_ROWS = 16_384
 BLOCK_CELLS = 250_000  # enough to make a block of wide sheets
@@ -200,7 +200,7 @@ class NoValue:
 NO_VALUE = NoValue()
 
 
-def build_blocks(rows: Iterable[RowOfValues], limits: Limits) -> Iterator[Block]:
+def build_blocks(rows: Iterable[RowOfValues], limits: ReadLimits) -> Iterator[Block]:
     """Make blocks from rows in their order: each a number and its values by column."""
     builder = BlockBuilder()
     count = 0

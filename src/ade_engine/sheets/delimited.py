@@ -24,7 +24,7 @@ from ade_engine.sheets.coordinates import COLUMNS_MAX
 from ade_engine.sheets.delimiter import detect_delimiter
 from ade_engine.sheets.encoding import detect_encoding, utf8_pieces
 from ade_engine.sheets.fast_path import FastPathUnsupported
-from ade_engine.sheets.limits import MIB, Limits
+from ade_engine.sheets.read_limits import MIB, ReadLimits
 
 SAMPLE_CHARS = 262_144
 RECORDS = 20_000  # read at once by the csv module
@@ -35,7 +35,7 @@ _QUOTE, _NEWLINE = ord('"'), ord("\n")
 class DelimitedBook:
     """A text file whose encoding and delimiter are known."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
         self._file = file
         self._limits = limits
         self.encoding = detect_encoding(file)
@@ -69,7 +69,7 @@ class DelimitedBook:
 
 
 class _Scan:
-    def __init__(self, delimiter: str, limits: Limits) -> None:
+    def __init__(self, delimiter: str, limits: ReadLimits) -> None:
         self._delimiter = ord(delimiter)
         self._limits = limits
         self._row = 0
@@ -174,7 +174,7 @@ def _cells(
     return _text_cells(rows, columns, found)
 
 
-def _walk(pieces: Iterable[bytes], delimiter: str, limits: Limits) -> Iterator[CellBatch]:
+def _walk(pieces: Iterable[bytes], delimiter: str, limits: ReadLimits) -> Iterator[CellBatch]:
     """Read with the csv module, which takes quotes wherever they stand."""
     csv.field_size_limit(limits.row_bytes_max)
     stream = io.TextIOWrapper(io.BufferedReader(_Pieces(pieces)), "utf-8", newline="")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ade_engine.errors import UnknownFormat
-from ade_engine.sheets.limits import MIB
+from ade_engine.sheets.read_limits import MIB
 
 SAMPLE_BYTES = 65_536
 CONTROL_SHARE_MAX = 0.1

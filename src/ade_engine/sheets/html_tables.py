@@ -15,8 +15,8 @@ from ade_engine.sheets.block_builder import RowOfValues, build_blocks
 from ade_engine.sheets.cells import Block
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, Range
 from ade_engine.sheets.encoding import detect_encoding, utf8_pieces
-from ade_engine.sheets.limits import MIB, Limits
 from ade_engine.sheets.metadata import SheetMetadata
+from ade_engine.sheets.read_limits import MIB, ReadLimits
 
 SPAN_MAX = 1_000
 _SILENT = {"script", "style", "title", "head"}
@@ -25,7 +25,7 @@ _SILENT = {"script", "style", "title", "head"}
 class HtmlBook:
     """A page with at least one table."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
         if file.seek(0, 2) > limits.document_bytes_max:
             size = limits.document_bytes_max // MIB
             raise TooLarge(f"the page is larger than {size} MiB (document_bytes_max)")

@@ -40,7 +40,7 @@ from ade_engine.errors import (
     UnreadableFile,
 )
 from ade_engine.sheets.coordinates import COLUMNS_MAX, a1
-from ade_engine.sheets.limits import Limits
+from ade_engine.sheets.read_limits import ReadLimits
 
 ROWS_AT_ONCE = 1_000
 _LENGTH = struct.Struct("<Q")
@@ -68,7 +68,9 @@ class LegacyRows:
 Message = LegacySheet | LegacyRows | UnreadableFile
 
 
-def read_legacy(path: Path, limits: Limits, *, fork: bool) -> Iterator[LegacySheet | LegacyRows]:
+def read_legacy(
+    path: Path, limits: ReadLimits, *, fork: bool
+) -> Iterator[LegacySheet | LegacyRows]:
     """Give every sheet's head and then its rows."""
     messages = _from_child(path, limits) if fork else _tell(path, limits)
     for message in messages:
@@ -77,7 +79,7 @@ def read_legacy(path: Path, limits: Limits, *, fork: bool) -> Iterator[LegacyShe
         yield message
 
 
-def _tell(path: Path, limits: Limits) -> Iterator[Message]:
+def _tell(path: Path, limits: ReadLimits) -> Iterator[Message]:
     """Read the file in this process; an error is the last message."""
     try:
         yield from _sheets(path, limits)
@@ -96,7 +98,7 @@ def _tell(path: Path, limits: Limits) -> Iterator[Message]:
         yield ReaderCrashed("the reader of this kind of workbook failed")
 
 
-def _sheets(path: Path, limits: Limits) -> Iterator[Message]:
+def _sheets(path: Path, limits: ReadLimits) -> Iterator[Message]:
     with calamine.CalamineWorkbook.from_path(str(path)) as book:
         for about in book.sheets_metadata[: limits.sheets_max]:
             if about.typ != calamine.SheetTypeEnum.WorkSheet:
@@ -110,7 +112,7 @@ def _sheets(path: Path, limits: Limits) -> Iterator[Message]:
             yield from _rows(sheet)
 
 
-def _merged(sheet: calamine.CalamineSheet, limits: Limits) -> list[str]:
+def _merged(sheet: calamine.CalamineSheet, limits: ReadLimits) -> list[str]:
     ranges = sheet.merged_cell_ranges or []
     return [
         f"{a1(top + 1, left + 1)}:{a1(bottom + 1, right + 1)}"
@@ -136,7 +138,7 @@ def _rows(sheet: calamine.CalamineSheet) -> Iterator[LegacyRows]:
 # --- in a child -----------------------------------------------------------------------------------
 
 
-def _from_child(path: Path, limits: Limits) -> Iterator[Message]:
+def _from_child(path: Path, limits: ReadLimits) -> Iterator[Message]:
     reading, writing = os.pipe()
     try:
         with warnings.catch_warnings():
@@ -161,7 +163,7 @@ def _from_child(path: Path, limits: Limits) -> Iterator[Message]:
         os.waitpid(pid, 0)
 
 
-def _be_child(path: Path, limits: Limits, reading: int, writing: int) -> NoReturn:
+def _be_child(path: Path, limits: ReadLimits, reading: int, writing: int) -> NoReturn:
     status = 1
     try:
         os.close(reading)
@@ -177,7 +179,7 @@ def _be_child(path: Path, limits: Limits, reading: int, writing: int) -> NoRetur
         os._exit(status)
 
 
-def _bound(limits: Limits) -> None:
+def _bound(limits: ReadLimits) -> None:
     with open("/proc/self/statm") as statm:
         used = int(statm.read().split()[0]) * resource.getpagesize()
     _lower(resource.RLIMIT_AS, used + limits.reader_memory_bytes_max)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from ade_engine.errors import TooLarge, UnreadableFile
-from ade_engine.sheets.limits import Limits
 from ade_engine.sheets.ole import read_stream
+from ade_engine.sheets.read_limits import ReadLimits
 from ade_engine.sheets.xlsx.workbook_info import relations
 from ade_engine.sheets.zip_reader import ZipReader
 
@@ -52,7 +52,7 @@ class LegacyDetails:
         if error is not None:
             self.errors[row + 1, column + 1] = ERRORS.get(error, _UNKNOWN)
 
-    def check(self, limits: Limits) -> None:
+    def check(self, limits: ReadLimits) -> None:
         """Refuse a sheet whose rectangle no reader should make."""
         size = self.height * self.width
         if size > limits.cells_max or (size > SPARSE_CELLS and self.cells < size * SPARSE_SHARE):
@@ -60,7 +60,7 @@ class LegacyDetails:
 
 
 def read_legacy_details(
-    file: BinaryIO, file_format: str, limits: Limits
+    file: BinaryIO, file_format: str, limits: ReadLimits
 ) -> list[LegacyDetails] | None:
     """Look through a file's sheets; None if it is not understood, or of another kind."""
     try:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ade_engine.sheets.coordinates import COLUMNS_MAX, Range
-from ade_engine.sheets.limits import Limits
+from ade_engine.sheets.read_limits import ReadLimits
 
 
 @dataclass(slots=True)
 class SheetMetadata:
     """Collect what a reader meets beside the cells."""
 
-    limits: Limits
+    limits: ReadLimits
     merged: list[Range] = field(default_factory=list)
     hidden_rows: list[int] = field(default_factory=list)
     hidden_columns: set[int] = field(default_factory=set)

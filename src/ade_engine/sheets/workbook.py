@@ -20,8 +20,8 @@ from ade_engine.sheets.fast_path import FastPathUnsupported
 from ade_engine.sheets.html_tables import HtmlBook
 from ade_engine.sheets.legacy import LegacyRows, LegacySheet, read_legacy
 from ade_engine.sheets.legacy_details import LegacyDetails, read_legacy_details
-from ade_engine.sheets.limits import MIB, Options
 from ade_engine.sheets.metadata import SheetMetadata
+from ade_engine.sheets.read_limits import MIB, ReadOptions
 from ade_engine.sheets.sniff import sniff
 from ade_engine.sheets.spool import Spool
 from ade_engine.sheets.xlsx.book import XlsxBook
@@ -39,7 +39,7 @@ class Sheet:
     """
 
     def __init__(
-        self, name: str, reads: list[Read], options: Options, *, hidden: bool = False
+        self, name: str, reads: list[Read], options: ReadOptions, *, hidden: bool = False
     ) -> None:
         self.name = name
         self.hidden = hidden
@@ -151,9 +151,9 @@ class Workbook:
         self._closing()
 
 
-def open_workbook(path: str | Path, options: Options | None = None) -> Workbook:
+def open_workbook(path: str | Path, options: ReadOptions | None = None) -> Workbook:
     """Open a spreadsheet, whatever its kind; raise `UnreadableFile` if it is none."""
-    options = options or Options()
+    options = options or ReadOptions()
     try:
         file = Path(path).open("rb")  # noqa: SIM115  the workbook closes it
     except OSError as error:
@@ -165,7 +165,7 @@ def open_workbook(path: str | Path, options: Options | None = None) -> Workbook:
         raise
 
 
-def _open(file: BinaryIO, options: Options) -> Workbook:
+def _open(file: BinaryIO, options: ReadOptions) -> Workbook:
     size = file.seek(0, 2)
     if size > options.limits.file_bytes_max:
         limit = options.limits.file_bytes_max // MIB
@@ -174,7 +174,7 @@ def _open(file: BinaryIO, options: Options) -> Workbook:
     return _OPENERS[kind](file, options)
 
 
-def _open_xlsx(file: BinaryIO, options: Options) -> Workbook:
+def _open_xlsx(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = XlsxBook(file, options.limits)
 
     def sheet(index: int) -> Sheet:
@@ -189,7 +189,7 @@ def _open_xlsx(file: BinaryIO, options: Options) -> Workbook:
     return Workbook("xlsx", sheets, closing=file.close)
 
 
-def _open_text(file: BinaryIO, options: Options) -> Workbook:
+def _open_text(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = DelimitedBook(file, options.limits)
     reads: list[Read] = [lambda metadata: book.read(), lambda metadata: book.reread()]
     return Workbook(
@@ -201,13 +201,13 @@ def _open_text(file: BinaryIO, options: Options) -> Workbook:
     )
 
 
-def _open_html(file: BinaryIO, options: Options) -> Workbook:
+def _open_html(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = HtmlBook(file, options.limits)
     sheets = [Sheet("", [book.read], options)]
     return Workbook("html", sheets, encoding=book.encoding, closing=file.close)
 
 
-def _open_xml(file: BinaryIO, options: Options) -> Workbook:
+def _open_xml(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = Xml2003Book(file, options.limits)
     sheets = [
         Sheet(name, [partial(book.read, index)], options) for index, name in enumerate(book.sheets)
@@ -215,7 +215,7 @@ def _open_xml(file: BinaryIO, options: Options) -> Workbook:
     return Workbook("xml", sheets, closing=file.close)
 
 
-def _open_legacy(file_format: str, file: BinaryIO, options: Options) -> Workbook:
+def _open_legacy(file_format: str, file: BinaryIO, options: ReadOptions) -> Workbook:
     """Read everything at once: calamine has to be asked only once, and perhaps in a child."""
     sheets: list[Sheet] = []
     seen = read_legacy_details(file, file_format, options.limits)
@@ -252,7 +252,7 @@ def _legacy_blocks(
     head: LegacySheet,
     messages: Iterator[LegacyRows],
     seen: LegacyDetails | None,
-    options: Options,
+    options: ReadOptions,
     metadata: SheetMetadata,
 ) -> Iterator[Block]:
     if seen is None:
@@ -273,7 +273,7 @@ def _legacy_blocks(
     yield from build_blocks(rows, options.limits)
 
 
-_OPENERS: dict[str, Callable[[BinaryIO, Options], Workbook]] = {
+_OPENERS: dict[str, Callable[[BinaryIO, ReadOptions], Workbook]] = {
     "xlsx": _open_xlsx,
     "xls": partial(_open_legacy, "xls"),
     "xlsb": partial(_open_legacy, "xlsb"),

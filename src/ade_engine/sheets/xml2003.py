@@ -10,15 +10,15 @@ from ade_engine.errors import DamagedFile
 from ade_engine.sheets.block_builder import NO_VALUE, RowOfValues, build_blocks
 from ade_engine.sheets.cells import Block, CellError
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, Range
-from ade_engine.sheets.limits import MIB, Limits
 from ade_engine.sheets.metadata import SheetMetadata
+from ade_engine.sheets.read_limits import MIB, ReadLimits
 from ade_engine.sheets.safe_xml import Attributes, Feed, attribute, plain_name
 
 
 class Xml2003Book:
     """A workbook in one XML document."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
         self._file = file
         self._limits = limits
         self.sheets: list[str] = []

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from isal import isal_zlib
 
 from ade_engine.errors import DamagedFile, EncryptedFile, TooLarge
-from ade_engine.sheets.limits import MIB, Limits
+from ade_engine.sheets.read_limits import MIB, ReadLimits
 
 CHUNK_BYTES = MIB
 READ_BYTES = 256 * 1024
@@ -29,7 +29,7 @@ _DIRECTORY_ENTRY_BYTES_MAX = 512  # an honest archive needs about a hundred for 
 class ZipReader:
     """The parts of a zip archive, by name; names differ neither by case nor by slashes."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
         self._file = file
         self._limits = limits
         self._check_directory()

@@ -13,7 +13,7 @@ from ade_engine.sheets.arrow_texts import slice_texts
 from ade_engine.sheets.block_builder import with_null
 from ade_engine.sheets.byte_words import words_from_each_byte
 from ade_engine.sheets.fast_path import FAST_PATH_ERRORS, FastPathUnsupported
-from ade_engine.sheets.limits import Limits
+from ade_engine.sheets.read_limits import ReadLimits
 from ade_engine.sheets.safe_xml import Attributes, parse, plain_name
 from ade_engine.sheets.xlsx.unescape import decode_escape, needs_unescape, unescape
 from ade_engine.sheets.xlsx.xml_chunks import Surroundings, element_chunks, find_tags
@@ -21,7 +21,7 @@ from ade_engine.sheets.xlsx.xml_chunks import Surroundings, element_chunks, find
 WHERE = "shared strings"
 
 
-def read_strings(stream: Iterable[bytes], limits: Limits) -> pl.Series:
+def read_strings(stream: Iterable[bytes], limits: ReadLimits) -> pl.Series:
     """Read the whole table fast, or raise `FastPathUnsupported`: then use `walk_strings`."""
     try:
         pieces = element_chunks(stream, b"sst", b"si", Surroundings(), limits)

@@ -12,7 +12,7 @@ from ade_engine.errors import DamagedFile, TooLarge
 from ade_engine.sheets.arrays import ByteArray, IntArray
 from ade_engine.sheets.byte_words import PADDING
 from ade_engine.sheets.fast_path import FastPathUnsupported
-from ade_engine.sheets.limits import MIB, Limits
+from ade_engine.sheets.read_limits import MIB, ReadLimits
 
 HEAD_BYTES_MAX = 4 * MIB
 
@@ -33,7 +33,7 @@ def element_chunks(
     container: bytes,
     element: bytes,
     surroundings: Surroundings,
-    limits: Limits,
+    limits: ReadLimits,
 ) -> Iterator[bytes]:
     """Give pieces of whole elements out of a container, each with `PADDING` behind it.
 
@@ -105,7 +105,7 @@ def _padded(first: bytes, second: bytes, size: int) -> Iterator[bytes]:
         yield b"".join((first, memoryview(second)[:size], PADDING))
 
 
-def _rest(source: Iterator[bytes], limits: Limits) -> bytes:
+def _rest(source: Iterator[bytes], limits: ReadLimits) -> bytes:
     pieces, size = [], 0
     for piece in source:
         size += len(piece)

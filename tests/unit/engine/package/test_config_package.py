@@ -9,17 +9,17 @@ from tests.unit.engine.package.packages import FIELD, write_package
 
 import ade_engine
 from ade_engine.package import AuthorError, Package, PackageInvalid, load_package
-from ade_engine.package.author_errors import DEPENDENCY_ERROR, Problem
+from ade_engine.package.author_errors import DEPENDENCY_ERROR, PackageProblem
 from ade_engine.package.views import Context
 
 
-def problems(folder: Path) -> list[Problem]:
+def problems(folder: Path) -> list[PackageProblem]:
     with pytest.raises(PackageInvalid) as refused:
         load_package(folder)
     return list(refused.value.problems)
 
 
-def only_problem(folder: Path) -> Problem:
+def only_problem(folder: Path) -> PackageProblem:
     found = problems(folder)
     assert len(found) == 1, found
     return found[0]

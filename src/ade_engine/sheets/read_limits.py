@@ -9,7 +9,7 @@ MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """Bound what one file may cost, whatever it says about itself."""
 
     file_bytes_max: int = 1024 * MIB
@@ -39,10 +39,10 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ReadOptions:
     """Choose how a workbook is opened."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: ReadLimits = field(default_factory=ReadLimits)
     spool_folder: Path | None = None
     """Where the file for reading again is made; the system's temporary folder if not given."""
     fork: bool = True
