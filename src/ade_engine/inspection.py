@@ -111,7 +111,7 @@ def inspect_sheet(sheet: Sheet, *, draw: bool = False) -> InspectedSheet:
 
 
 def table_json(table: TableRegion) -> dict[str, Any]:
-    """Give a table as JSON."""
+    """Return a table as JSON."""
     return {
         "range": str(table.range),
         "header_rows": list(table.header_rows),
@@ -126,7 +126,7 @@ def table_json(table: TableRegion) -> dict[str, Any]:
 
 
 def error_json(error: EngineError) -> dict[str, str]:
-    """Give an error as JSON."""
+    """Return an error as JSON."""
     return {"code": error.code, "message": error.message, "advice": error.advice}
 
 
@@ -169,7 +169,7 @@ def _picture(sheet: Sheet, structure: SheetTables) -> Iterator[PictureLine]:
 
 
 def _runs(structure: SheetTables, height: int) -> Iterator[tuple[int, int, str]]:
-    """Give runs of rows of one kind from top to bottom; of tables side by side the first counts."""
+    """Return runs of rows of one kind from top to bottom; of tables side by side the first counts."""
     found: list[tuple[int, int, str]] = []
     for table in structure.tables:
         found += _kind_runs(RowKind.HEADER, RowSpans.of(table.header_rows))

@@ -58,7 +58,7 @@ class OutputNotWritten(EngineError):
 
 
 def headers_are_recorded(environ: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether header texts go into the record: yes, unless ADE_ARTIFACT_HEADERS is off."""
+    """Return whether header texts go into the record: yes, unless ADE_ARTIFACT_HEADERS is off."""
     return environ.get(HEADERS_VARIABLE, "on").strip().lower() not in ("off", "false", "0", "no")
 
 
@@ -76,7 +76,7 @@ class NormalizeRequest:
 
     @property
     def shown_name(self) -> str:
-        """Give the file's name as the record shows it."""
+        """Return the file's name as the record shows it."""
         return self.input_name or self.input.name
 
 
@@ -129,7 +129,7 @@ def main(inputs: dict[str, Any], channel: Channel) -> Any:
 
 
 def error_json(error: EngineError) -> dict[str, Any]:
-    """Give an error as the artifact, the events and the job's record show it."""
+    """Return an error as the artifact, the events and the job's record show it."""
     details = getattr(error, "details", None)
     otherwise = VALIDATION_ERROR if isinstance(error, UnreadableFile) else RESOURCE_LIMIT
     return {

@@ -1,4 +1,4 @@
-"""Give columns to fields one to one, so that the scores add up to the most.
+"""Return columns to fields one to one, so that the scores add up to the most.
 
 This is the assignment problem, solved by shortest augmenting paths (the Hungarian method in the
 form of Jonker and Volgenant) on whole numbers, so that no rounding decides. Of several best
@@ -53,7 +53,7 @@ def _weights(
 
 
 def _assign_rows(weights: list[list[int]]) -> list[int]:
-    """Give each row a column of its own with the greatest sum; columns beyond the given are empty.
+    """Return each row a column of its own with the greatest sum; columns beyond the given are empty.
 
     Each row has one column of weight nothing to itself, so that it may go without.
     """

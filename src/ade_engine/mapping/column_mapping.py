@@ -48,12 +48,12 @@ class MappedColumn:
 
     @property
     def letter(self) -> str:
-        """Give the column's letters."""
+        """Return the column's letters."""
         return column_letters(self.number)
 
     @property
     def chosen(self) -> Candidate | None:
-        """Give the candidate that the column became."""
+        """Return the candidate that the column became."""
         return next((one for one in self.candidates if one.field == self.target), None)
 
 
@@ -67,16 +67,16 @@ class ColumnMapping:
 
     @property
     def targets(self) -> dict[str, int]:
-        """Give {field: number of its column}."""
+        """Return {field: number of its column}."""
         return {one.target: one.number for one in self.columns if one.target is not None}
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Give the required fields that no column is."""
+        """Return the required fields that no column is."""
         return tuple(name for name in self.required if name not in self.targets)
 
     def changed(self, wanted: dict[str, int]) -> ColumnMapping:
-        """Give the mapping that a hook wants, {field: number of its column}."""
+        """Return the mapping that a hook wants, {field: number of its column}."""
         fields = {number: name for name, number in wanted.items() if name in self.known}
         return replace(self, columns=tuple(_changed(one, fields) for one in self.columns))
 
@@ -164,7 +164,7 @@ class _Judge:
         return Reason.BELOW_THRESHOLD if best > 0 else Reason.NO_SIGNAL
 
     def candidates(self, target: str | None) -> tuple[Candidate, ...]:
-        """Give the best fields, the chosen one first."""
+        """Return the best fields, the chosen one first."""
         ranked = sorted(
             (name for name in self.names if self.scored[name].total > 0 or name == target),
             key=lambda name: (name != target, -self.scored[name].total, self.names.index(name)),

@@ -81,7 +81,7 @@ class PackageProblem:
         return f"{self.place}: {self.message}{hint}"
 
     def as_json(self) -> dict[str, Any]:
-        """Give the problem as `ade config check --json` prints it."""
+        """Return the problem as `ade config check --json` prints it."""
         return {
             "code": self.code,
             "severity": self.severity,
@@ -115,7 +115,7 @@ class PackageInvalid(EngineError):
         self.category = DEPENDENCY_ERROR if missing else USER_CODE_ERROR
 
     def details(self) -> dict[str, Any]:
-        """Give what a program may want to know."""
+        """Return what a program may want to know."""
         return {"problems": [problem.as_json() for problem in self.problems]}
 
 
@@ -155,7 +155,7 @@ class AuthorError(EngineError):
         return ACTIVATE_AGAIN if is_general else self.advice
 
     def details(self) -> dict[str, Any]:
-        """Give what a program may want to know."""
+        """Return what a program may want to know."""
         failure, number = self.failure, _errno(self.raised)
         return {
             **({} if number is None else {"errno": number}),
@@ -185,7 +185,7 @@ class DependencyMissing(AuthorError, ModuleNotFoundError):
         self.module = self.name = module
 
     def details(self) -> dict[str, Any]:
-        """Give what a program may want to know."""
+        """Return what a program may want to know."""
         return {**super().details(), "module": self.module or None}
 
 
@@ -194,6 +194,6 @@ def _where(failure: Failure) -> str:
 
 
 def _errno(raised: BaseException | None) -> int | None:
-    """Give the system's number of an error: it tells a refusal from a mistake."""
+    """Return the system's number of an error: it tells a refusal from a mistake."""
     number = raised.errno if isinstance(raised, OSError) else None
     return number if type(number) is int else None

@@ -64,7 +64,7 @@ class FieldRules:
 
     @property
     def label(self) -> str:
-        """Give the field's header in the output."""
+        """Return the field's header in the output."""
         return self.field.label or self.name.replace("_", " ").capitalize()
 
 

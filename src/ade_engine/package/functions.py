@@ -54,7 +54,7 @@ class AuthorFunction(FunctionIdentity):
         raise failed
 
     def texts(self) -> frozenset[str]:
-        """Give the texts that are written out in the function, such as names of fields."""
+        """Return the texts that are written out in the function, such as names of fields."""
         return frozenset(_constants(self.function.__code__))
 
 

@@ -30,7 +30,7 @@ class MappedTable:
 
     @property
     def targets(self) -> dict[str, int]:
-        """Give {field: number of its column}."""
+        """Return {field: number of its column}."""
         return self.mapping.targets
 
     def column(self, name: str, cells: CellArray) -> Column:
@@ -60,7 +60,7 @@ class Chunk:
     raw: dict[int, CellArray]
 
     def cells(self, number: int) -> CellArray:
-        """Give a column's cells, empty ones if the chunk has none there."""
+        """Return a column's cells, empty ones if the chunk has none there."""
         found = self.raw.get(number)
         return CellArray.empty(len(self.rows)) if found is None else found
 

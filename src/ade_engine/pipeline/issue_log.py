@@ -45,7 +45,7 @@ class RowRuns:
         self.omitted += max(len(firsts) - start - room, 0)
 
     def ranges(self, column: int) -> list[str]:
-        """Give the kept runs as ranges of a column."""
+        """Return the kept runs as ranges of a column."""
         return [
             a1(first, column) if first == last else str(Range(first, column, last, column))
             for first, last in self.kept
@@ -106,7 +106,7 @@ class IssueLog:
         return {f"{severity}s": count for severity, count in found.items()}
 
     def as_json(self, columns: Mapping[str, int]) -> list[dict[str, Any]]:
-        """Give the lines with their ranges in the sheet, worst first, then by field and code."""
+        """Return the lines with their ranges in the sheet, worst first, then by field and code."""
         order = list(Severity)
         ranked = sorted(
             self.lines.items(),

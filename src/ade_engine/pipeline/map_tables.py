@@ -39,7 +39,7 @@ class PlannedTable:
 
     @property
     def is_written(self) -> bool:
-        """Tell whether the table's rows go into the output."""
+        """Return whether the table's rows go into the output."""
         return self.evaluation is not Evaluation.UNUSABLE
 
 

@@ -123,6 +123,6 @@ def _spans_json(spans: Any) -> dict[str, list[str]]:
 
 
 def rows_json(rows: RowSpans, at_most: int = 100) -> list[str]:
-    """Give rows as people write them: `7`, `9:12`."""
+    """Return rows as people write them: `7`, `9:12`."""
     shown = [str(first) if first == last else f"{first}:{last}" for first, last in rows]
     return shown if len(shown) <= at_most else [*shown[:at_most], "..."]

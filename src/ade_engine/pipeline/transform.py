@@ -36,7 +36,7 @@ class Transform:
     _each: dict[str, ApplyPerValue] = field(default_factory=dict)
 
     def __call__(self, chunk: Chunk, show: Callable[[Columns], None]) -> Columns:
-        """Give the transformed columns; `show` makes those before visible as `table[...]`."""
+        """Return the transformed columns; `show` makes those before visible as `table[...]`."""
         before = {rules.name: self._typed(rules, chunk) for rules in self.rules}
         show(before)
         rows = RowValues(before, chunk.rows)

@@ -142,7 +142,7 @@ class Validate:
                 self._note(rules, function, said, rows)
 
     def whole_column(self, name: str) -> Column | None:
-        """Give all rows of a field, if a validator of the whole table names it."""
+        """Return all rows of a field, if a validator of the whole table names it."""
         parts = self._kept.get(name)
         return self.table.column(name, CellArray.joined(parts)) if parts else None
 

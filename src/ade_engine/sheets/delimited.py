@@ -1,7 +1,7 @@
-"""Read .csv and .tsv: find the ends of cells with numpy; let the csv module do odd quoting.
+"""Read .csv and .tsv: find cell boundaries with numpy, and leave unusual quoting to csv.
 
-Rows are records: a line without anything is one, and a line break inside quotes begins none.
-Every cell is text; what a text looks like is for `looks` to say.
+A row is a record: an empty line is a record, and a line break inside quotes does not start one.
+Every cell is text.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class DelimitedBook:
         self.delimiter = detect_delimiter(text)
 
     def read(self) -> Iterator[Block]:
-        """Give the blocks, fast; raise `FastPathUnsupported` where the quoting needs `reread`."""
+        """Yield the blocks by the fast path; raise `FastPathUnsupported` if `reread` is needed."""
         scan = _Scan(self.delimiter, self._limits)
         yield from self._assemble(scan.cells(utf8_pieces(self._file, self.encoding)))
 
     def reread(self) -> Iterator[Block]:
-        """Give the blocks however the file is quoted."""
+        """Yield the blocks however the file is quoted."""
         pieces = utf8_pieces(self._file, self.encoding)
         yield from self._assemble(_walk(pieces, self.delimiter, self._limits))
 
@@ -78,7 +78,9 @@ class _Scan:
         carry = b""
         for piece in pieces:
             text = carry + piece
-            held = b"\r" if text.endswith(b"\r") else b""  # perhaps the half of a line end
+            held = (
+                b"\r" if text.endswith(b"\r") else b""
+            )  # it may be the first half of a line ending
             text = _plain(text[: len(text) - len(held)])
             found = self._records(text)
             if found is None:
@@ -93,11 +95,11 @@ class _Scan:
         if carry:
             found = self._records(_plain(carry.removesuffix(b"\r")) + b"\n")
             if found is None or found[1] < len(carry.removesuffix(b"\r")):
-                raise FastPathUnsupported  # a quote that never ends
+                raise FastPathUnsupported  # an unterminated quote
             yield found[0]
 
     def _records(self, text: bytes) -> tuple[CellBatch, int] | None:
-        """Read the whole records of a text that begins with one; say where they end."""
+        """Read the complete records of a text that begins with one, and return where they end."""
         buffer = np.frombuffer(text, np.uint8)
         marks = np.flatnonzero((buffer == self._delimiter) | (buffer == _NEWLINE))
         if b'"' in text:
@@ -120,7 +122,7 @@ class _Scan:
         return cells, int(marks[-1]) + 1
 
     def _outside(self, buffer: ByteArray, marks: IntArray) -> BoolArray:
-        """Tell which marks stand outside of quotes; quotes must stand where RFC 4180 wants them."""
+        """Mark the separators outside of quotes; quotes must be where RFC 4180 allows them."""
         quotes = np.flatnonzero(buffer == _QUOTE)
         opening, closing = quotes[0::2], quotes[1::2]
         allowed = np.zeros(256, np.bool_)
@@ -131,7 +133,7 @@ class _Scan:
             raise FastPathUnsupported
         if not (allowed[after] | (closing == len(buffer) - 1)).all():
             raise FastPathUnsupported
-        # A quote that follows a quote must continue it: "" inside, never a"b""c.
+        # A quote after a quote must be an escaped quote: "" inside quotes, never a"b""c.
         doubled = opening[1:][before[1:] == _QUOTE]
         if len(doubled) and not np.isin(doubled - 1, closing).all():
             raise FastPathUnsupported
@@ -175,7 +177,7 @@ def _cells(
 
 
 def _walk(pieces: Iterable[bytes], delimiter: str, limits: ReadLimits) -> Iterator[CellBatch]:
-    """Read with the csv module, which takes quotes wherever they stand."""
+    """Read with the csv module, which accepts quotes anywhere."""
     csv.field_size_limit(limits.row_bytes_max)
     stream = io.TextIOWrapper(io.BufferedReader(_Pieces(pieces)), "utf-8", newline="")
     reader = csv.reader((line.replace("\0", "") for line in stream), delimiter=delimiter)
@@ -217,7 +219,7 @@ def _text_cells(rows: IntArray, columns: IntArray, texts: pl.Series) -> CellBatc
 
 
 class _Pieces(io.RawIOBase):
-    """Pieces of bytes as a file."""
+    """Wrap an iterable of bytes as a file."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)

@@ -1,7 +1,7 @@
-"""Read the tables of an HTML page, which many programs save under the name of a workbook.
+"""Read the tables of an HTML page, which many programs export with the suffix .xls.
 
-All tables come into one sheet, one under another with an empty row between them, as a spreadsheet
-program shows them. Every cell is text.
+All tables go into one sheet, one below the other with an empty row in between, as spreadsheet
+programs show them. Every cell is text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class HtmlBook:
             raise UnknownFormat("this is an HTML page without a table")
 
     def read(self, metadata: SheetMetadata) -> Iterator[Block]:
-        """Give the blocks of all tables."""
+        """Yield the blocks of all tables."""
         yield from build_blocks(self._rows(metadata), self._limits)
 
     def _rows(self, metadata: SheetMetadata) -> Iterator[RowOfValues]:
@@ -57,13 +57,13 @@ class _Tables(HTMLParser):
         self._row = 0
         self._column = 0
         self._cells: dict[int, object] = {}
-        self._held: dict[int, int] = {}  # columns that a cell above still covers: for how many rows
+        self._held: dict[int, int] = {}  # {column: rows that a rowspan above still covers}
         self._text: list[str] | None = None
         self._span = (1, 1)
         self._silent = 0
 
     def taken(self) -> list[RowOfValues]:
-        """Give the rows that are complete."""
+        """Return the complete rows and forget them."""
         ready, self._ready = self._ready, []
         return ready
 
@@ -90,7 +90,7 @@ class _Tables(HTMLParser):
                 self._silent += 1
 
     def handle_endtag(self, tag: str) -> None:
-        """End what began."""
+        """End a cell, a row or a table."""
         match tag:
             case "td" | "th":
                 self._end_cell()
@@ -100,7 +100,7 @@ class _Tables(HTMLParser):
                 self._silent = max(self._silent - 1, 0)
 
     def handle_data(self, data: str) -> None:
-        """Take the text of a cell."""
+        """Add to the text of the open cell."""
         if self._text is not None and not self._silent:
             self._text.append(data)
 
@@ -131,7 +131,7 @@ class _Tables(HTMLParser):
         self._column = last
 
     def end_row(self) -> None:
-        """Finish the row that is open."""
+        """Finish the open row."""
         self._end_cell()
         if self._column < 0:
             return

@@ -1,4 +1,4 @@
-"""How much of a file is read at most, and what happens there: `TooLarge`, unless said otherwise."""
+"""Limits on what is read; reaching one raises `TooLarge` unless its comment says otherwise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """Bound what one file may cost, whatever it says about itself."""
+    """Bound the cost of reading one file, whatever its own metadata says."""
 
     file_bytes_max: int = 1024 * MIB
     part_bytes_max: int = 4096 * MIB

@@ -1,4 +1,4 @@
-"""Open any spreadsheet: one shape for all kinds of files."""
+"""Open a spreadsheet of any supported format as a `Workbook` of `Sheet`s."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from ade_engine.sheets.xlsx.book import XlsxBook
 from ade_engine.sheets.xml2003 import Xml2003Book
 
 Read = Callable[[SheetMetadata], Iterator[Block]]
-LAST_ROW = 2**62  # a text file may have more rows than a sheet can
+LAST_ROW = 2**62  # a text file may have more rows than a worksheet
 
 
 class Sheet:
-    """One sheet, read once and then as often as wanted.
+    """One sheet, parsed once and then read any number of times.
 
-    What is known after `scan`: `height` and `width` (the last row and column that hold something),
-    `merged`, `hidden_rows`, `hidden_columns` and `notes`: codes of what was met and passed over.
+    These are known after `scan`: `height` and `width` (the last row and column in use), `merged`,
+    `hidden_rows`, `hidden_columns` and `notes` (codes of what was skipped).
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Sheet:
         self._spool: Spool | None = None
 
     def scan(self) -> Sheet:
-        """Read the sheet through, once; further calls cost nothing."""
+        """Parse the whole sheet; further calls do nothing."""
         if self._spool is not None:
             return self
         for number, read in enumerate(self._reads):
@@ -86,13 +86,13 @@ class Sheet:
         return spool
 
     def blocks(self, first_row: int = 1, last_row: int | None = None) -> Iterator[Block]:
-        """Give the rows between two, both included; rows that no block has are empty."""
+        """Yield the rows from `first_row` to `last_row`; rows that are in no block are empty."""
         self.scan()
         assert self._spool is not None
         return self._spool.read(first_row, LAST_ROW if last_row is None else last_row)
 
     def head(self, rows: int) -> list[Block]:
-        """Give the blocks that hold the first rows, without reading the whole sheet for them."""
+        """Return the blocks that hold the first rows, without parsing the whole sheet."""
         if self._spool is not None:
             return list(self.blocks(1, rows))
         for number, read in enumerate(self._reads):
@@ -109,14 +109,14 @@ class Sheet:
         return []
 
     def close(self) -> None:
-        """Forget the cells; they can be read again."""
+        """Free the cells; they can be parsed again."""
         if self._spool is not None:
             self._spool.clear()
             self._spool = None
 
 
 class Workbook:
-    """A file's sheets; a text file has one, named after nothing."""
+    """The sheets of a file; a text file has one, whose name is empty."""
 
     def __init__(
         self,
@@ -145,14 +145,14 @@ class Workbook:
         self.close()
 
     def close(self) -> None:
-        """Give back the file and what was kept for reading again."""
+        """Close the file and free the cells of all sheets."""
         for sheet in self.sheets:
             sheet.close()
         self._closing()
 
 
 def open_workbook(path: str | Path, options: ReadOptions | None = None) -> Workbook:
-    """Open a spreadsheet, whatever its kind; raise `UnreadableFile` if it is none."""
+    """Open a spreadsheet of any format; raise `UnreadableFile` if that is not possible."""
     options = options or ReadOptions()
     try:
         file = Path(path).open("rb")  # noqa: SIM115  the workbook closes it
@@ -216,7 +216,7 @@ def _open_xml(file: BinaryIO, options: ReadOptions) -> Workbook:
 
 
 def _open_legacy(file_format: str, file: BinaryIO, options: ReadOptions) -> Workbook:
-    """Read everything at once: calamine has to be asked only once, and perhaps in a child."""
+    """Read all sheets at once, so that calamine runs only once, in a child if possible."""
     sheets: list[Sheet] = []
     seen = read_legacy_details(file, file_format, options.limits)
     messages = read_legacy(Path(file.name), options.limits, fork=options.fork)
@@ -232,7 +232,7 @@ def _open_legacy(file_format: str, file: BinaryIO, options: ReadOptions) -> Work
 def _by_sheet(
     messages: Iterator[LegacySheet | LegacyRows],
 ) -> Iterator[tuple[LegacySheet, Iterator[LegacyRows]]]:
-    """Group the rows behind their sheet; each group must be used up before the next."""
+    """Group rows by their sheet; consume each group before asking for the next."""
     head: LegacySheet | LegacyRows | None = next(messages, None)
     while isinstance(head, LegacySheet):
         following: list[LegacySheet] = []

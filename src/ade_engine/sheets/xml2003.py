@@ -1,4 +1,4 @@
-"""Read the XML that Excel 2003 saved and that many programs still export under the name .xls."""
+"""Read SpreadsheetML of Excel 2003, which many programs still export with the suffix .xls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Xml2003Book:
             raise DamagedFile("the workbook has no sheet")
 
     def read(self, index: int, metadata: SheetMetadata) -> Iterator[Block]:
-        """Give the blocks of one sheet."""
+        """Yield the blocks of one sheet."""
         yield from build_blocks(self._rows(index, metadata), self._limits)
 
     def _rows(self, index: int, metadata: SheetMetadata) -> Iterator[RowOfValues]:
@@ -64,7 +64,7 @@ class _Table:
         self._ready: list[RowOfValues] = []
 
     def taken(self) -> list[RowOfValues]:
-        """Give the rows that are complete."""
+        """Return the complete rows and forget them."""
         ready, self._ready = self._ready, []
         return ready
 
@@ -102,7 +102,7 @@ class _Table:
             self._cells.setdefault(self._column, None)
 
     def end(self, name: str) -> None:
-        """End what began."""
+        """End a cell's data or a row."""
         if self._sheet != self._wanted:
             return
         match plain_name(name):
@@ -115,7 +115,7 @@ class _Table:
                 self._cells = {}
 
     def text(self, data: str) -> None:
-        """Take the text of a cell."""
+        """Add to the text of the open cell."""
         if self._data is not None:
             self._data.append(data)
 
@@ -124,7 +124,7 @@ def _index(attributes: Attributes, before: int, highest: int) -> int:
     given = attribute(attributes, "Index")
     number = int(given) if given.isdecimal() else before + 1
     if not before < number <= highest:
-        raise DamagedFile("a cell has a place outside of any sheet")
+        raise DamagedFile("a cell is outside the bounds of a sheet")
     return number
 
 

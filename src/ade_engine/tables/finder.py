@@ -126,7 +126,7 @@ class _Finding:
         )
 
     def _ruled(self, draft: TableDraft) -> dict[str, IntArray]:
-        """Give the rows of a table's stretches that are no data after all, by row type."""
+        """Return the rows of a table's stretches that are no data after all, by row type."""
         found: dict[str, list[int]] = {}
         if not draft.stretches:
             return {}
@@ -160,7 +160,7 @@ def _rows(rows: IntArray, stretches: Sequence[tuple[int, int]]) -> IntArray:
 
 
 def _ruled_kind(said: Mapping[str, Mapping[str, float]]) -> str | None:
-    """Give the row type that rules name clearly enough for a row that looks like data."""
+    """Return the row type that rules name clearly enough for a row that looks like data."""
     totals = {kind: sum(scores.values()) for kind, scores in said.items()}
     data = totals.pop(RowKind.DATA, 0.0)
     if not totals:
@@ -170,7 +170,7 @@ def _ruled_kind(said: Mapping[str, Mapping[str, float]]) -> str | None:
 
 
 def _with_surroundings(table: TableRegion, grid: Grid, draft: TableDraft) -> TableRegion:
-    """Give the first of several tables side by side what stands above and below all of them."""
+    """Return the first of several tables side by side what stands above and below all of them."""
     around = (RowKind.PREAMBLE, RowKind.FOOTER, RowKind.NOTE)
     outside: dict[str, RowSpans] = {
         kind: RowSpans.of(grid.rows[draft.skipped[kind]])

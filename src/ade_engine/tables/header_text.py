@@ -52,7 +52,7 @@ def _cells(sheet: SheetCells, rows: Sequence[int]) -> CellTexts:
 def _spread_merged(
     cells: CellTexts, merged: Sequence[Range], rows: Sequence[int], columns: Sequence[int]
 ) -> None:
-    """Give every cell of a merged range the text of its first."""
+    """Return every cell of a merged range the text of its first."""
     for one in merged:
         text = cells.get((one.first_row, one.first_column))
         if text is None:

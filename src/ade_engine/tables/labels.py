@@ -86,7 +86,7 @@ class LabelledRows:
 
     @property
     def places(self) -> IntArray:
-        """Give the places of these rows in the grid."""
+        """Return the places of these rows in the grid."""
         return self.features.places
 
     def why(self, index: int) -> tuple[Contribution, ...]:
@@ -107,7 +107,7 @@ class LabelledRows:
         )
 
     def confidence(self, index: int) -> float:
-        """Give the share of headers as clear as this one that were right in training."""
+        """Return the share of headers as clear as this one that were right in training."""
         raw, right = zip(*self.weights.confidence, strict=True)
         return round(float(np.interp(header_score(self.shares, index), raw, right)), 3)
 
@@ -120,7 +120,7 @@ def header_score(shares: FloatArray, index: int) -> float:
 
 
 def label_rows(grid: Grid, weights: Weights, scores: RowScores | None = None) -> LabelledRows:
-    """Give each row of a grid that is not blank its kind."""
+    """Return each row of a grid that is not blank its kind."""
     features = RowFeatures(grid)
     scores = scores or {}
     shares = weights.forest.shares_of(features.matrix)
@@ -147,7 +147,7 @@ def label_rows(grid: Grid, weights: Weights, scores: RowScores | None = None) ->
 
 
 def first_header(shares: FloatArray, ruled: BoolArray | None = None) -> int | None:
-    """Give the row that ends the first header, or None if no row looks like one.
+    """Return the row that ends the first header, or None if no row looks like one.
 
     Where rules of a config package name headers, no other row can be one.
     """
@@ -174,7 +174,7 @@ def _repetitions(texts: ObjectArray, header: int) -> BoolArray:
 
 
 def _said(rows: list[int], scores: RowScores) -> tuple[tuple[str, ...], FloatArray]:
-    """Give all kinds, those of a config package last, and what rules add to their odds."""
+    """Return all kinds, those of a config package last, and what rules add to their odds."""
     types = {kind for answers in scores.values() for kind in answers}
     names = (*LABELS, *sorted(types - set(LABELS_OF_TYPE)))
     said = np.zeros((len(rows), len(names)))

@@ -33,7 +33,7 @@ class SheetRows:
         self._window = lru_cache(maxsize=WINDOWS_KEPT)(self._fetch)
 
     def row(self, number: int) -> SheetRow | None:
-        """Give a row, or None where the sheet has none."""
+        """Return a row, or None where the sheet has none."""
         if not 1 <= number <= self.height:
             return None
         values, kinds = self._window((number - 1) // WINDOW_ROWS).get(number, ((), ()))

@@ -96,7 +96,7 @@ class _Piece:
     # --- where the cells are ----------------------------------------------------------------------
 
     def _places(self, tags: IntArray) -> tuple[IntArray, IntArray, IntArray, list[int], int]:
-        """Give rows, columns, where each cell's further attributes begin, and the hidden rows."""
+        """Return rows, columns, where each cell's further attributes begin, and the hidden rows."""
         row_tags = np.flatnonzero(self.names == ord("r"))
         row_tags = row_tags[self.buffer[self.opens[row_tags] + 2] == ord("o")]
         starts = self.opens[row_tags]
@@ -126,7 +126,7 @@ class _Piece:
         return rows, columns, tail_starts, self._hidden(row_tags, row_numbers), last_row
 
     def _columns(self, starts: IntArray) -> tuple[IntArray, IntArray]:
-        """Give the columns and how many letters name them."""
+        """Return the columns and how many letters name them."""
         heads = self.words[starts]
         if not ((heads & _CELL_START_MASK) == _CELL_START).all():
             raise FastPathUnsupported
@@ -158,7 +158,7 @@ class _Piece:
     def _values(
         self, tags: IntArray, closed: BoolArray
     ) -> tuple[tuple[IntArray, IntArray], ByteArray]:
-        """Give the start and end of each value, and EMPTY, NO_VALUE or TEXT (some value)."""
+        """Return the start and end of each value, and EMPTY, NO_VALUE or TEXT (some value)."""
         kinds = np.full(len(tags), CellKind.TEXT, np.uint8)
         next_tags = np.minimum(tags + 1, len(self.names) - 1)
         nexts = self.names[next_tags]

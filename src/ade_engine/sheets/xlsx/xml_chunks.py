@@ -35,7 +35,7 @@ def element_chunks(
     surroundings: Surroundings,
     limits: ReadLimits,
 ) -> Iterator[bytes]:
-    """Give pieces of whole elements out of a container, each with `PADDING` behind it.
+    """Return pieces of whole elements out of a container, each with `PADDING` behind it.
 
     `surroundings` receives the XML before and after the container. Raise `FastPathUnsupported` for
     XML that is not written in the usual way: with prefixes, or in another encoding than UTF-8.

@@ -25,7 +25,7 @@ def test_every_error_is_described() -> None:
 
 
 def test_every_limit_is_described() -> None:
-    assert _first_column("ReadLimits") == [field.name for field in fields(ReadLimits)]
+    assert _first_column("Limits") == [field.name for field in fields(ReadLimits)]
 
 
 def test_every_kind_of_cell_is_described() -> None:
