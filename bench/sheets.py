@@ -40,13 +40,16 @@ SPEED_UP_MIN = 10.0
 
 def read_ade(path: Path, out: Path) -> int:
     """Read with ADE's reader and keep nothing."""
-    from ade_engine.sheets.limits import Limits
     from ade_engine.sheets.metadata import SheetMetadata
+    from ade_engine.sheets.read_limits import ReadLimits
     from ade_engine.sheets.xlsx.book import XlsxBook
 
     with path.open("rb") as file:
-        book = XlsxBook(file, Limits())
-        return sum(block.height for block in book.read(book.sheets[0], SheetMetadata(Limits()))) - 1
+        book = XlsxBook(file, ReadLimits())
+        return (
+            sum(block.height for block in book.read(book.sheets[0], SheetMetadata(ReadLimits())))
+            - 1
+        )
 
 
 def read_wolfxl(path: Path, out: Path) -> int:
@@ -109,11 +112,11 @@ def write_xlsxwriter(path: Path, out: Path) -> int:
 
 def whole_ade(path: Path, out: Path) -> int:
     """Read, find the table, map, transform, validate, write, explain."""
-    from ade_engine.entry.normalize import Request, normalize
+    from ade_engine.entry.normalize import NormalizeRequest, normalize
 
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
         package = sheets_job.write_package(Path(folder) / "package")
-        result = normalize(Request(path, package, Path(folder) / "out"))
+        result = normalize(NormalizeRequest(path, package, Path(folder) / "out"))
         assert result["status"] == "succeeded", result
         assert (Path(folder) / "out" / "normalized.xlsx").stat().st_size > 1000
     return int(path.stem)

@@ -26,7 +26,7 @@ from ade_engine.package.author_errors import PROBLEMS
 from ade_engine.package.column_core import ColumnCore
 from ade_engine.package.functions import COLUMN_FUNCTIONS, DETECT_COLUMN, DETECT_ROW, HOOKS
 from ade_engine.package.package_settings import SECTIONS
-from ade_engine.record.events import MEANINGS
+from ade_engine.record.run_events import MEANINGS
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PACKAGES = REFERENCE / "config-package.md"

@@ -8,7 +8,7 @@ from typing import Any
 
 from ade_engine.channel import Channel
 from ade_engine.package.config_package import load_package
-from ade_engine.pipeline.hooks import activate
+from ade_engine.package.views import Context
 
 NOTE_CHARACTERS_MAX = 10_000
 
@@ -16,13 +16,14 @@ NOTE_CHARACTERS_MAX = 10_000
 def main(inputs: dict[str, Any], channel: Channel) -> Any:
     """Activate the package in the folder `config`; give its fields and what its hooks note."""
     with load_package(Path(inputs["config"])) as package:
-        noted = activate(package)
+        ctx = Context(settings=package.settings.author)
+        notes = package.call_hooks("on_activate", {"ctx": ctx})
         return {
             "name": package.settings.name,
             "digest": package.sources.digest,
             "fields": [rules.name for rules in package.fields],
             "warnings": [problem.as_json() for problem in package.warnings],
-            "annotations": [_jsonable(note) for note in noted if note is not None],
+            "annotations": [_jsonable(note) for note in notes if note is not None],
         }
 
 

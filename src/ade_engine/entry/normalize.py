@@ -23,7 +23,7 @@ from ade_engine.package.failures import public_name
 from ade_engine.package.source_code import PackageSource
 from ade_engine.pipeline.run_pipeline import OUTPUT_FILE, run_pipeline
 from ade_engine.record.artifact import artifact_of, write_artifact
-from ade_engine.record.events import EventName, Recorder
+from ade_engine.record.run_events import EventName, Recorder
 from ade_engine.version import ENGINE_VERSION
 
 ARTIFACT_FILE = "artifact.json"
@@ -58,12 +58,12 @@ class OutputNotWritten(EngineError):
 
 
 def headers_are_recorded(environ: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether header texts go into the record: yes, unless ADE_ARTIFACT_HEADERS is off."""
+    """Return whether header texts go into the record: yes, unless ADE_ARTIFACT_HEADERS is off."""
     return environ.get(HEADERS_VARIABLE, "on").strip().lower() not in ("off", "false", "0", "no")
 
 
 @dataclass(frozen=True)
-class Request:
+class NormalizeRequest:
     """What to normalise, with what, and where to put it."""
 
     input: Path
@@ -76,11 +76,11 @@ class Request:
 
     @property
     def shown_name(self) -> str:
-        """Give the file's name as the record shows it."""
+        """Return the file's name as the record shows it."""
         return self.input_name or self.input.name
 
 
-def normalize(request: Request, progress: Progress | None = None) -> dict[str, Any]:
+def normalize(request: NormalizeRequest, progress: Progress | None = None) -> dict[str, Any]:
     """Run all passes and give the summary; an EngineError says what went wrong, and is recorded."""
     request.output.mkdir(parents=True, exist_ok=True)
     for name in (OUTPUT_FILE, ARTIFACT_FILE, EVENTS_FILE):
@@ -116,7 +116,7 @@ def normalize(request: Request, progress: Progress | None = None) -> dict[str, A
 
 def main(inputs: dict[str, Any], channel: Channel) -> Any:
     """Normalise as a job: `inputs` holds paths (`input`, `config`, `output`) and options."""
-    request = Request(
+    request = NormalizeRequest(
         input=Path(inputs["input"]),
         config=Path(inputs["config"]),
         output=Path(inputs.get("output", ".")),
@@ -129,7 +129,7 @@ def main(inputs: dict[str, Any], channel: Channel) -> Any:
 
 
 def error_json(error: EngineError) -> dict[str, Any]:
-    """Give an error as the artifact, the events and the job's record show it."""
+    """Return an error as the artifact, the events and the job's record show it."""
     details = getattr(error, "details", None)
     otherwise = VALIDATION_ERROR if isinstance(error, UnreadableFile) else RESOURCE_LIMIT
     return {
@@ -140,7 +140,7 @@ def error_json(error: EngineError) -> dict[str, Any]:
     }
 
 
-def _run(request: Request, record: Recorder, progress: Progress) -> None:
+def _run(request: NormalizeRequest, record: Recorder, progress: Progress) -> None:
     size = None
     with suppress(OSError):
         size = request.input.stat().st_size

@@ -70,7 +70,7 @@ def _shown(book: Workbook, sheet: Sheet, rows_max: int) -> dict[str, Any]:
 
 
 def _rows(blocks: list[Block], columns: int) -> tuple[list[list[Any]], bool]:
-    """Give the rows, empty ones too, and whether all that were asked for are there."""
+    """Return the rows, empty ones too, and whether all that were asked for are there."""
     found: list[list[Any]] = []
     characters = 0
     for block in blocks:
@@ -85,7 +85,7 @@ def _rows(blocks: list[Block], columns: int) -> tuple[list[list[Any]], bool]:
 
 
 def _plain(value: object) -> Any:
-    """Give a cell in words of JSON."""
+    """Return a cell in words of JSON."""
     match value:
         case str():
             return value if len(value) <= CELL_CHARACTERS_MAX else value[:CELL_CHARACTERS_MAX] + "…"

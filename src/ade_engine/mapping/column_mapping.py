@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ade_engine.mapping.assignment import assign
-from ade_engine.mapping.scores import RawColumn, Score, Scores, score_columns
+from ade_engine.mapping.scores import ColumnScores, RawColumn, Score, score_columns
 from ade_engine.package.config_package import Package
 from ade_engine.package.views import Context, Table
 from ade_engine.sheets.coordinates import column_letters
@@ -48,17 +48,17 @@ class MappedColumn:
 
     @property
     def letter(self) -> str:
-        """Give the column's letters."""
+        """Return the column's letters."""
         return column_letters(self.number)
 
     @property
     def chosen(self) -> Candidate | None:
-        """Give the candidate that the column became."""
+        """Return the candidate that the column became."""
         return next((one for one in self.candidates if one.field == self.target), None)
 
 
 @dataclass(frozen=True)
-class Mapping:
+class ColumnMapping:
     """What the columns of a table are."""
 
     columns: tuple[MappedColumn, ...]
@@ -67,16 +67,16 @@ class Mapping:
 
     @property
     def targets(self) -> dict[str, int]:
-        """Give {field: number of its column}."""
+        """Return {field: number of its column}."""
         return {one.target: one.number for one in self.columns if one.target is not None}
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Give the required fields that no column is."""
+        """Return the required fields that no column is."""
         return tuple(name for name in self.required if name not in self.targets)
 
-    def changed(self, wanted: dict[str, int]) -> Mapping:
-        """Give the mapping that a hook wants, {field: number of its column}."""
+    def changed(self, wanted: dict[str, int]) -> ColumnMapping:
+        """Return the mapping that a hook wants, {field: number of its column}."""
         fields = {number: name for name, number in wanted.items() if name in self.known}
         return replace(self, columns=tuple(_changed(one, fields) for one in self.columns))
 
@@ -94,7 +94,7 @@ def _changed(column: MappedColumn, fields: dict[int, str]) -> MappedColumn:
 
 def map_columns(
     package: Package, columns: Sequence[RawColumn], table: Table, ctx: Context
-) -> Mapping:
+) -> ColumnMapping:
     """Map the columns of one table."""
     scores = score_columns(package, columns, table, ctx)
     names = tuple(rules.name for rules in package.fields)
@@ -121,11 +121,11 @@ def map_columns(
             )
         )
     required = tuple(rules.name for rules in package.fields if rules.field.required)
-    return Mapping(tuple(mapped), names, required)
+    return ColumnMapping(tuple(mapped), names, required)
 
 
 def _assigned(
-    scores: Scores, names: tuple[str, ...], thresholds: dict[str, float]
+    scores: ColumnScores, names: tuple[str, ...], thresholds: dict[str, float]
 ) -> dict[int, str]:
     matrix = [
         [
@@ -164,7 +164,7 @@ class _Judge:
         return Reason.BELOW_THRESHOLD if best > 0 else Reason.NO_SIGNAL
 
     def candidates(self, target: str | None) -> tuple[Candidate, ...]:
-        """Give the best fields, the chosen one first."""
+        """Return the best fields, the chosen one first."""
         ranked = sorted(
             (name for name in self.names if self.scored[name].total > 0 or name == target),
             key=lambda name: (name != target, -self.scored[name].total, self.names.index(name)),

@@ -32,7 +32,7 @@ _SIGNS = str.maketrans({"#": " number ", "%": " percent ", "&": " and ", "№": 
 
 @lru_cache(maxsize=65_536)
 def normalized_words(text: str) -> tuple[str, ...]:
-    """Give the words of a header in their plainest form."""
+    """Return the words of a header in their plainest form."""
     text = unicodedata.normalize("NFKD", text[:HEADER_CHARACTERS_MAX].translate(_SIGNS))
     text = "".join(letter for letter in text if not unicodedata.combining(letter))
     text = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)

@@ -52,15 +52,15 @@ class Score:
             self.contributors.append((rule, rounded))
 
 
-Scores = list[dict[str, Score]]  # by column, then by field
+ColumnScores = list[dict[str, Score]]  # by column, then by field
 
 
 def score_columns(
     package: Package, columns: Sequence[RawColumn], table: Table, ctx: Context
-) -> Scores:
+) -> ColumnScores:
     """Let every rule speak of every column."""
     names = {rules.name: _names(rules) for rules in package.fields}
-    scores: Scores = []
+    scores: ColumnScores = []
     for column in columns:
         fit = _TypeFit(column.sample)
         scored = {rules.name: Score() for rules in package.fields}

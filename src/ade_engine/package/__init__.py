@@ -1,6 +1,11 @@
 """Config packages: what authors write, and how it is found, checked and called."""
 
-from ade_engine.package.author_errors import AuthorError, DependencyMissing, PackageInvalid, Problem
+from ade_engine.package.author_errors import (
+    AuthorError,
+    DependencyMissing,
+    PackageInvalid,
+    PackageProblem,
+)
 from ade_engine.package.column import Column
 from ade_engine.package.config_package import FieldRules, Package, load_package
 from ade_engine.package.field import Field, FieldType
@@ -20,8 +25,8 @@ __all__ = [
     "Mask",
     "Package",
     "PackageInvalid",
+    "PackageProblem",
     "PackageSettings",
-    "Problem",
     "Severity",
     "load_package",
 ]

@@ -64,7 +64,7 @@ class SourceLocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PackageProblem:
     """One thing that is wrong with a package, and what to do about it."""
 
     code: str
@@ -81,7 +81,7 @@ class Problem:
         return f"{self.place}: {self.message}{hint}"
 
     def as_json(self) -> dict[str, Any]:
-        """Give the problem as `ade config check --json` prints it."""
+        """Return the problem as `ade config check --json` prints it."""
         return {
             "code": self.code,
             "severity": self.severity,
@@ -92,13 +92,21 @@ class Problem:
         }
 
 
+class Misuse(Exception):
+    """Say what a function of the author's API wants.
+
+    Its message is repeated in error messages, unlike that of any other exception, and only when it
+    was raised by the engine itself.
+    """
+
+
 class PackageInvalid(EngineError):
     """The config package cannot be used as it is."""
 
     code = "package_invalid"
     advice = "`ade config check` lists everything that is wrong with it."
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[PackageProblem]) -> None:
         first, more = problems[0], len(problems) - 1
         others = f" (and {more} more)" if more else ""
         super().__init__(f"{first.message.rstrip('.')}{others}", where=str(first.place))
@@ -107,7 +115,7 @@ class PackageInvalid(EngineError):
         self.category = DEPENDENCY_ERROR if missing else USER_CODE_ERROR
 
     def details(self) -> dict[str, Any]:
-        """Give what a program may want to know."""
+        """Return what a program may want to know."""
         return {"problems": [problem.as_json() for problem in self.problems]}
 
 
@@ -147,7 +155,7 @@ class AuthorError(EngineError):
         return ACTIVATE_AGAIN if is_general else self.advice
 
     def details(self) -> dict[str, Any]:
-        """Give what a program may want to know."""
+        """Return what a program may want to know."""
         failure, number = self.failure, _errno(self.raised)
         return {
             **({} if number is None else {"errno": number}),
@@ -177,7 +185,7 @@ class DependencyMissing(AuthorError, ModuleNotFoundError):
         self.module = self.name = module
 
     def details(self) -> dict[str, Any]:
-        """Give what a program may want to know."""
+        """Return what a program may want to know."""
         return {**super().details(), "module": self.module or None}
 
 
@@ -186,6 +194,6 @@ def _where(failure: Failure) -> str:
 
 
 def _errno(raised: BaseException | None) -> int | None:
-    """Give the system's number of an error: it tells a refusal from a mistake."""
+    """Return the system's number of an error: it tells a refusal from a mistake."""
     number = raised.errno if isinstance(raised, OSError) else None
     return number if type(number) is int else None

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 from ade_engine.package import conversion
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.column_core import ColumnCore
 from ade_engine.package.issues import Issue, Issues
 from ade_engine.package.mask import Mask
-from ade_engine.package.misuse import Misuse
 from ade_engine.sheets.cells import CellArray, CellError, CellKind
 
 
@@ -40,7 +40,7 @@ class Column(ColumnCore):
 
     @property
     def values(self) -> list[object]:
-        """Give the cells as Python values, None for an empty one; slow for many cells."""
+        """Return the cells as Python values, None for an empty one; slow for many cells."""
         return self.cells.values()
 
     # --- questions that give masks ---
@@ -122,23 +122,23 @@ class Column(ColumnCore):
     # --- questions that give numbers ---
 
     def share_matching(self, pattern: str) -> float:
-        """Give the share of cells that match, empty ones left out."""
+        """Return the share of cells that match, empty ones left out."""
         return self.matches(pattern).share
 
     def share_in(self, values: Iterable[object]) -> float:
-        """Give the share of cells that hold one of these values, empty ones left out."""
+        """Return the share of cells that hold one of these values, empty ones left out."""
         return self.is_in(values).share
 
     def share_numbers(self) -> float:
-        """Give the share of cells that are, or can be read as, numbers."""
+        """Return the share of cells that are, or can be read as, numbers."""
         return self.as_number().is_number().share
 
     def share_dates(self) -> float:
-        """Give the share of cells that are, or can be read as, dates."""
+        """Return the share of cells that are, or can be read as, dates."""
         return self.as_date().is_date().share
 
     def share_distinct(self) -> float:
-        """Give the number of different values for each cell that is not empty."""
+        """Return the number of different values for each cell that is not empty."""
         filled = self.fingerprints().drop_nulls()
         return filled.n_unique() / filled.len() if filled.len() else 0.0
 
@@ -152,11 +152,11 @@ class Column(ColumnCore):
             return float(np.nansum(self._numbers()))
 
     def min(self) -> float | None:
-        """Give the least number."""
+        """Return the least number."""
         return _extreme(np.nanmin, self._numbers())
 
     def max(self) -> float | None:
-        """Give the greatest number."""
+        """Return the greatest number."""
         return _extreme(np.nanmax, self._numbers())
 
     # --- other columns ---
@@ -317,7 +317,7 @@ class Column(ColumnCore):
         return Issues(Issue(code, severity, message), self._fitting(mask))
 
     def to_polars(self) -> pl.Series:
-        """Give the cells as a polars series: of numbers or dates if all are, else of texts."""
+        """Return the cells as a polars series: of numbers or dates if all are, else of texts."""
         kinds = set(np.unique(self.cells.kinds).tolist()) - {CellKind.EMPTY, CellKind.NO_VALUE}
         if kinds == {CellKind.NUMBER}:
             return pl.Series(self.cells.numbers, nan_to_null=True)

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from ade_engine.package import conversion
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.mask import Mask
-from ade_engine.package.misuse import Misuse
 from ade_engine.sheets.cells import CellArray, CellKind, date_ms
 
 Text = Callable[[pl.Series], pl.Series]
@@ -64,7 +64,7 @@ class ColumnCore:
         return self.cells.is_kind(CellKind.TEXT)
 
     def _text(self) -> pl.Series:
-        """Give every cell as it would be written; null where it is empty or an error."""
+        """Return every cell as it would be written; null where it is empty or an error."""
         cells = conversion.to_text(self.cells)
         written = cells.is_kind(CellKind.TEXT)
         filled = cells.text.set(cells.text == "", None) if written.any() else cells.text
@@ -73,7 +73,7 @@ class ColumnCore:
         return filled.set(pl.Series(~written), None)
 
     def fingerprints(self) -> pl.Series:
-        """Give one number for each different value, null where a cell is empty."""
+        """Return one number for each different value, null where a cell is empty."""
         kinds = self.cells.kinds.astype(np.uint64)
         prints = (self.cells.numbers + 0.0).view(np.uint64)  # -0.0 is 0.0
         if self._written().any() or self.cells.is_kind(CellKind.ERROR).any():

@@ -23,12 +23,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ade_engine.package.author_errors import (
     AuthorError,
     DependencyMissing,
     PackageInvalid,
-    Problem,
+    PackageProblem,
     SourceLocation,
 )
 from ade_engine.package.column import Column
@@ -63,7 +64,7 @@ class FieldRules:
 
     @property
     def label(self) -> str:
-        """Give the field's header in the output."""
+        """Return the field's header in the output."""
         return self.field.label or self.name.replace("_", " ").capitalize()
 
 
@@ -85,7 +86,7 @@ class Package:
     fields: tuple[FieldRules, ...] = ()
     row_detectors: tuple[RowDetector, ...] = ()
     hooks: dict[str, tuple[AuthorFunction, ...]] = field(default_factory=dict)
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[PackageProblem, ...] = ()
     _open: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def __enter__(self) -> Package:
@@ -98,16 +99,16 @@ class Package:
         """Forget the package's modules."""
         self._open.close()
 
-    def named(self, name: str) -> FieldRules:
-        """Find a field by its name."""
-        return next(rules for rules in self.fields if rules.name == name)
+    def call_hooks(self, event: str, arguments: dict[str, Any]) -> list[Any]:
+        """Call every hook of an event, in the order of their file names; return their results."""
+        return [hook(arguments) for hook in self.hooks.get(event, ())]
 
 
 def load_package(folder: Path | str) -> Package:
     """Load a package, or raise PackageInvalid with everything that is wrong with it."""
     folder = Path(folder).resolve()
     if not folder.is_dir():
-        missing = Problem(
+        missing = PackageProblem(
             "package_not_found", "there is no such folder.", SourceLocation(folder.name)
         )
         raise PackageInvalid([missing])
@@ -127,7 +128,7 @@ def load_package(folder: Path | str) -> Package:
 class _Loading:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.problems: list[Problem] = []
+        self.problems: list[PackageProblem] = []
         self.sources = PackageSource(folder)
         self.failures = Failures(self.sources)
         self.binder = Binder(folder, self.failures, self.problems)
@@ -146,12 +147,14 @@ class _Loading:
         if not found and not self.problems:
             hint = "Write columns/<field>.py with FIELD = Field(...); `ade config init` makes one."
             place = SourceLocation("columns/")
-            self.problems.append(Problem("no_fields", "the package has no fields.", place, hint))
+            self.problems.append(
+                PackageProblem("no_fields", "the package has no fields.", place, hint)
+            )
         labels: dict[str, FieldRules] = {}
         for rules in found[:FIELDS_MAX]:
             if rules.label in labels:
                 message = f"the label {rules.label!r} is also that of {labels[rules.label].place}."
-                self.problems.append(Problem("duplicate_label", message, rules.place))
+                self.problems.append(PackageProblem("duplicate_label", message, rules.place))
             labels[rules.label] = rules
         return sorted(found, key=lambda rules: (rules.field.order, rules.name))
 
@@ -159,7 +162,7 @@ class _Loading:
         name = self.sources.name(file)
         if not file.stem.isidentifier() or keyword.iskeyword(file.stem):
             message = "a field's file is named as a Python name, such as member_id.py."
-            self.problems.append(Problem("file_name", message, SourceLocation(name)))
+            self.problems.append(PackageProblem("file_name", message, SourceLocation(name)))
             return None
         if self.has_unknown_keywords(name):
             return None
@@ -170,7 +173,7 @@ class _Loading:
         if not isinstance(declared, Field):
             message = "the file declares no FIELD."
             hint = 'Write FIELD = Field(label="...", type="text").'
-            self.problems.append(Problem("no_field", message, SourceLocation(name, 1), hint))
+            self.problems.append(PackageProblem("no_field", message, SourceLocation(name, 1), hint))
             return None
         return FieldRules(
             name=file.stem,
@@ -196,7 +199,7 @@ class _Loading:
                     message = f"Field takes no {given.arg}."
                     hint = f"{meant}It takes: {', '.join(known)}."
                     place = SourceLocation(file, given.value.lineno)
-                    self.problems.append(Problem("unknown_parameter", message, place, hint))
+                    self.problems.append(PackageProblem("unknown_parameter", message, place, hint))
         return len(self.problems) > noted
 
     def look_for_made_up_messages(self, file: str) -> None:
@@ -215,7 +218,9 @@ class _Loading:
                     hint = "Write codes and messages out; they must hold no value."
                     place = SourceLocation(file, text.lineno)
                     self.problems.append(
-                        Problem("message_not_literal", message, place, hint, severity="warning")
+                        PackageProblem(
+                            "message_not_literal", message, place, hint, severity="warning"
+                        )
                     )
 
     def column_functions(
@@ -233,7 +238,9 @@ class _Loading:
         if {"transform", "transform_column"} <= vars(module).keys():
             message = "the file has both transform and transform_column."
             hint = "Keep transform_column; call the other from it if you need both."
-            self.problems.append(Problem("two_transforms", message, SourceLocation(file), hint))
+            self.problems.append(
+                PackageProblem("two_transforms", message, SourceLocation(file), hint)
+            )
 
     def row_detectors(self) -> Iterator[RowDetector]:
         for file in self.files("row_types"):
@@ -265,7 +272,7 @@ class _Loading:
                 message = f"there is no event {event}."
                 hint = f"Known are: {', '.join(HOOKS)}."
                 place = SourceLocation(self.sources.name(entry))
-                self.problems.append(Problem("unknown_hook", message, place, hint))
+                self.problems.append(PackageProblem("unknown_hook", message, place, hint))
                 continue
             files = sorted(entry.glob("*.py")) if entry.is_dir() else [entry]
             bound = [self.hook(file, event) for file in files if not file.stem.startswith("_")]
@@ -279,7 +286,9 @@ class _Loading:
         if not inspect.isfunction(function):
             message = f"the file has no function {event}."
             place = SourceLocation(self.sources.name(file), 1)
-            self.problems.append(Problem("no_hook", message, place, f"Write def {event}(ctx): ..."))
+            self.problems.append(
+                PackageProblem("no_hook", message, place, f"Write def {event}(ctx): ...")
+            )
             return None
         return self.binder.bind(function, HOOKS[event], rule=f"hook.{event}")
 
@@ -303,12 +312,12 @@ class _Loading:
             raise
         except SyntaxError as error:  # of a file that this one imports
             place, _ = self.failures.place(error, SourceLocation(name))
-            self.problems.append(Problem("syntax_error", "it imports a broken file.", place))
+            self.problems.append(PackageProblem("syntax_error", "it imports a broken file.", place))
         except BaseException as error:
             self.problems.append(self.import_problem(self.failures.of_import(error, name)))
         return None
 
-    def import_problem(self, failed: AuthorError) -> Problem:
+    def import_problem(self, failed: AuthorError) -> PackageProblem:
         failure = failed.failure
         if isinstance(failed, DependencyMissing):
             top = failed.module.partition(".")[0]
@@ -318,7 +327,7 @@ class _Loading:
                 hint = failed.advice
             named = f"the module {failed.module}" if failed.module else "a module"
             message = f"it imports {named}, which is not installed."
-            return Problem("dependency_missing", message, failure.place, hint)
+            return PackageProblem("dependency_missing", message, failure.place, hint)
         shown = f" at `{failure.source}`" if failure.source else ""
         message = f"loading the file raised {failure.exception}{shown}."
-        return Problem("load_failed", message, failure.place, failure.hint)
+        return PackageProblem("load_failed", message, failure.place, failure.hint)

@@ -221,7 +221,7 @@ def _in_calendar(numbers: FloatArray) -> BoolArray:
 
 
 def moments(numbers: FloatArray) -> pl.Series:
-    """Give numbers of DATE cells as moments; null where there is none that a calendar has."""
+    """Return numbers of DATE cells as moments; null where there is none that a calendar has."""
     known = _in_calendar(numbers)
     ms = pl.Series(np.where(known, numbers, 0).round().astype(np.int64)).cast(pl.Datetime("ms"))
     return (

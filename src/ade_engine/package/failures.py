@@ -12,17 +12,29 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
-from ade_engine.package.author_errors import AuthorError, DependencyMissing, Failure, SourceLocation
-from ade_engine.package.misuse import Misuse
+from ade_engine.package.author_errors import (
+    AuthorError,
+    DependencyMissing,
+    Failure,
+    Misuse,
+    SourceLocation,
+)
 from ade_engine.package.source_code import PackageSource
-
-if TYPE_CHECKING:
-    from ade_engine.package.functions import AuthorFunction
 
 ENGINE = Path(__file__).parents[1]
 SOURCE_CHARACTERS_MAX = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionIdentity:
+    """What an error says about a function of the package."""
+
+    name: str  # as it was when the package was loaded: running code can change its own
+    parameters: tuple[str, ...]
+    place: SourceLocation
+    field: str | None = None
+    rule: str | None = None
 
 
 @dataclass(frozen=True)
@@ -32,7 +44,7 @@ class Failures:
     sources: PackageSource
 
     def of(
-        self, error: BaseException, function: AuthorFunction, cell: str | None = None
+        self, error: BaseException, function: FunctionIdentity, cell: str | None = None
     ) -> AuthorError:
         """Describe an exception that a function of the package raised."""
         if isinstance(error, AuthorError):
@@ -52,7 +64,9 @@ class Failures:
             ),
         )
 
-    def misused(self, function: AuthorFunction, wants: str, cell: str | None = None) -> AuthorError:
+    def misused(
+        self, function: FunctionIdentity, wants: str, cell: str | None = None
+    ) -> AuthorError:
         """Say that a function gave back something that the engine cannot use."""
         return AuthorError(
             Failure(
@@ -120,7 +134,7 @@ class Failures:
         return name if top in wanted and name in (self.sources.imports | wanted) else ""
 
 
-def _advice(error: BaseException, function: AuthorFunction) -> str:
+def _advice(error: BaseException, function: FunctionIdentity) -> str:
     """Say what often is the cause, with a function that was given such things."""
     given = set(function.parameters)
     if isinstance(error, TypeError | ValueError):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from ade_engine.package.misuse import Misuse
+from ade_engine.package.author_errors import Misuse
 from ade_engine.sheets.arrays import BoolArray
 
 
@@ -45,20 +45,20 @@ class Mask:
 
     @property
     def share(self) -> float:
-        """Give the share of marked cells among those with an answer; 0 where there is none."""
+        """Return the share of marked cells among those with an answer; 0 where there is none."""
         answered = len(self.series) - self.series.null_count()
         return self.count / answered if answered else 0.0
 
     def any(self) -> bool:
-        """Tell whether some cell is marked."""
+        """Return whether some cell is marked."""
         return self.count > 0
 
     def all(self) -> bool:
-        """Tell whether every cell with an answer is marked."""
+        """Return whether every cell with an answer is marked."""
         return bool(self.series.all(ignore_nulls=True))
 
     def marked(self) -> BoolArray:
-        """Give the marks as an array; no answer is no mark."""
+        """Return the marks as an array; no answer is no mark."""
         if self.series.null_count():
             return self.series.fill_null(False).to_numpy()
         return self.series.to_numpy()

@@ -78,7 +78,7 @@ class PackageModules(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Give a module the author's names before it runs; leave no bytecode."""
+    """Return a module the author's names before it runs; leave no bytecode."""
 
     def __init__(self, fullname: str, path: str, names: dict[str, Any]) -> None:
         super().__init__(fullname, path)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ade_engine.package.author_errors import Problem, SourceLocation
+from ade_engine.package.author_errors import PackageProblem, SourceLocation
 from ade_engine.package.source_code import SETTINGS_FILE
 
 
@@ -94,7 +94,7 @@ SECTIONS: dict[str, type] = {
 }
 
 
-def read_settings(folder: Path, problems: list[Problem]) -> PackageSettings:
+def read_settings(folder: Path, problems: list[PackageProblem]) -> PackageSettings:
     """Read `config.toml` if there is one, noting whatever is not known or not allowed."""
     path = folder / SETTINGS_FILE
     if not path.is_file():
@@ -106,7 +106,7 @@ def read_settings(folder: Path, problems: list[Problem]) -> PackageSettings:
         line = getattr(error, "lineno", None)
         message = "this is not TOML that can be read."
         problems.append(
-            Problem("settings_unreadable", message, SourceLocation(SETTINGS_FILE, line))
+            PackageProblem("settings_unreadable", message, SourceLocation(SETTINGS_FILE, line))
         )
         return PackageSettings(name=folder.name)
     return _Reader(text, problems).settings(given, folder.name)
@@ -115,7 +115,7 @@ def read_settings(folder: Path, problems: list[Problem]) -> PackageSettings:
 @dataclass(frozen=True)
 class _Reader:
     text: str
-    problems: list[Problem]
+    problems: list[PackageProblem]
 
     def settings(self, given: dict[str, Any], name: str) -> PackageSettings:
         sections = {
@@ -161,7 +161,7 @@ class _Reader:
         self, key: str, message: str, hint: str = "", code: str = "setting_not_allowed"
     ) -> None:
         self.problems.append(
-            Problem(code, message, SourceLocation(SETTINGS_FILE, self.line(key)), hint)
+            PackageProblem(code, message, SourceLocation(SETTINGS_FILE, self.line(key)), hint)
         )
 
     def line(self, key: str) -> int | None:

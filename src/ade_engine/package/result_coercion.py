@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.column_core import ColumnCore
-from ade_engine.package.misuse import Misuse
 from ade_engine.sheets.cells import CellArray, CellKind
 
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ade_engine.package.author_errors import Problem, SourceLocation
+from ade_engine.package.author_errors import PackageProblem, SourceLocation
 
 SETTINGS_FILE = "config.toml"
 LEFT_OUT = {"__pycache__", ".git", ".venv", ".pytest_cache", "vendor"}
@@ -41,7 +41,7 @@ class PackageSource:
 
     @cached_property
     def digest(self) -> str:
-        """Give one number for names and contents of all files."""
+        """Return one number for names and contents of all files."""
         whole = hashlib.sha256()
         for path in self.files:
             content = path.read_bytes()
@@ -50,12 +50,12 @@ class PackageSource:
         return f"sha256:{whole.hexdigest()}"
 
     def name(self, path: Path) -> str:
-        """Give a file's path within the package."""
+        """Return a file's path within the package."""
         return path.relative_to(self.folder).as_posix()
 
     @cached_property
     def trees(self) -> dict[str, ast.Module]:
-        """Give the syntax tree of every Python file that has one."""
+        """Return the syntax tree of every Python file that has one."""
         trees = {}
         for path in self.files:
             if path.suffix == ".py":
@@ -66,34 +66,36 @@ class PackageSource:
 
     @cached_property
     def texts(self) -> frozenset[str]:
-        """Give every text that is written out in the package."""
+        """Return every text that is written out in the package."""
         return frozenset(_texts_of_code(self.trees.values())) | frozenset(
             _texts_of_settings(self.folder / SETTINGS_FILE)
         )
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Give every name that the package's code uses."""
+        """Return every name that the package's code uses."""
         return frozenset(_words_of_code(self.trees.values()))
 
     @cached_property
     def imports(self) -> frozenset[str]:
-        """Give the modules that the package's code imports by statement."""
+        """Return the modules that the package's code imports by statement."""
         return frozenset(_imports_of_code(self.trees.values()))
 
 
-def parse(path: Path, name: str) -> tuple[ast.Module | None, Problem | None]:
+def parse(path: Path, name: str) -> tuple[ast.Module | None, PackageProblem | None]:
     """Read one file's syntax tree, or say what is wrong with it."""
     if path.stat().st_size > FILE_BYTES_MAX:
         message = f"the file is larger than {FILE_BYTES_MAX // 1000} kB."
-        return None, Problem("file_too_large", message, SourceLocation(name))
+        return None, PackageProblem("file_too_large", message, SourceLocation(name))
     try:
         return ast.parse(path.read_bytes(), filename=str(path)), None
     except SyntaxError as error:
         message = f"Python cannot read this file: {error.msg}."
-        return None, Problem("syntax_error", message, SourceLocation(name, error.lineno))
+        return None, PackageProblem("syntax_error", message, SourceLocation(name, error.lineno))
     except ValueError:
-        return None, Problem("syntax_error", "the file holds null bytes.", SourceLocation(name))
+        return None, PackageProblem(
+            "syntax_error", "the file holds null bytes.", SourceLocation(name)
+        )
 
 
 def _texts_of_code(trees: Any) -> Iterator[str]:

@@ -50,7 +50,7 @@ class ApplyPerValue:
     def results(
         self, cells: CellArray, rows: RowValues, cell_of: Callable[[int], str]
     ) -> list[Any]:
-        """Give what the function gives back for each cell, None for an empty one."""
+        """Return what the function gives back for each cell, None for an empty one."""
         steps = self._steps(values_of(cells), rows, _can_remember(cells))
         results: list[Any] = []
         try:
@@ -86,5 +86,5 @@ class ApplyPerValue:
 
 
 def _can_remember(cells: CellArray) -> bool:
-    """Tell whether equal values are the same: True and 1 are equal, too, and are not."""
+    """Return whether equal values are the same: True and 1 are equal, too, and are not."""
     return not (cells.is_kind(CellKind.BOOL).any() and cells.is_kind(CellKind.NUMBER).any())

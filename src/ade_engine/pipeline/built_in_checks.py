@@ -72,7 +72,7 @@ class UniqueCheck:
         self.rows.append(rows)
 
     def repeated(self) -> IntArray:
-        """Give the rows whose value stands in an earlier row."""
+        """Return the rows whose value stands in an earlier row."""
         if not self.prints:
             return np.zeros(0, np.int64)
         prints, rows = np.concatenate(self.prints), np.concatenate(self.rows)
@@ -93,7 +93,7 @@ class TotalCheck:
         self.sum += column.sum()
 
     def disagrees(self, stated: Callable[[], float | None]) -> bool:
-        """Tell whether a total is stated, and is another."""
+        """Return whether a total is stated, and is another."""
         total = stated()
         tolerance = max(TOTAL_TOLERANCE, abs(self.sum) * 1e-9)
         return total is not None and abs(total - self.sum) > tolerance

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ade_engine.mapping.column_mapping import Mapping
+from ade_engine.mapping.column_mapping import ColumnMapping
 from ade_engine.package.column import Column
 from ade_engine.package.package_settings import ReadingSettings
 from ade_engine.sheets.arrays import IntArray
@@ -25,12 +25,12 @@ class MappedTable:
     number: int
     sheet: str
     region: TableRegion
-    mapping: Mapping
+    mapping: ColumnMapping
     reading: ReadingSettings
 
     @property
     def targets(self) -> dict[str, int]:
-        """Give {field: number of its column}."""
+        """Return {field: number of its column}."""
         return self.mapping.targets
 
     def column(self, name: str, cells: CellArray) -> Column:
@@ -60,7 +60,7 @@ class Chunk:
     raw: dict[int, CellArray]
 
     def cells(self, number: int) -> CellArray:
-        """Give a column's cells, empty ones if the chunk has none there."""
+        """Return a column's cells, empty ones if the chunk has none there."""
         found = self.raw.get(number)
         return CellArray.empty(len(self.rows)) if found is None else found
 

@@ -9,11 +9,47 @@ from typing import Any
 import numpy as np
 
 from ade_engine.package.issues import Issue, Severity
-from ade_engine.pipeline.ranges import RowRuns
 from ade_engine.sheets.arrays import IntArray
+from ade_engine.sheets.coordinates import Range, a1
 
 LINES_MAX = 1_000
+RANGES_MAX = 100  # kept of one line; the count is of all
 UNDECLARED = "undeclared_code"
+
+
+@dataclass
+class RowRuns:
+    """Rows as runs, the first hundred of them kept; the count is of all."""
+
+    count: int = 0
+    kept: list[tuple[int, int]] = field(default_factory=list)
+    omitted: int = 0
+
+    def add(self, rows: IntArray) -> None:
+        """Add rows, further down than those before."""
+        if not len(rows):
+            return
+        self.count += len(rows)
+        breaks = np.flatnonzero(np.diff(rows) > 1)
+        firsts = rows[np.concatenate(([0], breaks + 1))]
+        lasts = rows[np.concatenate((breaks, [len(rows) - 1]))]
+        start = 0
+        if self.kept and not self.omitted and self.kept[-1][1] + 1 == firsts[0]:
+            self.kept[-1] = (self.kept[-1][0], int(lasts[0]))
+            start = 1
+        room = max(RANGES_MAX - len(self.kept), 0)
+        runs = zip(
+            firsts[start : start + room].tolist(), lasts[start : start + room].tolist(), strict=True
+        )
+        self.kept += runs
+        self.omitted += max(len(firsts) - start - room, 0)
+
+    def ranges(self, column: int) -> list[str]:
+        """Return the kept runs as ranges of a column."""
+        return [
+            a1(first, column) if first == last else str(Range(first, column, last, column))
+            for first, last in self.kept
+        ]
 
 
 @dataclass(frozen=True)
@@ -70,7 +106,7 @@ class IssueLog:
         return {f"{severity}s": count for severity, count in found.items()}
 
     def as_json(self, columns: Mapping[str, int]) -> list[dict[str, Any]]:
-        """Give the lines with their ranges in the sheet, worst first, then by field and code."""
+        """Return the lines with their ranges in the sheet, worst first, then by field and code."""
         order = list(Severity)
         ranked = sorted(
             self.lines.items(),
@@ -100,8 +136,3 @@ def _line_json(line: IssueLine, runs: RowRuns, column: int | None) -> dict[str, 
         "ranges": runs.ranges(column) if column else [],
         "ranges_omitted": runs.omitted,
     }
-
-
-def no_rows() -> IntArray:
-    """Give an empty list of rows."""
-    return np.zeros(0, np.int64)

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from ade_engine.mapping.column_mapping import Candidate, MappedColumn, Mapping, map_columns
+from ade_engine.mapping.column_mapping import Candidate, ColumnMapping, MappedColumn, map_columns
 from ade_engine.mapping.scores import RawColumn
 from ade_engine.package.column import Column
 from ade_engine.package.config_package import Package
 from ade_engine.package.views import Context, Table, TableMapping
 from ade_engine.pipeline.chunk import MappedTable, chunks
-from ade_engine.pipeline.hooks import call_hooks
 from ade_engine.pipeline.read_tables import WorkbookTable
-from ade_engine.record.events import EventName, Recorder
+from ade_engine.record.run_events import EventName, Recorder
 from ade_engine.sheets.cells import CellArray
 from ade_engine.sheets.coordinates import column_letters
 from ade_engine.sheets.workbook import Sheet
@@ -40,7 +39,7 @@ class PlannedTable:
 
     @property
     def is_written(self) -> bool:
-        """Tell whether the table's rows go into the output."""
+        """Return whether the table's rows go into the output."""
         return self.evaluation is not Evaluation.UNUSABLE
 
 
@@ -64,18 +63,20 @@ def map_table(
     return planned
 
 
-def _changed_by_hooks(mapping: Mapping, package: Package, view: Table, ctx: Context) -> Mapping:
+def _changed_by_hooks(
+    mapping: ColumnMapping, package: Package, view: Table, ctx: Context
+) -> ColumnMapping:
     letters = {column_letters(one.number): one.number for one in mapping.columns}
     targets = {name: column_letters(number) for name, number in mapping.targets.items()}
     shown = TableMapping(targets, view.headers, mapping.known, mapping.required)
     view.fields = tuple(targets)
-    call_hooks(package, "on_table_mapped", {"table": view, "mapping": shown, "ctx": ctx})
+    package.call_hooks("on_table_mapped", {"table": view, "mapping": shown, "ctx": ctx})
     return mapping.changed(
         {name: letters[held] for name, held in shown.targets.items() if held in letters}
     )
 
 
-def evaluate(mapping: Mapping) -> Evaluation:
+def evaluate(mapping: ColumnMapping) -> Evaluation:
     """Judge a table by the required fields that it has."""
     found = set(mapping.required) - set(mapping.missing)
     if not mapping.targets or (mapping.required and not found):

@@ -22,7 +22,7 @@ NOTHING = type(None)
 
 
 def values_of(cells: CellArray) -> list[Any]:
-    """Give the cells as Python values, None where they are empty or show an error."""
+    """Return the cells as Python values, None where they are empty or show an error."""
     kinds = set(np.unique(cells.kinds).tolist()) - {CellKind.EMPTY, CellKind.NO_VALUE}
     if kinds <= {CellKind.TEXT}:
         return cells.text.to_list()
@@ -55,7 +55,7 @@ def _numbers(cells: CellArray) -> list[Any]:
 
 
 def _dates(cells: CellArray) -> list[Any] | None:
-    """Give dates if all are, or moments if all have a time of day, else nothing."""
+    """Return dates if all are, or moments if all have a time of day, else nothing."""
     numbers = cells.numbers[cells.is_kind(CellKind.DATE)]
     if ((numbers >= TIME_DAY_MS) & (numbers < TIME_DAY_MS + DAY_MS)).any():
         return None

@@ -10,10 +10,10 @@ from typing import Any
 from ade_engine.package.config_package import Package
 from ade_engine.package.package_settings import ReadingSettings
 from ade_engine.package.views import Context
-from ade_engine.record.events import EventName, Recorder
+from ade_engine.record.run_events import EventName, Recorder
 from ade_engine.sheets.workbook import Sheet
 from ade_engine.tables.regions import SheetTables, TableRegion
-from ade_engine.tables.rules import Row, RowScorer
+from ade_engine.tables.row_detectors import RowScorer, SheetRow
 from ade_engine.tables.spans import RowSpans
 
 Finder = Callable[[Sheet, list[RowScorer] | None], SheetTables]
@@ -65,7 +65,7 @@ def row_rules(package: Package, ctx: Context) -> list[RowScorer]:
     def rule(detector: Any) -> RowScorer:
         function = detector.function
 
-        def score(row: Row) -> Any:
+        def score(row: SheetRow) -> Any:
             return function({"row": row, "ctx": ctx})
 
         return RowScorer(detector.row_type, function.rule, score)
@@ -123,6 +123,6 @@ def _spans_json(spans: Any) -> dict[str, list[str]]:
 
 
 def rows_json(rows: RowSpans, at_most: int = 100) -> list[str]:
-    """Give rows as people write them: `7`, `9:12`."""
+    """Return rows as people write them: `7`, `9:12`."""
     shown = [str(first) if first == last else f"{first}:{last}" for first, last in rows]
     return shown if len(shown) <= at_most else [*shown[:at_most], "..."]

@@ -7,14 +7,13 @@ from pathlib import Path
 
 from ade_engine.package.config_package import Package
 from ade_engine.package.views import Context
-from ade_engine.pipeline.hooks import call_hooks
 from ade_engine.pipeline.map_tables import PlannedTable, evaluate_all, map_table
 from ade_engine.pipeline.process_table import author_table, process_table
 from ade_engine.pipeline.read_tables import read_tables
 from ade_engine.pipeline.write_output import OutputWorkbook, lay_out_tables
-from ade_engine.record.artifact import artifact_of
-from ade_engine.record.events import EventName, Recorder
-from ade_engine.sheets.limits import Options
+from ade_engine.record.artifact import summary_of
+from ade_engine.record.run_events import EventName, Recorder
+from ade_engine.sheets.read_limits import ReadOptions
 from ade_engine.sheets.workbook import open_workbook
 from ade_engine.tables.finder import find_tables
 
@@ -36,9 +35,9 @@ def run_pipeline(
 ) -> None:
     """Find tables, map them, then transform, validate and write them."""
     ctx = Context(job_id, input_name, package.settings.author)
-    call_hooks(package, "on_job_start", {"ctx": ctx})
+    package.call_hooks("on_job_start", {"ctx": ctx})
     progress(0, 0, "reading")
-    with open_workbook(source, Options(spool_folder=folder)) as book:
+    with open_workbook(source, ReadOptions(spool_folder=folder)) as book:
         record.emit(
             EventName.FILE_OPENED,
             format=book.format,
@@ -51,9 +50,8 @@ def run_pipeline(
         ]
         _write(planned, package, ctx, record, folder / OUTPUT_FILE, progress)
     evaluation = evaluate_all(planned)
-    artifact = artifact_of(record.events)
-    summary = {**artifact["summary"], "evaluation": evaluation.value}
-    call_hooks(package, "on_job_end", {"summary": summary, "ctx": ctx})
+    summary = {**summary_of(record.events), "evaluation": evaluation.value}
+    package.call_hooks("on_job_end", {"summary": summary, "ctx": ctx})
     record.emit(EventName.RUN_FINISHED, evaluation=evaluation.value)
 
 
@@ -100,5 +98,5 @@ def _write(
             record.emit(EventName.TABLE_WRITTEN, table=number, sheet=sheet, rows=made.rows)
             summary = {"rows": made.rows, **made.issue_log.counts()}
             given = {"table": author_table(table), "summary": summary, "ctx": ctx}
-            call_hooks(package, "on_table_written", given)
+            package.call_hooks("on_table_written", given)
     record.emit(EventName.OUTPUT_WRITTEN, path=OUTPUT_FILE, **output.as_json())

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.config_package import FieldRules
 from ade_engine.package.conversion import changed_cells, to_type, with_texts
-from ade_engine.package.misuse import Misuse
 from ade_engine.package.result_coercion import cells_of
 from ade_engine.package.views import RowValues
 from ade_engine.pipeline.apply_per_value import CELL_TYPES, ApplyPerValue
@@ -36,7 +36,7 @@ class Transform:
     _each: dict[str, ApplyPerValue] = field(default_factory=dict)
 
     def __call__(self, chunk: Chunk, show: Callable[[Columns], None]) -> Columns:
-        """Give the transformed columns; `show` makes those before visible as `table[...]`."""
+        """Return the transformed columns; `show` makes those before visible as `table[...]`."""
         before = {rules.name: self._typed(rules, chunk) for rules in self.rules}
         show(before)
         rows = RowValues(before, chunk.rows)

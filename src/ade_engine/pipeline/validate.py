@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.column import Column
 from ade_engine.package.config_package import FieldRules
 from ade_engine.package.functions import AuthorFunction
 from ade_engine.package.issues import Issue, Issues
-from ade_engine.package.misuse import Misuse
 from ade_engine.package.views import RowValues
 from ade_engine.pipeline.apply_per_value import ApplyPerValue
 from ade_engine.pipeline.built_in_checks import (
@@ -142,7 +142,7 @@ class Validate:
                 self._note(rules, function, said, rows)
 
     def whole_column(self, name: str) -> Column | None:
-        """Give all rows of a field, if a validator of the whole table names it."""
+        """Return all rows of a field, if a validator of the whole table names it."""
         parts = self._kept.get(name)
         return self.table.column(name, CellArray.joined(parts)) if parts else None
 

@@ -70,7 +70,6 @@ class OutputWorkbook:
     """Write tables into sheets, several into one where the layout says so."""
 
     def __init__(self, path: Path, package: Package, layouts: Sequence[TableLayout]) -> None:
-        self._package = package
         self._labels = {rules.name: rules.label for rules in package.fields}
         self._writer = WorkbookWriter(path)
         self._open: str | None = None

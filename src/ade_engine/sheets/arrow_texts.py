@@ -1,10 +1,10 @@
-"""Hand pieces of a buffer to polars as texts, by the Arrow C data interface.
+"""Pass slices of a buffer to polars as strings, through the Arrow C data interface.
 
-Polars has no public call that makes a column of texts from a buffer and places in it, but it takes
-anything that speaks Arrow's C data interface. That is two small structs, written here with ctypes,
-and Arrow's view layout: sixteen bytes for each text, with its length and either its bytes, if they
-are twelve or fewer, or its first four and where in the buffer it begins. The buffer is not copied;
-it lives as long as the texts.
+Polars has no public call that makes a string column from a buffer and offsets into it, but it
+accepts any object that implements Arrow's C data interface. The interface is two small structs,
+written here with ctypes, and Arrow's view layout: sixteen bytes for each string, which hold its
+length and either its bytes (if they are twelve or fewer) or its first four bytes and its offset in
+the buffer. The buffer is not copied; it lives as long as the strings.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ INLINE_BYTES = 12
 _HALF = np.uint64(32)
 
 
-def texts(padded: bytes, words: WordArray, starts: IntArray, ends: IntArray) -> pl.Series:
-    """Give `padded[starts[i]:ends[i]]` as a text for every i, without copying.
+def slice_texts(padded: bytes, words: WordArray, starts: IntArray, ends: IntArray) -> pl.Series:
+    """Return `padded[starts[i]:ends[i]]` as a string for every i, without copying.
 
     Raise `polars.exceptions.PolarsError` if a piece is not UTF-8.
     """
@@ -74,7 +74,7 @@ class _Array(ctypes.Structure):
     )
 
 
-_kept: dict[int, tuple[Any, ...]] = {}  # what polars still points into, by private_data
+_kept: dict[int, tuple[Any, ...]] = {}  # memory that polars still refers to, by private_data
 _numbers = itertools.count(1)
 _BINARY_VIEW = b"vz"
 
@@ -104,7 +104,7 @@ class _Views:
         self._buffer = buffer
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
-        """Give the two structs as capsules; what they point to lives until polars releases it."""
+        """Return the two structs as capsules; their memory lives until polars releases it."""
         number = next(_numbers)
         self._schema = _Schema(
             format=_BINARY_VIEW,

@@ -1,21 +1,22 @@
-"""Put cells, which come row by row, into blocks of columns."""
+"""Build blocks of columns from cells that arrive row by row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from ade_engine.errors import DamagedFile
+from ade_engine.errors import DamagedFile, TooLarge
 from ade_engine.sheets.arrays import ByteArray, FloatArray, IntArray
-from ade_engine.sheets.cells import Block, CellArray
+from ade_engine.sheets.cells import Block, CellArray, CellKind, split_value
 from ade_engine.sheets.coordinates import COLUMNS_MAX
+from ade_engine.sheets.read_limits import ReadLimits
 
 BLOCK_ROWS = 16_384
-BLOCK_CELLS = 250_000  # enough to make a block of wide sheets
-DENSE_CELLS_MAX = 2_000_000  # what one block may span: far cells would make huge ones
+BLOCK_CELLS = 250_000  # a wide sheet fills a block before it has BLOCK_ROWS
+DENSE_CELLS_MAX = 2_000_000  # of a block's rectangle: two distant cells must not make a huge one
 GAP_ROWS = 2_048  # a longer gap ends a block
 
 
@@ -24,10 +25,10 @@ NO_TEXT = -1
 
 @dataclass(slots=True)
 class CellBatch:
-    """Cells in the order of the file, one entry for each in every array.
+    """Some cells in the order of the file: every array has one element for each cell.
 
-    `texts` holds `NO_TEXT`, or an index into the shared strings, or, from `shared_count` on, an
-    index into `own_texts`.
+    An element of `texts` is `NO_TEXT`, an index into the workbook's shared strings, or, from the
+    number of shared strings on, an index into `own_texts`.
     """
 
     rows: IntArray
@@ -41,10 +42,10 @@ class CellBatch:
 
 
 class BlockBuilder:
-    """Take cells in, give blocks out, in the order of the rows."""
+    """Turn batches of cells into blocks, in the order of the rows."""
 
     def __init__(self, shared: pl.Series | None = None) -> None:
-        """Take the shared strings, with a null behind the last one."""
+        """Take the workbook's shared strings, followed by one null."""
         self._shared = with_null([]) if shared is None else shared
         self._shared_count = len(self._shared) - 1
         self._waiting: list[CellBatch] = []
@@ -52,7 +53,7 @@ class BlockBuilder:
         self._last_row = 0
 
     def add(self, cells: CellBatch) -> Iterator[Block]:
-        """Take whole rows, and give the blocks that are full."""
+        """Add whole rows and yield the blocks that are full."""
         if not len(cells.rows):
             return
         self._waiting.append(cells)
@@ -62,7 +63,7 @@ class BlockBuilder:
             yield from self.flush()
 
     def flush(self) -> Iterator[Block]:
-        """Give what is waiting."""
+        """Yield blocks of the cells that remain."""
         if not self._waiting:
             return
         cells = _joined(self._waiting, self._shared_count)
@@ -78,7 +79,7 @@ class BlockBuilder:
             yield from self._blocks(cells, own, start, end)
 
     def _blocks(self, cells: CellBatch, own: pl.Series, start: int, end: int) -> Iterator[Block]:
-        """Split until a block's rectangle is small enough, then make it."""
+        """Split the cells until the rectangle of a block is small enough, then build it."""
         rows = cells.rows[start:end]
         first, last = int(rows[0]), int(rows[-1])
         used = np.zeros(COLUMNS_MAX + 1, np.bool_)
@@ -122,7 +123,7 @@ class BlockBuilder:
         return columns
 
     def _text(self, indexes: IntArray, own: pl.Series) -> pl.Series:
-        """Look texts up in the shared strings, in the block's own, or in both."""
+        """Look texts up in the shared strings, in the batch's own texts, or in both."""
         highest, count = int(indexes.max()), self._shared_count
         if highest == NO_TEXT:
             return no_text(len(indexes))
@@ -137,17 +138,17 @@ class BlockBuilder:
 
 
 def no_text(height: int) -> pl.Series:
-    """Give a column of texts that has none."""
+    """Return a column of nulls."""
     return pl.Series([None], dtype=pl.String).new_from_index(0, height)
 
 
 def _gather(texts: pl.Series, indexes: IntArray) -> pl.Series:
-    """Look up; the last text, which is null, stands for `NO_TEXT`."""
+    """Look texts up by index; `NO_TEXT` selects the last one, which is null."""
     return texts.gather(np.where(indexes < 0, len(texts) - 1, indexes).astype(np.uint32))
 
 
 def with_null(parts: list[pl.Series]) -> pl.Series:
-    """Join texts and put a null behind them, which stands for having no text."""
+    """Concatenate texts and append the null that `NO_TEXT` selects."""
     return pl.concat([*parts, pl.Series([None], dtype=pl.String)], rechunk=True)
 
 
@@ -182,4 +183,65 @@ def _sorted(cells: CellBatch) -> CellBatch:
         cells.own_texts,
         [],
         cells.last_row,
+    )
+
+
+# --- from Python values, for formats without a fast reader ----------------------------------------
+
+BATCH_CELLS = 100_000
+
+RowOfValues = tuple[int, dict[int, object]]
+
+
+class NoValue:
+    """The value of a formula whose result is not in the file."""
+
+
+NO_VALUE = NoValue()
+
+
+def build_blocks(rows: Iterable[RowOfValues], limits: ReadLimits) -> Iterator[Block]:
+    """Build blocks from rows in ascending order: (row number, {column number: value})."""
+    builder = BlockBuilder()
+    count = 0
+    for cells in _batches(rows):
+        count += len(cells.rows)
+        if count > limits.cells_max:
+            raise TooLarge(f"a sheet has more than {limits.cells_max} cells (cells_max)")
+        yield from builder.add(cells)
+    yield from builder.flush()
+
+
+def _batches(rows: Iterable[RowOfValues]) -> Iterator[CellBatch]:
+    waiting: list[tuple[int, int, object]] = []
+    for number, values in rows:
+        for column, value in values.items():
+            if value is not None and value != "":
+                if column > COLUMNS_MAX:
+                    raise TooLarge(f"a row has more than {COLUMNS_MAX} cells")
+                waiting.append((number, column, value))
+        if len(waiting) >= BATCH_CELLS:
+            yield _cells(waiting)
+            waiting = []
+    yield _cells(waiting)
+
+
+def _cells(found: list[tuple[int, int, object]]) -> CellBatch:
+    split = [
+        (CellKind.NO_VALUE, np.nan, None) if value is NO_VALUE else split_value(value)
+        for _, _, value in found
+    ]
+    texts = [text for _, _, text in split]
+    own = [text for text in texts if text is not None]
+    indexes = np.full(len(texts), NO_TEXT, np.int64)
+    indexes[[text is not None for text in texts]] = np.arange(len(own))
+    return CellBatch(
+        np.array([row for row, _, _ in found], np.int64),
+        np.array([column for _, column, _ in found], np.int64),
+        np.array([kind for kind, _, _ in split], np.uint8),
+        np.array([number for _, number, _ in split], np.float64),
+        indexes,
+        pl.Series(own, dtype=pl.String),
+        [],
+        found[-1][0] if found else 0,
     )

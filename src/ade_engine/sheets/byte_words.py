@@ -1,4 +1,4 @@
-"""Look at eight bytes at once: numbers and marks in text, without a loop over characters."""
+"""Process eight bytes at a time as one 64-bit word (SWAR), instead of looping over characters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ade_engine.sheets.arrays import BoolArray, ByteArray, IntArray, WordArray
 
-PADDING = b"\0" * 32  # so that a word can be taken at the last byte too
+PADDING = b"\0" * 32  # so that a word can begin at the last byte, too
 MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)  # keeps `size` bytes
 
 _ONES = np.uint64(0x0101010101010101)
@@ -17,18 +17,18 @@ _HIGH_HALVES = np.uint64(0xF0F0F0F0F0F0F0F0)
 _U = np.uint64
 
 
-def words_of(padded: bytes) -> WordArray:
-    """Give the word that begins at each byte, the byte lowest; the buffer must end in padding."""
+def words_from_each_byte(padded: bytes) -> WordArray:
+    """Return the little-endian word that begins at each byte; the buffer must end in padding."""
     return np.ndarray((len(padded) - 7,), "<u8", padded, 0, (1,))
 
 
 def word(text: bytes) -> np.uint64:
-    """Give the word that these bytes, at most eight, make."""
+    """Return at most eight bytes as a word."""
     return np.uint64(int.from_bytes(text, "little"))
 
 
 def index_of(words: WordArray, byte: bytes) -> ByteArray:
-    """Give the place of a byte in each word, 8 where it is not."""
+    """Return the first index of a byte in each word, or 8 if the word does not hold it."""
     differing = words ^ (_ONES * _U(byte[0]))
     found = (differing - _ONES) & ~differing & _HIGHS
     lowest = found & (~found + _U(1))
@@ -36,9 +36,9 @@ def index_of(words: WordArray, byte: bytes) -> ByteArray:
 
 
 def whole_numbers(words: WordArray, sizes: IntArray) -> tuple[IntArray, BoolArray]:
-    """Read the first `sizes` bytes, 0 to 8, as digits; mark the words where they are digits."""
+    """Parse the first `sizes` bytes (0 to 8) as decimal digits; also mark where they are digits."""
     shift = ((8 - sizes) << 3).astype(np.uint64)
-    # A shift by all 64 bits does nothing on some processors; the mask makes sure.
+    # A shift by all 64 bits has no effect on some processors, hence the cases for 0 and 8.
     digits = np.where(sizes == 0, _ZEROS, (words << shift) | (_ZEROS >> (_U(64) - shift)))
     digits = np.where(sizes == 8, words, digits)
     valid = ((digits & _HIGH_HALVES) == _ZEROS) & (((digits + _SIXES) & _HIGH_HALVES) == _ZEROS)

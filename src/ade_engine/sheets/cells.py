@@ -1,4 +1,4 @@
-"""What is in cells, kept as columns so that nothing has to look at one cell at a time.
+"""Store cells in columns, so that no code has to handle one cell at a time.
 
 A `Block` is a few thousand consecutive rows of a sheet. Each of its columns is a `CellArray`, which
 holds a kind, a number and a text for every row. Rows that no block covers, and columns that a block
@@ -20,9 +20,9 @@ from ade_engine.sheets.arrays import BoolArray, ByteArray, FloatArray
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  sheets know no time zones
 DAY_MS = 86_400_000
-TIME_DAY = dt.date(1899, 12, 31)  # a DATE on this day is a time of day without a date
+TIME_DAY = dt.date(1899, 12, 31)  # a DATE on this day is a time of day
 TIME_DAY_MS = (TIME_DAY - EPOCH.date()).days * DAY_MS
-INTEGERS_MAX = 2**53  # floats are whole and exact up to here
+INTEGERS_MAX = 2**53  # floats represent every integer exactly up to here
 
 
 class CellKind(IntEnum):
@@ -34,7 +34,7 @@ class CellKind(IntEnum):
     BOOL = 3
     DATE = 4
     ERROR = 5
-    NO_VALUE = 6  # a formula whose value the file does not hold
+    NO_VALUE = 6  # a formula whose result is not in the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class CellError:
 
 
 class CellArray:
-    """Some consecutive cells of one column; never changed once made, cheap to slice.
+    """Consecutive cells of one column; immutable, and cheap to slice.
 
     `numbers` holds a NUMBER, a BOOL as 0 or 1, and a DATE as milliseconds since 1970-01-01 without
     a time zone; it is NaN elsewhere. `text` holds a TEXT and the code of an ERROR; it is null
@@ -64,13 +64,13 @@ class CellArray:
 
     @classmethod
     def empty(cls, height: int) -> CellArray:
-        """Make a column of empty cells."""
+        """Make an array of empty cells."""
         text = pl.Series(dtype=pl.String).extend_constant(None, height)
         return cls(np.zeros(height, np.uint8), np.full(height, np.nan), text)
 
     @classmethod
     def of(cls, values: Iterable[object]) -> CellArray:
-        """Make a column from Python values, the inverse of `values`."""
+        """Make an array from Python values; the inverse of `values`."""
         split = [split_value(value) for value in values]
         return cls(
             np.array([kind for kind, _, _ in split], np.uint8),
@@ -80,7 +80,7 @@ class CellArray:
 
     @classmethod
     def joined(cls, parts: Sequence[CellArray]) -> CellArray:
-        """Put columns one below the other."""
+        """Concatenate arrays."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -93,7 +93,7 @@ class CellArray:
         return len(self.kinds)
 
     def slice(self, start: int, stop: int) -> CellArray:
-        """Give the cells from `start` up to, not including, `stop` (0-based), without a copy."""
+        """Return the cells `start:stop` without copying them."""
         start, stop, _ = slice(start, stop).indices(len(self))
         return CellArray(
             self.kinds[start:stop],
@@ -102,20 +102,20 @@ class CellArray:
         )
 
     def where(self, mask: BoolArray) -> CellArray:
-        """Give only the cells that the mask marks."""
+        """Return only the cells where the mask is true."""
         return CellArray(self.kinds[mask], self.numbers[mask], self.text.filter(pl.Series(mask)))
 
     def is_kind(self, *kinds: CellKind) -> BoolArray:
-        """Mark the cells of these kinds."""
+        """Return a mask of the cells that are of one of these kinds."""
         marked: BoolArray = self.kinds == kinds[0]
         for kind in kinds[1:]:
             marked |= self.kinds == kind
         return marked
 
     def values(self) -> list[object]:
-        """Give Python values: None, str, int, float, bool, date, datetime, time or CellError.
+        """Return Python values: None, str, int, float, bool, date, datetime, time or CellError.
 
-        A formula without a value is None, as an empty cell is; `kinds` tells them apart.
+        A formula without a result is None, like an empty cell; `kinds` tells them apart.
         """
         texts = self.text.to_list()
         return [
@@ -152,16 +152,16 @@ class Block:
 
     @property
     def last_row(self) -> int:
-        """Give the number of the last row."""
+        """Return the number of the last row."""
         return self.first_row + self.height - 1
 
     def column(self, number: int) -> CellArray:
-        """Give a column, an empty one if the block has none there."""
+        """Return a column, or empty cells if the block does not have it."""
         found = self.columns.get(number)
         return CellArray.empty(self.height) if found is None else found
 
     def rows(self, first_row: int, last_row: int) -> Block:
-        """Cut out the rows between two, both included, that the block holds."""
+        """Return the part of the block from `first_row` to `last_row`, both included."""
         start = max(first_row - self.first_row, 0)
         stop = max(min(last_row - self.first_row + 1, self.height), start)
         cut = {number: column.slice(start, stop) for number, column in self.columns.items()}
@@ -172,7 +172,7 @@ class Block:
         )
 
     def values(self) -> Iterator[tuple[int, dict[int, object]]]:
-        """Give (row number, {column number: value}) row by row; slow, meant for few rows."""
+        """Yield (row number, {column number: value}) for each row; slow, meant for few rows."""
         columns = {number: column.values() for number, column in sorted(self.columns.items())}
         for index in range(self.height):
             cells = {number: values[index] for number, values in columns.items()}
@@ -183,7 +183,7 @@ class Block:
 
 
 def date_ms(value: dt.date | dt.time) -> float:
-    """Give a date, datetime or time of day as the number that a DATE cell holds."""
+    """Return a date, datetime or time of day as the number that a DATE cell holds."""
     if isinstance(value, dt.time):
         value = dt.datetime.combine(TIME_DAY, value)
     elif not isinstance(value, dt.datetime):
@@ -192,7 +192,7 @@ def date_ms(value: dt.date | dt.time) -> float:
 
 
 def date_value(ms: float) -> dt.date | dt.time:
-    """Give what a DATE cell's number means: a date, a datetime or a time of day."""
+    """Return the date, datetime or time of day that the number of a DATE cell stands for."""
     moment = EPOCH + dt.timedelta(milliseconds=ms)
     if moment.date() == TIME_DAY:
         return moment.time()
@@ -217,7 +217,7 @@ def _value(kind: int, number: float, text: str | None) -> object:
 
 
 def split_value(value: Any) -> tuple[int, float, str | None]:
-    """Give the kind, the number and the text that a cell with this value has."""
+    """Return the kind, the number and the text of a cell that holds this value."""
     match value:
         case None:
             return CellKind.EMPTY, np.nan, None

@@ -1,7 +1,7 @@
-"""Read .csv and .tsv: find the ends of cells with numpy; let the csv module do odd quoting.
+"""Read .csv and .tsv: find cell boundaries with numpy, and leave unusual quoting to csv.
 
-Rows are records: a line without anything is one, and a line break inside quotes begins none.
-Every cell is text; what a text looks like is for `looks` to say.
+A row is a record: an empty line is a record, and a line break inside quotes does not start one.
+Every cell is text.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import polars as pl
 
 from ade_engine.errors import TooLarge
 from ade_engine.sheets.arrays import BoolArray, ByteArray, IntArray
-from ade_engine.sheets.arrow_texts import texts as slice_texts
+from ade_engine.sheets.arrow_texts import slice_texts
 from ade_engine.sheets.block_builder import BlockBuilder, CellBatch
-from ade_engine.sheets.byte_words import PADDING, words_of
+from ade_engine.sheets.byte_words import PADDING, words_from_each_byte
 from ade_engine.sheets.cells import Block, CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX
 from ade_engine.sheets.delimiter import detect_delimiter
 from ade_engine.sheets.encoding import detect_encoding, utf8_pieces
 from ade_engine.sheets.fast_path import FastPathUnsupported
-from ade_engine.sheets.limits import MIB, Limits
+from ade_engine.sheets.read_limits import MIB, ReadLimits
 
 SAMPLE_CHARS = 262_144
 RECORDS = 20_000  # read at once by the csv module
@@ -35,7 +35,7 @@ _QUOTE, _NEWLINE = ord('"'), ord("\n")
 class DelimitedBook:
     """A text file whose encoding and delimiter are known."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
         self._file = file
         self._limits = limits
         self.encoding = detect_encoding(file)
@@ -48,12 +48,12 @@ class DelimitedBook:
         self.delimiter = detect_delimiter(text)
 
     def read(self) -> Iterator[Block]:
-        """Give the blocks, fast; raise `FastPathUnsupported` where the quoting needs `reread`."""
+        """Yield the blocks by the fast path; raise `FastPathUnsupported` if `reread` is needed."""
         scan = _Scan(self.delimiter, self._limits)
         yield from self._assemble(scan.cells(utf8_pieces(self._file, self.encoding)))
 
     def reread(self) -> Iterator[Block]:
-        """Give the blocks however the file is quoted."""
+        """Yield the blocks however the file is quoted."""
         pieces = utf8_pieces(self._file, self.encoding)
         yield from self._assemble(_walk(pieces, self.delimiter, self._limits))
 
@@ -69,7 +69,7 @@ class DelimitedBook:
 
 
 class _Scan:
-    def __init__(self, delimiter: str, limits: Limits) -> None:
+    def __init__(self, delimiter: str, limits: ReadLimits) -> None:
         self._delimiter = ord(delimiter)
         self._limits = limits
         self._row = 0
@@ -78,7 +78,9 @@ class _Scan:
         carry = b""
         for piece in pieces:
             text = carry + piece
-            held = b"\r" if text.endswith(b"\r") else b""  # perhaps the half of a line end
+            held = (
+                b"\r" if text.endswith(b"\r") else b""
+            )  # it may be the first half of a line ending
             text = _plain(text[: len(text) - len(held)])
             found = self._records(text)
             if found is None:
@@ -93,11 +95,11 @@ class _Scan:
         if carry:
             found = self._records(_plain(carry.removesuffix(b"\r")) + b"\n")
             if found is None or found[1] < len(carry.removesuffix(b"\r")):
-                raise FastPathUnsupported  # a quote that never ends
+                raise FastPathUnsupported  # an unterminated quote
             yield found[0]
 
     def _records(self, text: bytes) -> tuple[CellBatch, int] | None:
-        """Read the whole records of a text that begins with one; say where they end."""
+        """Read the complete records of a text that begins with one, and return where they end."""
         buffer = np.frombuffer(text, np.uint8)
         marks = np.flatnonzero((buffer == self._delimiter) | (buffer == _NEWLINE))
         if b'"' in text:
@@ -120,7 +122,7 @@ class _Scan:
         return cells, int(marks[-1]) + 1
 
     def _outside(self, buffer: ByteArray, marks: IntArray) -> BoolArray:
-        """Tell which marks stand outside of quotes; quotes must stand where RFC 4180 wants them."""
+        """Mark the separators outside of quotes; quotes must be where RFC 4180 allows them."""
         quotes = np.flatnonzero(buffer == _QUOTE)
         opening, closing = quotes[0::2], quotes[1::2]
         allowed = np.zeros(256, np.bool_)
@@ -131,7 +133,7 @@ class _Scan:
             raise FastPathUnsupported
         if not (allowed[after] | (closing == len(buffer) - 1)).all():
             raise FastPathUnsupported
-        # A quote that follows a quote must continue it: "" inside, never a"b""c.
+        # A quote after a quote must be an escaped quote: "" inside quotes, never a"b""c.
         doubled = opening[1:][before[1:] == _QUOTE]
         if len(doubled) and not np.isin(doubled - 1, closing).all():
             raise FastPathUnsupported
@@ -168,14 +170,14 @@ def _cells(
     if not kept.all():
         starts, ends, rows, columns = starts[kept], ends[kept], rows[kept], columns[kept]
         in_quotes = in_quotes[kept] if in_quotes is not None else None
-    found = slice_texts(padded, words_of(padded), starts, ends)
+    found = slice_texts(padded, words_from_each_byte(padded), starts, ends)
     if in_quotes is not None and in_quotes.any():
         found = found.str.replace_all('""', '"', literal=True)
     return _text_cells(rows, columns, found)
 
 
-def _walk(pieces: Iterable[bytes], delimiter: str, limits: Limits) -> Iterator[CellBatch]:
-    """Read with the csv module, which takes quotes wherever they stand."""
+def _walk(pieces: Iterable[bytes], delimiter: str, limits: ReadLimits) -> Iterator[CellBatch]:
+    """Read with the csv module, which accepts quotes anywhere."""
     csv.field_size_limit(limits.row_bytes_max)
     stream = io.TextIOWrapper(io.BufferedReader(_Pieces(pieces)), "utf-8", newline="")
     reader = csv.reader((line.replace("\0", "") for line in stream), delimiter=delimiter)
@@ -217,7 +219,7 @@ def _text_cells(rows: IntArray, columns: IntArray, texts: pl.Series) -> CellBatc
 
 
 class _Pieces(io.RawIOBase):
-    """Pieces of bytes as a file."""
+    """Wrap an iterable of bytes as a file."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)

@@ -1,10 +1,10 @@
-"""Say that a file needs the slow way."""
+"""Signal that the fast reader cannot read a file, so that the slow one must."""
 
 from polars.exceptions import PolarsError
 
 FAST_PATH_ERRORS = (ValueError, IndexError, OverflowError, PolarsError)
-"""What the fast way may raise on damage that it did not foresee; the slow way says what it is."""
+"""What the fast reader may raise on unforeseen damage; the slow reader then reports the cause."""
 
 
 class FastPathUnsupported(Exception):
-    """The file is right, perhaps, but not written in the way that the fast reader knows."""
+    """The file may be valid, but is not written in the way that the fast reader supports."""

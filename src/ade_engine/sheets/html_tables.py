@@ -1,7 +1,7 @@
-"""Read the tables of an HTML page, which many programs save under the name of a workbook.
+"""Read the tables of an HTML page, which many programs export with the suffix .xls.
 
-All tables come into one sheet, one under another with an empty row between them, as a spreadsheet
-program shows them. Every cell is text.
+All tables go into one sheet, one below the other with an empty row in between, as spreadsheet
+programs show them. Every cell is text.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from html.parser import HTMLParser
 from typing import BinaryIO
 
 from ade_engine.errors import TooLarge, UnknownFormat
+from ade_engine.sheets.block_builder import RowOfValues, build_blocks
 from ade_engine.sheets.cells import Block
-from ade_engine.sheets.collect import Row, collect
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, Range
 from ade_engine.sheets.encoding import detect_encoding, utf8_pieces
-from ade_engine.sheets.limits import MIB, Limits
 from ade_engine.sheets.metadata import SheetMetadata
+from ade_engine.sheets.read_limits import MIB, ReadLimits
 
 SPAN_MAX = 1_000
 _SILENT = {"script", "style", "title", "head"}
@@ -25,7 +25,7 @@ _SILENT = {"script", "style", "title", "head"}
 class HtmlBook:
     """A page with at least one table."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
         if file.seek(0, 2) > limits.document_bytes_max:
             size = limits.document_bytes_max // MIB
             raise TooLarge(f"the page is larger than {size} MiB (document_bytes_max)")
@@ -36,10 +36,10 @@ class HtmlBook:
             raise UnknownFormat("this is an HTML page without a table")
 
     def read(self, metadata: SheetMetadata) -> Iterator[Block]:
-        """Give the blocks of all tables."""
-        yield from collect(self._rows(metadata), self._limits)
+        """Yield the blocks of all tables."""
+        yield from build_blocks(self._rows(metadata), self._limits)
 
-    def _rows(self, metadata: SheetMetadata) -> Iterator[Row]:
+    def _rows(self, metadata: SheetMetadata) -> Iterator[RowOfValues]:
         tables = _Tables(metadata)
         for piece in utf8_pieces(self._file, self.encoding):
             tables.feed(piece.decode("utf-8", "replace"))
@@ -53,17 +53,17 @@ class _Tables(HTMLParser):
     def __init__(self, metadata: SheetMetadata) -> None:
         super().__init__(convert_charrefs=True)
         self._facts = metadata
-        self._ready: list[Row] = []
+        self._ready: list[RowOfValues] = []
         self._row = 0
         self._column = 0
         self._cells: dict[int, object] = {}
-        self._held: dict[int, int] = {}  # columns that a cell above still covers: for how many rows
+        self._held: dict[int, int] = {}  # {column: rows that a rowspan above still covers}
         self._text: list[str] | None = None
         self._span = (1, 1)
         self._silent = 0
 
-    def taken(self) -> list[Row]:
-        """Give the rows that are complete."""
+    def taken(self) -> list[RowOfValues]:
+        """Return the complete rows and forget them."""
         ready, self._ready = self._ready, []
         return ready
 
@@ -90,7 +90,7 @@ class _Tables(HTMLParser):
                 self._silent += 1
 
     def handle_endtag(self, tag: str) -> None:
-        """End what began."""
+        """End a cell, a row or a table."""
         match tag:
             case "td" | "th":
                 self._end_cell()
@@ -100,7 +100,7 @@ class _Tables(HTMLParser):
                 self._silent = max(self._silent - 1, 0)
 
     def handle_data(self, data: str) -> None:
-        """Take the text of a cell."""
+        """Add to the text of the open cell."""
         if self._text is not None and not self._silent:
             self._text.append(data)
 
@@ -131,7 +131,7 @@ class _Tables(HTMLParser):
         self._column = last
 
     def end_row(self) -> None:
-        """Finish the row that is open."""
+        """Finish the open row."""
         self._end_cell()
         if self._column < 0:
             return

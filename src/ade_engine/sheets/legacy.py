@@ -1,18 +1,18 @@
-"""Read .xls, .xlsb and .ods with calamine, which is fast but may fall over.
+"""Read .xls, .xlsb and .ods with calamine, which is fast but may crash.
 
-Calamine makes the whole rectangle of a sheet, so that one cell far away costs gigabytes, and a
-failed allocation in Rust ends the process. So it runs in a forked child with a bound on its memory
-and sends rows through a pipe. Where forking is not allowed it runs here, inside whatever walls
-there are.
+Calamine allocates the whole rectangle of a sheet, so that one distant cell costs gigabytes, and a
+failed allocation in Rust ends the process. It therefore runs in a forked child with a memory limit
+and sends rows through a pipe. Where forking is not allowed it runs in this process, inside the
+sandbox of the job.
 
 | what happens in calamine | what the caller gets |
 | --- | --- |
 | an error | DamagedFile, EncryptedFile |
 | a panic, which Python sees as a BaseException | ReaderCrashed |
-| an abort, a signal, no memory, too much time | ReaderCrashed; in this process: nothing helps |
+| an abort, a signal, no memory, too much time | ReaderCrashed; without a child the process ends |
 
-Calamine gives an error cell as empty. `survey` finds those of .xls and .xlsb; the `notes` of other
-sheets say `errors_read_as_empty`.
+Calamine returns error cells as empty. `legacy_details` finds those of .xls and .xlsb; the `notes` of
+other sheets say `errors_read_as_empty`.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from ade_engine.errors import (
     UnreadableFile,
 )
 from ade_engine.sheets.coordinates import COLUMNS_MAX, a1
-from ade_engine.sheets.limits import Limits
+from ade_engine.sheets.read_limits import ReadLimits
 
 ROWS_AT_ONCE = 1_000
 _LENGTH = struct.Struct("<Q")
-_PANIC = "PanicException"  # of pyo3; there is no module to import it from
+_PANIC = "PanicException"  # raised by pyo3; it cannot be imported
 
 
 @dataclass(frozen=True, slots=True)
 class LegacySheet:
-    """What is known of a sheet before its rows come."""
+    """What is known about a sheet before its rows are read."""
 
     name: str
     hidden: bool
@@ -59,7 +59,7 @@ class LegacySheet:
 
 @dataclass(frozen=True, slots=True)
 class LegacyRows:
-    """Some rows of the sheet that was named last; the first has this number."""
+    """Consecutive rows of the most recent `LegacySheet`, beginning at `first_row`."""
 
     first_row: int
     rows: list[list[object]]
@@ -68,17 +68,19 @@ class LegacyRows:
 Message = LegacySheet | LegacyRows | UnreadableFile
 
 
-def read_legacy(path: Path, limits: Limits, *, fork: bool) -> Iterator[LegacySheet | LegacyRows]:
-    """Give every sheet's head and then its rows."""
-    messages = _from_child(path, limits) if fork else _tell(path, limits)
+def read_legacy(
+    path: Path, limits: ReadLimits, *, fork: bool
+) -> Iterator[LegacySheet | LegacyRows]:
+    """Yield each sheet, followed by its rows."""
+    messages = _from_child(path, limits) if fork else _read_here(path, limits)
     for message in messages:
         if isinstance(message, UnreadableFile):
             raise message
         yield message
 
 
-def _tell(path: Path, limits: Limits) -> Iterator[Message]:
-    """Read the file in this process; an error is the last message."""
+def _read_here(path: Path, limits: ReadLimits) -> Iterator[Message]:
+    """Read the file in this process; an error becomes the last message."""
     try:
         yield from _sheets(path, limits)
     except UnreadableFile as error:
@@ -86,7 +88,7 @@ def _tell(path: Path, limits: Limits) -> Iterator[Message]:
     except calamine.PasswordError:
         yield EncryptedFile("the workbook is protected by a password")
     except (calamine.CalamineError, OSError, ValueError, OverflowError):
-        # What calamine says may quote the file, so that it is not passed on.
+        # Calamine's message may quote the file, so it is not passed on.
         yield DamagedFile("the workbook cannot be read")
     except MemoryError:
         yield TooLarge("the workbook needs more memory than a reader may use")
@@ -96,7 +98,7 @@ def _tell(path: Path, limits: Limits) -> Iterator[Message]:
         yield ReaderCrashed("the reader of this kind of workbook failed")
 
 
-def _sheets(path: Path, limits: Limits) -> Iterator[Message]:
+def _sheets(path: Path, limits: ReadLimits) -> Iterator[Message]:
     with calamine.CalamineWorkbook.from_path(str(path)) as book:
         for about in book.sheets_metadata[: limits.sheets_max]:
             if about.typ != calamine.SheetTypeEnum.WorkSheet:
@@ -110,7 +112,7 @@ def _sheets(path: Path, limits: Limits) -> Iterator[Message]:
             yield from _rows(sheet)
 
 
-def _merged(sheet: calamine.CalamineSheet, limits: Limits) -> list[str]:
+def _merged(sheet: calamine.CalamineSheet, limits: ReadLimits) -> list[str]:
     ranges = sheet.merged_cell_ranges or []
     return [
         f"{a1(top + 1, left + 1)}:{a1(bottom + 1, right + 1)}"
@@ -133,21 +135,21 @@ def _rows(sheet: calamine.CalamineSheet) -> Iterator[LegacyRows]:
         yield LegacyRows(first, waiting)
 
 
-# --- in a child -----------------------------------------------------------------------------------
+# --- in a child process ---------------------------------------------------------------------------
 
 
-def _from_child(path: Path, limits: Limits) -> Iterator[Message]:
+def _from_child(path: Path, limits: ReadLimits) -> Iterator[Message]:
     reading, writing = os.pipe()
     try:
         with warnings.catch_warnings():
-            # The child of a threaded process may only touch what no other thread had locked:
-            # it calls calamine, which has no threads, and writes to the pipe.
+            # After a fork, locks that other threads held stay locked forever. The child only
+            # calls calamine, which has no threads, and writes to the pipe.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
-    except OSError:  # forbidden, or no process is left
+    except OSError:  # forbidden, or the process limit is reached
         os.close(reading)
         os.close(writing)
-        yield from _tell(path, limits)
+        yield from _read_here(path, limits)
         return
     if pid == 0:
         _be_child(path, limits, reading, writing)
@@ -161,15 +163,15 @@ def _from_child(path: Path, limits: Limits) -> Iterator[Message]:
         os.waitpid(pid, 0)
 
 
-def _be_child(path: Path, limits: Limits, reading: int, writing: int) -> NoReturn:
+def _be_child(path: Path, limits: ReadLimits, reading: int, writing: int) -> NoReturn:
     status = 1
     try:
         os.close(reading)
         faulthandler.disable()
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a panic prints what it found
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a panic prints parts of the file
         _bound(limits)
         with os.fdopen(writing, "wb") as pipe:
-            for message in _tell(path, limits):
+            for message in _read_here(path, limits):
                 _send(pipe, message)
             _send(pipe, None)
         status = 0
@@ -177,7 +179,7 @@ def _be_child(path: Path, limits: Limits, reading: int, writing: int) -> NoRetur
         os._exit(status)
 
 
-def _bound(limits: Limits) -> None:
+def _bound(limits: ReadLimits) -> None:
     with open("/proc/self/statm") as statm:
         used = int(statm.read().split()[0]) * resource.getpagesize()
     _lower(resource.RLIMIT_AS, used + limits.reader_memory_bytes_max)
@@ -204,7 +206,9 @@ def _messages(pipe: IO[bytes]) -> Iterator[Message]:
         head = pipe.read(_LENGTH.size)
         packed = pipe.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else b""
         if not packed:
-            yield ReaderCrashed("the reader of this kind of workbook failed or took too much")
+            yield ReaderCrashed(
+                "the reader of this kind of workbook crashed or exceeded its limits"
+            )
             return
         message = pickle.loads(packed)
         if message is None:

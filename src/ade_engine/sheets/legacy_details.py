@@ -1,7 +1,7 @@
-"""Look through .xls and .xlsb for what calamine does not tell.
+"""Scan .xls and .xlsb for what calamine does not report.
 
-That is which cells show an error, which rows and columns are hidden, and how far the cells reach:
-calamine makes the whole rectangle, so that a single cell far away has to be noticed before.
+That is: which cells show an error, which rows and columns are hidden, and how large the sheet's
+rectangle is. Calamine allocates that rectangle, so a single distant cell must be noticed before.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from ade_engine.errors import TooLarge, UnreadableFile
-from ade_engine.sheets.limits import Limits
 from ade_engine.sheets.ole import read_stream
+from ade_engine.sheets.read_limits import ReadLimits
 from ade_engine.sheets.xlsx.workbook_info import relations
 from ade_engine.sheets.zip_reader import ZipReader
 
@@ -27,15 +27,15 @@ ERRORS = {
     0x2A: "#N/A",
     0x2B: "#GETTING_DATA",
 }
-SPARSE_CELLS = 4_000_000  # a rectangle larger than this must be filled
-SPARSE_SHARE = 1 / 64  # to this part at least
+SPARSE_CELLS = 4_000_000  # a rectangle of more cells than this must be filled
+SPARSE_SHARE = 1 / 64  # to at least this share
 
 _UNKNOWN = "#VALUE!"
 
 
 @dataclass(slots=True)
 class LegacyDetails:
-    """What was seen in one sheet; places are (row, column), 1-based."""
+    """What was found in one sheet; errors are keyed by (row, column), 1-based."""
 
     errors: dict[tuple[int, int], str] = field(default_factory=dict)
     hidden_rows: list[int] = field(default_factory=list)
@@ -45,24 +45,24 @@ class LegacyDetails:
     width: int = 0
 
     def add(self, row: int, column: int, error: int | None = None) -> None:
-        """See a cell (0-based)."""
+        """Add a cell (0-based)."""
         self.cells += 1
         self.height = max(self.height, row + 1)
         self.width = max(self.width, column + 1)
         if error is not None:
             self.errors[row + 1, column + 1] = ERRORS.get(error, _UNKNOWN)
 
-    def check(self, limits: Limits) -> None:
-        """Refuse a sheet whose rectangle no reader should make."""
+    def check(self, limits: ReadLimits) -> None:
+        """Reject a sheet whose rectangle is too large to allocate."""
         size = self.height * self.width
         if size > limits.cells_max or (size > SPARSE_CELLS and self.cells < size * SPARSE_SHARE):
-            raise TooLarge("a few cells far away make a sheet too large for this kind of file")
+            raise TooLarge("a few distant cells make the sheet too large for this file format")
 
 
 def read_legacy_details(
-    file: BinaryIO, file_format: str, limits: Limits
+    file: BinaryIO, file_format: str, limits: ReadLimits
 ) -> list[LegacyDetails] | None:
-    """Look through a file's sheets; None if it is not understood, or of another kind."""
+    """Scan the sheets of a file; None if the format is another or the scan fails."""
     try:
         if file_format == "xls":
             file.seek(0)
@@ -72,7 +72,7 @@ def read_legacy_details(
         else:
             return None
     except (ValueError, IndexError, struct.error, KeyError, UnreadableFile):
-        return None  # calamine will say what is wrong
+        return None  # calamine reports what is wrong
     for sheet in found:
         sheet.check(limits)
     return found
@@ -97,7 +97,7 @@ def _xls_details(stream: bytes) -> list[LegacyDetails]:
 
 
 def _xls_records(stream: bytes, at: int) -> Iterator[tuple[int, bytes]]:
-    """Give the records from one BOF to its EOF, without those of what lies inside."""
+    """Yield the records between a BOF and its EOF, leaving out nested substreams."""
     depth = 0
     while at + 4 <= len(stream):
         kind, size = _RECORD.unpack_from(stream, at)

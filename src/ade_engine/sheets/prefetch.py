@@ -1,7 +1,7 @@
-"""Work on several pieces at once, and give the results in their order.
+"""Process several pieces concurrently and yield the results in order.
 
-Numpy and polars let other threads run while they work, so that threads are enough. No thread
-outlives the reading: a process that is forked later has none of them.
+Numpy and polars release the GIL while they work, so threads are enough. No thread outlives the
+reading: a process that is forked later has none of them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-WORKERS_MAX = 2  # what takes the pieces apart and what keeps them need a core too
+WORKERS_MAX = 2  # inflating the pieces and keeping the results need a core, too
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
 
 def prefetch(work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
-    """Give `work(piece)` for every piece, a few pieces ahead of whoever takes the results."""
+    """Yield `work(piece)` for every piece, computed a few pieces ahead of the consumer."""
     workers = min(WORKERS_MAX, os.cpu_count() or 1)
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(workers, "scan") as pool:

@@ -1,4 +1,4 @@
-"""Parse XML that strangers wrote: no document types, so no entities, no files, no bombs of them."""
+"""Parse untrusted XML: document types are rejected, so there are no entities and no XML bombs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Text = Callable[[str], None]
 
 
 def plain_name(name: str) -> str:
-    """Leave out the prefix of a name: prefixes differ from program to program."""
+    """Return a name without its namespace prefix, which differs from program to program."""
     return name.rpartition(":")[2]
 
 
 def attribute(attributes: Attributes, name: str, default: str = "") -> str:
-    """Give an attribute, whatever its prefix is."""
+    """Return an attribute, ignoring its namespace prefix."""
     if name in attributes:
         return attributes[name]
     return next((v for key, v in attributes.items() if plain_name(key) == name), default)
 
 
 class Feed:
-    """Call back for every element and text, with names as they are written."""
+    """Feed XML to expat in pieces, with callbacks for elements and text."""
 
     def __init__(
         self,
@@ -45,28 +45,30 @@ class Feed:
         self._parser.CharacterDataHandler = text
 
     def __call__(self, piece: bytes, *, last: bool = False) -> None:
-        """Take the next piece."""
+        """Parse the next piece."""
         try:
             self._parser.Parse(piece, last)
         except expat.ExpatError as error:
-            message = f"the XML breaks off or is wrong in line {error.lineno}"
+            message = f"the XML is truncated or invalid in line {error.lineno}"
             raise DamagedFile(message, where=self._where) from None
         except LookupError:
-            message = "the XML has an encoding that nobody knows"
+            message = "the XML has an unknown encoding"
             raise DamagedFile(message, where=self._where) from None
-        except (ValueError, OverflowError):  # of whoever is called back
-            message = "the XML holds what cannot be understood"
+        except (ValueError, OverflowError):  # raised by a callback
+            message = "the XML holds a value that cannot be parsed"
             raise DamagedFile(message, where=self._where) from None
 
     def close(self) -> None:
-        """Say that nothing follows."""
+        """Finish the document."""
         self(b"", last=True)
-        self._parser.StartElementHandler = None  # they point back to whoever holds this
+        self._parser.StartElementHandler = None  # break the reference cycle with the owner
         self._parser.EndElementHandler = None
         self._parser.CharacterDataHandler = None
 
     def _refuse(self, *_: object) -> None:
-        message = "the XML declares a document type, which can hide files and endless texts"
+        message = (
+            "the XML declares a document type, which can expand without end or read other files"
+        )
         raise UnsafeFile(message, where=self._where)
 
 
@@ -78,7 +80,7 @@ def parse(
     *,
     where: str = "",
 ) -> None:
-    """Feed a whole document."""
+    """Parse a whole document."""
     feed = Feed(start, end, text, where=where)
     for piece in pieces:
         feed(piece)

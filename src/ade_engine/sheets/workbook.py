@@ -1,4 +1,4 @@
-"""Open any spreadsheet: one shape for all kinds of files."""
+"""Open a spreadsheet of any supported format as a `Workbook` of `Sheet`s."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ import numpy as np
 
 from ade_engine.errors import DamagedFile, TooLarge, UnreadableFile
 from ade_engine.sheets.arrays import IntArray
+from ade_engine.sheets.block_builder import build_blocks
 from ade_engine.sheets.cells import Block, CellError
-from ade_engine.sheets.collect import collect
 from ade_engine.sheets.coordinates import Range
 from ade_engine.sheets.delimited import DelimitedBook
 from ade_engine.sheets.fast_path import FastPathUnsupported
 from ade_engine.sheets.html_tables import HtmlBook
 from ade_engine.sheets.legacy import LegacyRows, LegacySheet, read_legacy
 from ade_engine.sheets.legacy_details import LegacyDetails, read_legacy_details
-from ade_engine.sheets.limits import MIB, Options
 from ade_engine.sheets.metadata import SheetMetadata
+from ade_engine.sheets.read_limits import MIB, ReadOptions
 from ade_engine.sheets.sniff import sniff
 from ade_engine.sheets.spool import Spool
 from ade_engine.sheets.xlsx.book import XlsxBook
 from ade_engine.sheets.xml2003 import Xml2003Book
 
 Read = Callable[[SheetMetadata], Iterator[Block]]
-LAST_ROW = 2**62  # a text file may have more rows than a sheet can
+LAST_ROW = 2**62  # a text file may have more rows than a worksheet
 
 
 class Sheet:
-    """One sheet, read once and then as often as wanted.
+    """One sheet, parsed once and then read any number of times.
 
-    What is known after `scan`: `height` and `width` (the last row and column that hold something),
-    `merged`, `hidden_rows`, `hidden_columns` and `notes`: codes of what was met and passed over.
+    These are known after `scan`: `height` and `width` (the last row and column in use), `merged`,
+    `hidden_rows`, `hidden_columns` and `notes` (codes of what was skipped).
     """
 
     def __init__(
-        self, name: str, reads: list[Read], options: Options, *, hidden: bool = False
+        self, name: str, reads: list[Read], options: ReadOptions, *, hidden: bool = False
     ) -> None:
         self.name = name
         self.hidden = hidden
@@ -54,7 +54,7 @@ class Sheet:
         self._spool: Spool | None = None
 
     def scan(self) -> Sheet:
-        """Read the sheet through, once; further calls cost nothing."""
+        """Parse the whole sheet; further calls do nothing."""
         if self._spool is not None:
             return self
         for number, read in enumerate(self._reads):
@@ -86,13 +86,13 @@ class Sheet:
         return spool
 
     def blocks(self, first_row: int = 1, last_row: int | None = None) -> Iterator[Block]:
-        """Give the rows between two, both included; rows that no block has are empty."""
+        """Yield the rows from `first_row` to `last_row`; rows that are in no block are empty."""
         self.scan()
         assert self._spool is not None
         return self._spool.read(first_row, LAST_ROW if last_row is None else last_row)
 
     def head(self, rows: int) -> list[Block]:
-        """Give the blocks that hold the first rows, without reading the whole sheet for them."""
+        """Return the blocks that hold the first rows, without parsing the whole sheet."""
         if self._spool is not None:
             return list(self.blocks(1, rows))
         for number, read in enumerate(self._reads):
@@ -109,14 +109,14 @@ class Sheet:
         return []
 
     def close(self) -> None:
-        """Forget the cells; they can be read again."""
+        """Free the cells; they can be parsed again."""
         if self._spool is not None:
             self._spool.clear()
             self._spool = None
 
 
 class Workbook:
-    """A file's sheets; a text file has one, named after nothing."""
+    """The sheets of a file; a text file has one, whose name is empty."""
 
     def __init__(
         self,
@@ -145,15 +145,15 @@ class Workbook:
         self.close()
 
     def close(self) -> None:
-        """Give back the file and what was kept for reading again."""
+        """Close the file and free the cells of all sheets."""
         for sheet in self.sheets:
             sheet.close()
         self._closing()
 
 
-def open_workbook(path: str | Path, options: Options | None = None) -> Workbook:
-    """Open a spreadsheet, whatever its kind; raise `UnreadableFile` if it is none."""
-    options = options or Options()
+def open_workbook(path: str | Path, options: ReadOptions | None = None) -> Workbook:
+    """Open a spreadsheet of any format; raise `UnreadableFile` if that is not possible."""
+    options = options or ReadOptions()
     try:
         file = Path(path).open("rb")  # noqa: SIM115  the workbook closes it
     except OSError as error:
@@ -165,7 +165,7 @@ def open_workbook(path: str | Path, options: Options | None = None) -> Workbook:
         raise
 
 
-def _open(file: BinaryIO, options: Options) -> Workbook:
+def _open(file: BinaryIO, options: ReadOptions) -> Workbook:
     size = file.seek(0, 2)
     if size > options.limits.file_bytes_max:
         limit = options.limits.file_bytes_max // MIB
@@ -174,7 +174,7 @@ def _open(file: BinaryIO, options: Options) -> Workbook:
     return _OPENERS[kind](file, options)
 
 
-def _open_xlsx(file: BinaryIO, options: Options) -> Workbook:
+def _open_xlsx(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = XlsxBook(file, options.limits)
 
     def sheet(index: int) -> Sheet:
@@ -189,7 +189,7 @@ def _open_xlsx(file: BinaryIO, options: Options) -> Workbook:
     return Workbook("xlsx", sheets, closing=file.close)
 
 
-def _open_text(file: BinaryIO, options: Options) -> Workbook:
+def _open_text(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = DelimitedBook(file, options.limits)
     reads: list[Read] = [lambda metadata: book.read(), lambda metadata: book.reread()]
     return Workbook(
@@ -201,13 +201,13 @@ def _open_text(file: BinaryIO, options: Options) -> Workbook:
     )
 
 
-def _open_html(file: BinaryIO, options: Options) -> Workbook:
+def _open_html(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = HtmlBook(file, options.limits)
     sheets = [Sheet("", [book.read], options)]
     return Workbook("html", sheets, encoding=book.encoding, closing=file.close)
 
 
-def _open_xml(file: BinaryIO, options: Options) -> Workbook:
+def _open_xml(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = Xml2003Book(file, options.limits)
     sheets = [
         Sheet(name, [partial(book.read, index)], options) for index, name in enumerate(book.sheets)
@@ -215,8 +215,8 @@ def _open_xml(file: BinaryIO, options: Options) -> Workbook:
     return Workbook("xml", sheets, closing=file.close)
 
 
-def _open_legacy(file_format: str, file: BinaryIO, options: Options) -> Workbook:
-    """Read everything at once: calamine has to be asked only once, and perhaps in a child."""
+def _open_legacy(file_format: str, file: BinaryIO, options: ReadOptions) -> Workbook:
+    """Read all sheets at once, so that calamine runs only once, in a child if possible."""
     sheets: list[Sheet] = []
     seen = read_legacy_details(file, file_format, options.limits)
     messages = read_legacy(Path(file.name), options.limits, fork=options.fork)
@@ -232,7 +232,7 @@ def _open_legacy(file_format: str, file: BinaryIO, options: Options) -> Workbook
 def _by_sheet(
     messages: Iterator[LegacySheet | LegacyRows],
 ) -> Iterator[tuple[LegacySheet, Iterator[LegacyRows]]]:
-    """Group the rows behind their sheet; each group must be used up before the next."""
+    """Group rows by their sheet; consume each group before asking for the next."""
     head: LegacySheet | LegacyRows | None = next(messages, None)
     while isinstance(head, LegacySheet):
         following: list[LegacySheet] = []
@@ -252,7 +252,7 @@ def _legacy_blocks(
     head: LegacySheet,
     messages: Iterator[LegacyRows],
     seen: LegacyDetails | None,
-    options: Options,
+    options: ReadOptions,
     metadata: SheetMetadata,
 ) -> Iterator[Block]:
     if seen is None:
@@ -270,10 +270,10 @@ def _legacy_blocks(
         for message in messages
         for number, values in enumerate(message.rows, message.first_row)
     )
-    yield from collect(rows, options.limits)
+    yield from build_blocks(rows, options.limits)
 
 
-_OPENERS: dict[str, Callable[[BinaryIO, Options], Workbook]] = {
+_OPENERS: dict[str, Callable[[BinaryIO, ReadOptions], Workbook]] = {
     "xlsx": _open_xlsx,
     "xls": partial(_open_legacy, "xls"),
     "xlsb": partial(_open_legacy, "xlsb"),

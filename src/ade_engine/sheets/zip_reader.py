@@ -1,6 +1,6 @@
-"""Take parts out of a zip archive as a stream, and stop at the limits while they inflate.
+"""Stream the parts of a zip archive, enforcing the limits while they inflate.
 
-What the archive says about its sizes is never believed: bytes are counted as they come out.
+The sizes that the archive declares are not trusted: bytes are counted as they are inflated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import BinaryIO
 from isal import isal_zlib
 
 from ade_engine.errors import DamagedFile, EncryptedFile, TooLarge
-from ade_engine.sheets.limits import MIB, Limits
+from ade_engine.sheets.read_limits import MIB, ReadLimits
 
 CHUNK_BYTES = MIB
 READ_BYTES = 256 * 1024
@@ -23,13 +23,13 @@ INFLATE_ERRORS = tuple({zlib.error, getattr(isal_zlib, "error", zlib.error)})
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _END = struct.Struct("<4s8xII2x")
 _END_SEARCH_BYTES = 65_536 + _END.size
-_DIRECTORY_ENTRY_BYTES_MAX = 512  # an honest archive needs about a hundred for each part
+_DIRECTORY_ENTRY_BYTES_MAX = 512  # a normal archive needs about a hundred for each part
 
 
 class ZipReader:
-    """The parts of a zip archive, by name; names differ neither by case nor by slashes."""
+    """The parts of a zip archive, by name; case and the kind of slash are ignored."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
         self._file = file
         self._limits = limits
         self._check_directory()
@@ -42,13 +42,13 @@ class ZipReader:
             OSError,
             NotImplementedError,
         ) as error:
-            raise DamagedFile("the archive has no directory that can be read") from error
+            raise DamagedFile("the archive's directory cannot be read") from error
         if len(entries) > limits.parts_max:
             raise TooLarge(f"the archive has more than {limits.parts_max} parts (parts_max)")
         self._entries = {_plain(entry.filename): entry for entry in reversed(entries)}
 
     def _check_directory(self) -> None:
-        """Refuse a directory too large to be read into memory."""
+        """Reject a directory that is too large to read into memory."""
         size = self._file.seek(0, 2)
         self._file.seek(max(size - _END_SEARCH_BYTES, 0))
         tail = self._file.read()
@@ -67,7 +67,7 @@ class ZipReader:
         return list(self._entries)
 
     def read(self, name: str) -> bytes:
-        """Give a whole part, which must be a small one."""
+        """Return a whole part of at most `document_bytes_max` bytes."""
         pieces, size = [], 0
         for piece in self.stream(name):
             pieces.append(piece)
@@ -81,7 +81,7 @@ class ZipReader:
         return b"".join(pieces)
 
     def stream(self, name: str, bytes_max: int | None = None) -> Iterator[bytes]:
-        """Give a part in pieces of at most `CHUNK_BYTES`."""
+        """Yield a part in pieces of at most `CHUNK_BYTES`."""
         entry = self._entries[_plain(name)]
         if entry.flag_bits & 0x1:
             raise EncryptedFile("the archive needs a password", where=name)
@@ -90,7 +90,7 @@ class ZipReader:
         elif entry.compress_type == zipfile.ZIP_DEFLATED:
             pieces = self._inflated(entry, name)
         else:
-            raise DamagedFile("a part is packed by a method that no workbook uses", where=name)
+            raise DamagedFile("a part uses an unsupported compression method", where=name)
         size, crc = 0, 0
         size_max = min(bytes_max or self._limits.part_bytes_max, self._limits.part_bytes_max)
         for piece in pieces:
@@ -101,7 +101,7 @@ class ZipReader:
             crc = isal_zlib.crc32(piece, crc)
             yield piece
         if entry.CRC and crc != entry.CRC:
-            raise DamagedFile("a part is not what its checksum says", where=name)
+            raise DamagedFile("the checksum of a part does not match", where=name)
 
     def _check_ratio(self, size: int, packed_size: int, name: str) -> None:
         limits = self._limits
@@ -128,7 +128,7 @@ class ZipReader:
         packed = b""
         while not stream.eof:
             if not packed and left:
-                self._file.seek(at)  # somebody may read another part in between
+                self._file.seek(at)  # another part may have been read in between
                 packed = self._file.read(min(left, READ_BYTES))
                 at += len(packed)
                 left -= len(packed)
@@ -143,7 +143,7 @@ class ZipReader:
                 yield piece
 
     def _data_offset(self, entry: zipfile.ZipInfo, name: str) -> int:
-        """Find where a part's bytes begin: its own header has lengths of its own."""
+        """Find where a part's bytes begin; its local header may be longer than the directory says."""
         self._file.seek(entry.header_offset)
         header = self._file.read(30)
         if len(header) < 30 or header[:4] != b"PK\3\4":

@@ -43,7 +43,7 @@ class TableDraft:
 
     @property
     def places(self) -> list[int]:
-        """Give the rows that make up the table: header, data, totals, groups."""
+        """Return the rows that make up the table: header, data, totals, groups."""
         inside = (RowKind.TOTAL, RowKind.GROUP, RowKind.REPEATED_HEADER)
         within = [place for kind in inside for place in self.skipped.get(kind, [])]
         return sorted([*self.header, *self.body, *within])
@@ -113,7 +113,7 @@ class _Gathering:
         self._waiting = []
 
     def _data(self) -> TableDraft:
-        """Give the table that data belongs to; begin one without a header if none is open."""
+        """Return the table that data belongs to; begin one without a header if none is open."""
         if self._header:  # a header that never ended is titles
             self._waiting += self._header
             self._header = []
@@ -134,7 +134,7 @@ class _Gathering:
             self._drafts.unused[RowKind.PREAMBLE] = rest
 
     def _repeats(self, header: list[int]) -> bool:
-        """Tell whether a header's last row says what the open table's says."""
+        """Return whether a header's last row says what the open table's says."""
         assert self._open is not None
         texts = _texts(self._grid, self._open.header[-1:])
         again = _texts(self._grid, header[-1:])
@@ -143,7 +143,7 @@ class _Gathering:
 
 
 def _texts(grid: Grid, places: list[int]) -> set[tuple[int, str]]:
-    """Give the texts of header rows with their columns."""
+    """Return the texts of header rows with their columns."""
     return {
         (column, text.casefold())
         for place in places
@@ -153,7 +153,7 @@ def _texts(grid: Grid, places: list[int]) -> set[tuple[int, str]]:
 
 
 def is_key_value(grid: Grid, places: list[int]) -> bool:
-    """Tell whether rows are a name and its value each, as forms have them."""
+    """Return whether rows are a name and its value each, as forms have them."""
     if len(places) < KEY_VALUE_ROWS_MIN:
         return False
     filled = grid.filled[places]

@@ -32,19 +32,19 @@ class Band:
 
     @property
     def header_texts(self) -> set[str]:
-        """Give the texts of the header, whatever their columns."""
+        """Return the texts of the header, whatever their columns."""
         found = self.grid.texts[self.first.header].ravel()
         return {text.casefold() for text in found if text}
 
     @property
     def begins_with_names(self) -> bool:
-        """Tell whether the first column names the rows."""
+        """Return whether the first column names the rows."""
         names = self.grid.looks[self.first.body, 0]
         return bool(np.isin(names, (CellLook.WORDS, CellLook.DATE)).mean() >= NAMES_SHARE)
 
     @property
     def extent(self) -> tuple[int, int]:
-        """Give the rows on which header and data begin and end."""
+        """Return the rows on which header and data begin and end."""
         rows = self.grid.rows
         return int(rows[self.first.header[-1]]), int(rows[max(self.first.body)])
 

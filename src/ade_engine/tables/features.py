@@ -53,7 +53,7 @@ class RowFeatures:
 
     @cached_property
     def named(self) -> dict[str, FloatArray]:
-        """Give every feature by its name."""
+        """Return every feature by its name."""
         own = self._own()
         found = dict(own)
         found |= self._place()
@@ -66,7 +66,7 @@ class RowFeatures:
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """Give one row of numbers for each row that is not blank."""
+        """Return one row of numbers for each row that is not blank."""
         columns = list(self.named.values())
         return np.column_stack(columns) if len(self.places) else np.zeros((0, len(columns)))
 
@@ -111,7 +111,7 @@ class RowFeatures:
         } | {name: spoken[:, place] for place, name in enumerate(TOLD)}
 
     def _progression(self) -> FloatArray:
-        """Give the longest stretch of numbers that go up by one: a scale, not values."""
+        """Return the longest stretch of numbers that go up by one: a scale, not values."""
         steps = np.diff(self._numbers, axis=1) == 1 if self._looks.shape[1] > 1 else None
         longest = np.zeros(len(self.places))
         if steps is None:
@@ -204,7 +204,7 @@ class RowFeatures:
         }
 
     def _repetition(self) -> dict[str, FloatArray]:
-        """Tell whether the row's texts come again: in the row, in their columns, as a whole row."""
+        """Return whether the row's texts come again: in the row, in their columns, as a whole row."""
         distinct = np.array(
             [
                 len(set(row[mask])) / max(mask.sum(), 1)

@@ -15,18 +15,17 @@ from ade_engine.tables.bands import side_by_side
 from ade_engine.tables.forest import Weights, default_weights
 from ade_engine.tables.grid import Grid
 from ade_engine.tables.header_text import header_texts
-from ade_engine.tables.labels import HEADER_END, Scores, label_rows
+from ade_engine.tables.labels import HEADER_END, RowScores, label_rows
 from ade_engine.tables.regions import RowKind, SheetTables, TableRegion, TableShape
-from ade_engine.tables.row_detectors import score_rows
-from ade_engine.tables.rules import RowScorer
-from ade_engine.tables.sample import Sheet, SheetSample, sample_sheet
+from ade_engine.tables.row_detectors import RowScorer, score_rows
+from ade_engine.tables.sample import SheetCells, SheetSample, sample_sheet
 from ade_engine.tables.spans import RowSpans
 
 RULE_SCORE_MIN = 0.5  # what a rule must say of a row that looks like all others
 
 
 def find_tables(
-    sheet: Sheet, rules: Sequence[RowScorer] | None = None, weights: Weights | None = None
+    sheet: SheetCells, rules: Sequence[RowScorer] | None = None, weights: Weights | None = None
 ) -> SheetTables:
     """Find the tables of a sheet, by the default model and the rules of a config package."""
     seen = sample_sheet(sheet)
@@ -37,7 +36,7 @@ def find_tables(
 
 class _Finding:
     def __init__(
-        self, sheet: Sheet, seen: SheetSample, rules: Sequence[RowScorer], weights: Weights
+        self, sheet: SheetCells, seen: SheetSample, rules: Sequence[RowScorer], weights: Weights
     ) -> None:
         self._sheet = sheet
         self._seen = seen
@@ -45,7 +44,7 @@ class _Finding:
         unseen = seen.holds_something.copy()
         unseen[seen.grid.rows - 1] = False
         self._unseen: IntArray = np.flatnonzero(unseen) + 1
-        self._scores: Scores = {}
+        self._scores: RowScores = {}
         if rules:
             width = max(chain((0,), *(columns for _, _, columns in seen.columns_used)))
             self._scores = score_rows(
@@ -127,7 +126,7 @@ class _Finding:
         )
 
     def _ruled(self, draft: TableDraft) -> dict[str, IntArray]:
-        """Give the rows of a table's stretches that are no data after all, by row type."""
+        """Return the rows of a table's stretches that are no data after all, by row type."""
         found: dict[str, list[int]] = {}
         if not draft.stretches:
             return {}
@@ -161,7 +160,7 @@ def _rows(rows: IntArray, stretches: Sequence[tuple[int, int]]) -> IntArray:
 
 
 def _ruled_kind(said: Mapping[str, Mapping[str, float]]) -> str | None:
-    """Give the row type that rules name clearly enough for a row that looks like data."""
+    """Return the row type that rules name clearly enough for a row that looks like data."""
     totals = {kind: sum(scores.values()) for kind, scores in said.items()}
     data = totals.pop(RowKind.DATA, 0.0)
     if not totals:
@@ -171,7 +170,7 @@ def _ruled_kind(said: Mapping[str, Mapping[str, float]]) -> str | None:
 
 
 def _with_surroundings(table: TableRegion, grid: Grid, draft: TableDraft) -> TableRegion:
-    """Give the first of several tables side by side what stands above and below all of them."""
+    """Return the first of several tables side by side what stands above and below all of them."""
     around = (RowKind.PREAMBLE, RowKind.FOOTER, RowKind.NOTE)
     outside: dict[str, RowSpans] = {
         kind: RowSpans.of(grid.rows[draft.skipped[kind]])

@@ -37,7 +37,7 @@ class Forest:
     shares: FloatArray  # by node and kind of row
 
     def shares_of(self, matrix: FloatArray) -> FloatArray:
-        """Give for each row of features the share of trees that see it as each kind."""
+        """Return for each row of features the share of trees that see it as each kind."""
         leaves = self._walk(matrix)[-1]
         means: FloatArray = self.shares[leaves].mean(axis=1)
         return means
@@ -56,7 +56,7 @@ class Forest:
         return added
 
     def _walk(self, matrix: FloatArray) -> list[IntArray]:
-        """Give the nodes that rows (first axis) reach in trees (second axis), step by step."""
+        """Return the nodes that rows (first axis) reach in trees (second axis), step by step."""
         rows = np.arange(len(matrix))[:, None]
         # The trees were grown on single precision; compare as they did.
         values = matrix.astype(np.float32)
@@ -119,7 +119,7 @@ def read_weights(data: Mapping[str, Any]) -> Weights:
 
 
 def _node_shares(tree: Mapping[str, Any], kinds: int) -> FloatArray:
-    """Give each node the shares of its leaves, weighted by the rows that grew them."""
+    """Return each node the shares of its leaves, weighted by the rows that grew them."""
     size = len(tree["feature"])
     shares = np.zeros((size, kinds))
     weight = np.zeros(size)

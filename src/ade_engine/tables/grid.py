@@ -6,7 +6,7 @@ something may begin or end and leaves out the middle of such stretches and of bl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,17 +47,6 @@ class Grid:
         for place, seen in enumerate(used.values()):
             looks[:, place], texts[:, place], numbers[:, place] = seen
         return cls(np.asarray(rows, dtype=np.int64), tuple(used), looks, texts, numbers)
-
-    @classmethod
-    def of_values(cls, rows: Iterable[Sequence[object]]) -> Grid:
-        """Look at rows of Python values that begin in A1."""
-        held = [list(row) for row in rows]
-        width = max(map(len, held), default=0)
-        padded = [row + [None] * (width - len(row)) for row in held]
-        columns = {
-            number: CellArray.of(cells) for number, cells in enumerate(zip(*padded, strict=True), 1)
-        }
-        return cls.of_columns(range(1, len(held) + 1), columns)
 
     @property
     def height(self) -> int:

@@ -6,14 +6,14 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 
 from ade_engine.sheets.coordinates import Range
-from ade_engine.tables.sample import Sheet
+from ade_engine.tables.sample import SheetCells
 
 JOINED_BY = " "
 
-Cells = dict[tuple[int, int], str]
+CellTexts = dict[tuple[int, int], str]
 
 
-def header_texts(sheet: Sheet, rows: Sequence[int], columns: Sequence[int]) -> tuple[str, ...]:
+def header_texts(sheet: SheetCells, rows: Sequence[int], columns: Sequence[int]) -> tuple[str, ...]:
     """Join what stands in the header rows above each column, from top to bottom."""
     if not rows:
         return ("",) * len(columns)
@@ -37,7 +37,7 @@ def text_of(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def _cells(sheet: Sheet, rows: Sequence[int]) -> Cells:
+def _cells(sheet: SheetCells, rows: Sequence[int]) -> CellTexts:
     wanted = set(rows)
     return {
         (row, column): text_of(value)
@@ -50,9 +50,9 @@ def _cells(sheet: Sheet, rows: Sequence[int]) -> Cells:
 
 
 def _spread_merged(
-    cells: Cells, merged: Sequence[Range], rows: Sequence[int], columns: Sequence[int]
+    cells: CellTexts, merged: Sequence[Range], rows: Sequence[int], columns: Sequence[int]
 ) -> None:
-    """Give every cell of a merged range the text of its first."""
+    """Return every cell of a merged range the text of its first."""
     for one in merged:
         text = cells.get((one.first_row, one.first_column))
         if text is None:
@@ -64,7 +64,7 @@ def _spread_merged(
                         cells.setdefault((row, column), text)
 
 
-def _spread_right(cells: Cells, rows: Sequence[int], columns: Sequence[int]) -> None:
+def _spread_right(cells: CellTexts, rows: Sequence[int], columns: Sequence[int]) -> None:
     """Let a text of an upper header row stand for the columns right of it, as merging would.
 
     A row whose only text is its first cell is a title and stays where it is.

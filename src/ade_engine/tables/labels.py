@@ -69,7 +69,7 @@ LABELS_OF_TYPE: dict[str, tuple[int, ...]] = {
     RowKind.PREAMBLE: (LABELS.index(Label.PREAMBLE),),
 }
 
-Scores = Mapping[int, Mapping[str, Mapping[str, float]]]
+RowScores = Mapping[int, Mapping[str, Mapping[str, float]]]
 """By row number and row type: what each rule of a config package said."""
 
 
@@ -81,12 +81,12 @@ class LabelledRows:
     features: RowFeatures
     shares: FloatArray
     kinds: tuple[str, ...]  # a `Label`, or a row type of a config package
-    scores: Scores
+    scores: RowScores
     weights: Weights
 
     @property
     def places(self) -> IntArray:
-        """Give the places of these rows in the grid."""
+        """Return the places of these rows in the grid."""
         return self.features.places
 
     def why(self, index: int) -> tuple[Contribution, ...]:
@@ -107,7 +107,7 @@ class LabelledRows:
         )
 
     def confidence(self, index: int) -> float:
-        """Give the share of headers as clear as this one that were right in training."""
+        """Return the share of headers as clear as this one that were right in training."""
         raw, right = zip(*self.weights.confidence, strict=True)
         return round(float(np.interp(header_score(self.shares, index), raw, right)), 3)
 
@@ -119,8 +119,8 @@ def header_score(shares: FloatArray, index: int) -> float:
     return float(ends[index] / (1 + around))
 
 
-def label_rows(grid: Grid, weights: Weights, scores: Scores | None = None) -> LabelledRows:
-    """Give each row of a grid that is not blank its kind."""
+def label_rows(grid: Grid, weights: Weights, scores: RowScores | None = None) -> LabelledRows:
+    """Return each row of a grid that is not blank its kind."""
     features = RowFeatures(grid)
     scores = scores or {}
     shares = weights.forest.shares_of(features.matrix)
@@ -147,7 +147,7 @@ def label_rows(grid: Grid, weights: Weights, scores: Scores | None = None) -> La
 
 
 def first_header(shares: FloatArray, ruled: BoolArray | None = None) -> int | None:
-    """Give the row that ends the first header, or None if no row looks like one.
+    """Return the row that ends the first header, or None if no row looks like one.
 
     Where rules of a config package name headers, no other row can be one.
     """
@@ -173,8 +173,8 @@ def _repetitions(texts: ObjectArray, header: int) -> BoolArray:
     return repeated
 
 
-def _said(rows: list[int], scores: Scores) -> tuple[tuple[str, ...], FloatArray]:
-    """Give all kinds, those of a config package last, and what rules add to their odds."""
+def _said(rows: list[int], scores: RowScores) -> tuple[tuple[str, ...], FloatArray]:
+    """Return all kinds, those of a config package last, and what rules add to their odds."""
     types = {kind for answers in scores.values() for kind in answers}
     names = (*LABELS, *sorted(types - set(LABELS_OF_TYPE)))
     said = np.zeros((len(rows), len(names)))

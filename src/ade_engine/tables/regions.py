@@ -72,7 +72,7 @@ class TableRegion:
 
     @property
     def data_range(self) -> Range | None:
-        """Give the range from the first to the last data row."""
+        """Return the range from the first to the last data row."""
         if not self.data_rows:
             return None
         first, last = self.data_rows.first, self.data_rows.last
@@ -80,7 +80,7 @@ class TableRegion:
 
     @property
     def header_row(self) -> int | None:
-        """Give the row directly above the data, the last of the header's."""
+        """Return the row directly above the data, the last of the header's."""
         return self.header_rows[-1] if self.header_rows else None
 
     def data_mask(self, block: Block) -> BoolArray:

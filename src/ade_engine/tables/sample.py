@@ -34,16 +34,16 @@ _TOTAL_ALONE = r"(?i)^\W*(?:(?:sub|grand|overall)[\s-]*)?totals?\W*$"
 _TOTAL_LIKE = r"(?i)totals?\b"
 
 
-class Sheet(Protocol):
+class SheetCells(Protocol):
     """What is asked of a sheet: its cells as blocks, again and again."""
 
     @property
     def height(self) -> int:
-        """Give the last used row."""
+        """Return the last used row."""
 
     @property
     def merged(self) -> list[Range]:
-        """Give the merged ranges."""
+        """Return the merged ranges."""
 
     def blocks(self, first_row: int = 1, last_row: int | None = None) -> Iterator[Block]:
         """Go through the cells."""
@@ -59,7 +59,7 @@ class SheetSample:
     columns_used: tuple[tuple[int, int, frozenset[int]], ...]  # first row, last row, columns
 
     def columns_within(self, first_row: int, last_row: int) -> set[int]:
-        """Give the columns in use between two rows, as far as whole blocks of rows tell."""
+        """Return the columns in use between two rows, as far as whole blocks of rows tell."""
         found: set[int] = set()
         for first, last, columns in self.columns_used:
             if first >= first_row and last <= last_row:
@@ -67,7 +67,7 @@ class SheetSample:
         return found
 
     def columns_beyond(self, first_row: int, last_row: int) -> set[int]:
-        """Give the columns right of the grid, if it was cut, that the blocks of some rows use."""
+        """Return the columns right of the grid, if it was cut, that the blocks of some rows use."""
         edge = self.grid.columns[-1] if self.grid.width >= GRID_COLUMNS_MAX else COLUMNS_MAX
         found: set[int] = set()
         for first, last, columns in self.columns_used:
@@ -76,7 +76,7 @@ class SheetSample:
         return found
 
 
-def sample_sheet(sheet: Sheet) -> SheetSample:
+def sample_sheet(sheet: SheetCells) -> SheetSample:
     """Read a sheet once."""
     height = sheet.height
     taking = _Taking(height)
@@ -205,7 +205,7 @@ def _says(pattern: str, columns: dict[int, CellArray], height: int, looked_at: i
 
 
 def _usual(counts: IntArray | BoolArray, counted: BoolArray) -> FloatArray:
-    """Give for each row the median of its chunk."""
+    """Return for each row the median of its chunk."""
     usual = np.zeros(len(counts))
     for start in range(0, len(counts), CHUNK_ROWS):
         chunk = slice(start, start + CHUNK_ROWS)
@@ -224,7 +224,7 @@ def _widened(mask: BoolArray, rows: int) -> BoolArray:
 
 
 def _run_lengths(mask: BoolArray) -> IntArray:
-    """Give for each marked row how many marked rows end with it."""
+    """Return for each marked row how many marked rows end with it."""
     order = np.arange(1, len(mask) + 1)
     last_unmarked: IntArray = np.maximum.accumulate(np.where(mask, 0, order))
     return order - last_unmarked

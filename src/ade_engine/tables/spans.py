@@ -36,7 +36,7 @@ class RowSpans:
 
     @property
     def runs(self) -> tuple[tuple[int, int], ...]:
-        """Give the first and last row of each run."""
+        """Return the first and last row of each run."""
         return tuple(zip(self._firsts.tolist(), self._lasts.tolist(), strict=True))
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
@@ -67,16 +67,16 @@ class RowSpans:
 
     @property
     def first(self) -> int:
-        """Give the first row; there must be one."""
+        """Return the first row; there must be one."""
         return int(self._firsts[0])
 
     @property
     def last(self) -> int:
-        """Give the last row; there must be one."""
+        """Return the last row; there must be one."""
         return int(self._lasts[-1])
 
     def gaps(self) -> RowSpans:
-        """Give the rows between the first and the last that are not among these."""
+        """Return the rows between the first and the last that are not among these."""
         between = RowSpans()
         between._firsts = self._lasts[:-1] + 1
         between._lasts = self._firsts[1:] - 1

@@ -22,7 +22,7 @@ _VALUE_END = "</v></c>"
 
 
 def rows_xml(columns: Sequence[CellArray], first_row: int) -> bytes:
-    """Give the XML of rows; the first column is A."""
+    """Return the XML of rows; the first column is A."""
     height = len(columns[0])
     frame: dict[str, pl.Series] = {
         "row": pl.Series(np.arange(first_row, first_row + height)).cast(pl.String)
@@ -36,7 +36,7 @@ def rows_xml(columns: Sequence[CellArray], first_row: int) -> bytes:
 
 
 def _column(column: CellArray, letters: str, frame: dict[str, pl.Series]) -> list[pl.Expr]:
-    """Give the pieces whose concatenation is this column's cells; put what they need in `frame`."""
+    """Return the pieces whose concatenation is this column's cells; put what they need in `frame`."""
     present = np.flatnonzero(np.bincount(column.kinds, minlength=len(CellKind))).tolist()
     kinds = [CellKind(kind) for kind in present]
     filled = [kind for kind in kinds if kind not in (CellKind.EMPTY, CellKind.NO_VALUE)]
@@ -65,7 +65,7 @@ def _column(column: CellArray, letters: str, frame: dict[str, pl.Series]) -> lis
 
 
 def _uniform(kind: CellKind, column: CellArray) -> tuple[str, pl.Series, str] | None:
-    """Give opening, values and closing where these are the same for all cells."""
+    """Return opening, values and closing where these are the same for all cells."""
     match kind:
         case CellKind.NUMBER if np.isfinite(column.numbers).all():
             return "><v>", _number_text(column.numbers), _VALUE_END
@@ -125,7 +125,7 @@ def _number_text(numbers: FloatArray) -> pl.Series:
 
 
 def _serials(ms: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Give the serial numbers of dates, and the style that each is shown in."""
+    """Return the serial numbers of dates, and the style that each is shown in."""
     time_only = (ms >= TIME_DAY_MS) & (ms < TIME_DAY_MS + DAY_MS)
     styles = np.where(ms % DAY_MS == 0, STYLE_DATE, STYLE_MOMENT)
     serials: FloatArray = np.round(to_serials(ms), SERIAL_DECIMALS)

@@ -61,11 +61,11 @@ class EscapedTexts:
 
     @property
     def opening(self) -> str:
-        """Give the tags before the text."""
+        """Return the tags before the text."""
         return '<is><t xml:space="preserve">' if self.keeps_space else "<is><t>"
 
     def cells(self) -> pl.Series:
-        """Give everything behind the reference of a cell."""
+        """Return everything behind the reference of a cell."""
         plain = f' t="inlineStr">{self.opening}' + self.text + "</t></is></c>"
         if self.literal is None:
             return plain
@@ -93,7 +93,7 @@ def escaped(texts: pl.Series) -> EscapedTexts:
 
 
 def _at_ends(joined: bytes, classes: ByteArray) -> tuple[int, int]:
-    """Give the classes of the bytes where texts begin and end, and how many breaks there are."""
+    """Return the classes of the bytes where texts begin and end, and how many breaks there are."""
     if not len(classes):
         return 0, 0
     breaks = np.flatnonzero(np.frombuffer(joined, np.uint8) == _BETWEEN[0])

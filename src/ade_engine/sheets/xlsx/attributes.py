@@ -70,7 +70,7 @@ class Tails:
     def codes(
         self, buffer: ByteArray, words: WordArray, starts: IntArray, ends: IntArray
     ) -> IntArray:
-        """Give for each tail the index of its meaning in `types`, `dates` and `closed`."""
+        """Return for each tail the index of its meaning in `types`, `dates` and `closed`."""
         sizes = ends - starts
         longest = int(sizes.max(initial=0))
         if longest > TAIL_BYTES_MAX or int(sizes.min(initial=0)) < 0:

@@ -13,9 +13,9 @@ from ade_engine.errors import TooLarge
 from ade_engine.sheets.block_builder import BlockBuilder, CellBatch, with_null
 from ade_engine.sheets.cells import Block
 from ade_engine.sheets.fast_path import FastPathUnsupported
-from ade_engine.sheets.limits import Limits
 from ade_engine.sheets.metadata import SheetMetadata
 from ade_engine.sheets.prefetch import prefetch
+from ade_engine.sheets.read_limits import ReadLimits
 from ade_engine.sheets.safe_xml import Attributes, parse, plain_name
 from ade_engine.sheets.xlsx.scan import Lookups, Scanner
 from ade_engine.sheets.xlsx.shared_strings import read_strings, walk_strings
@@ -28,7 +28,9 @@ from ade_engine.sheets.zip_reader import ZipReader
 class XlsxBook:
     """A workbook whose sheets are read as streams."""
 
-    def __init__(self, file: BinaryIO, limits: Limits, archive: ZipReader | None = None) -> None:
+    def __init__(
+        self, file: BinaryIO, limits: ReadLimits, archive: ZipReader | None = None
+    ) -> None:
         self._limits = limits
         self._archive = archive or ZipReader(file, limits)
         self._parts = read_workbook_info(self._archive, limits.sheets_max)

@@ -15,15 +15,15 @@ import polars as pl
 from ade_engine.errors import DamagedFile
 from ade_engine.sheets import dates
 from ade_engine.sheets.arrays import BoolArray, ByteArray, FloatArray, IntArray, WordArray
-from ade_engine.sheets.arrow_texts import texts as slice_texts
+from ade_engine.sheets.arrow_texts import slice_texts
 from ade_engine.sheets.block_builder import NO_TEXT, CellBatch
-from ade_engine.sheets.byte_words import MASKS, index_of, whole_numbers, word, words_of
+from ade_engine.sheets.byte_words import MASKS, index_of, whole_numbers, word, words_from_each_byte
 from ade_engine.sheets.cells import TIME_DAY, CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX
 from ade_engine.sheets.fast_path import FAST_PATH_ERRORS, FastPathUnsupported
 from ade_engine.sheets.xlsx.attributes import CellType, Tails
-from ade_engine.sheets.xlsx.tags import find_tags
 from ade_engine.sheets.xlsx.unescape import needs_unescape, unescape
+from ade_engine.sheets.xlsx.xml_chunks import find_tags
 
 _ROW_START = word(b'<row r="')
 _CELL_START = word(b'<c r="')
@@ -61,7 +61,7 @@ class _Piece:
     def __init__(self, xml: bytes, book: Lookups, tails: Tails) -> None:
         self.xml = xml
         self.buffer: ByteArray = np.frombuffer(xml, np.uint8)
-        self.words: WordArray = words_of(xml)
+        self.words: WordArray = words_from_each_byte(xml)
         self.book = book
         self.tails = tails
         self.opens, self.closes = find_tags(self.buffer)
@@ -96,7 +96,7 @@ class _Piece:
     # --- where the cells are ----------------------------------------------------------------------
 
     def _places(self, tags: IntArray) -> tuple[IntArray, IntArray, IntArray, list[int], int]:
-        """Give rows, columns, where each cell's further attributes begin, and the hidden rows."""
+        """Return rows, columns, where each cell's further attributes begin, and the hidden rows."""
         row_tags = np.flatnonzero(self.names == ord("r"))
         row_tags = row_tags[self.buffer[self.opens[row_tags] + 2] == ord("o")]
         starts = self.opens[row_tags]
@@ -126,7 +126,7 @@ class _Piece:
         return rows, columns, tail_starts, self._hidden(row_tags, row_numbers), last_row
 
     def _columns(self, starts: IntArray) -> tuple[IntArray, IntArray]:
-        """Give the columns and how many letters name them."""
+        """Return the columns and how many letters name them."""
         heads = self.words[starts]
         if not ((heads & _CELL_START_MASK) == _CELL_START).all():
             raise FastPathUnsupported
@@ -158,7 +158,7 @@ class _Piece:
     def _values(
         self, tags: IntArray, closed: BoolArray
     ) -> tuple[tuple[IntArray, IntArray], ByteArray]:
-        """Give the start and end of each value, and EMPTY, NO_VALUE or TEXT (some value)."""
+        """Return the start and end of each value, and EMPTY, NO_VALUE or TEXT (some value)."""
         kinds = np.full(len(tags), CellKind.TEXT, np.uint8)
         next_tags = np.minimum(tags + 1, len(self.names) - 1)
         nexts = self.names[next_tags]

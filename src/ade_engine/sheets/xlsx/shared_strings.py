@@ -9,20 +9,19 @@ import polars as pl
 
 from ade_engine.errors import DamagedFile
 from ade_engine.sheets.arrays import ByteArray, IntArray
-from ade_engine.sheets.arrow_texts import texts as slice_texts
+from ade_engine.sheets.arrow_texts import slice_texts
 from ade_engine.sheets.block_builder import with_null
-from ade_engine.sheets.byte_words import words_of
+from ade_engine.sheets.byte_words import words_from_each_byte
 from ade_engine.sheets.fast_path import FAST_PATH_ERRORS, FastPathUnsupported
-from ade_engine.sheets.limits import Limits
+from ade_engine.sheets.read_limits import ReadLimits
 from ade_engine.sheets.safe_xml import Attributes, parse, plain_name
-from ade_engine.sheets.xlsx.tags import find_tags
 from ade_engine.sheets.xlsx.unescape import decode_escape, needs_unescape, unescape
-from ade_engine.sheets.xlsx.xml_chunks import Surroundings, element_chunks
+from ade_engine.sheets.xlsx.xml_chunks import Surroundings, element_chunks, find_tags
 
 WHERE = "shared strings"
 
 
-def read_strings(stream: Iterable[bytes], limits: Limits) -> pl.Series:
+def read_strings(stream: Iterable[bytes], limits: ReadLimits) -> pl.Series:
     """Read the whole table fast, or raise `FastPathUnsupported`: then use `walk_strings`."""
     try:
         pieces = element_chunks(stream, b"sst", b"si", Surroundings(), limits)
@@ -51,7 +50,7 @@ def _scan(xml: bytes) -> pl.Series:
     if ((buffer[ends + 1] != ord("/")) & ~empty).any():
         raise FastPathUnsupported
     try:
-        found = slice_texts(xml, words_of(xml), starts, ends)
+        found = slice_texts(xml, words_from_each_byte(xml), starts, ends)
     except pl.exceptions.PolarsError as error:
         raise DamagedFile("a text is not UTF-8", where=WHERE) from error
     # Adding nothing makes texts of their own, so that the XML around them is not kept.

@@ -52,7 +52,7 @@ class Walker:
         self._dated: list[bool] = []
 
     def walk(self, stream: Iterable[bytes], beside: Start) -> Iterator[CellBatch]:
-        """Give the cells in batches of whole rows; call `beside` for elements outside of them."""
+        """Return the cells in batches of whole rows; call `beside` for elements outside of them."""
         self._beside = beside
         feed = Feed(self._start, self._end, self._text, where="a sheet")
         for piece in stream:

@@ -64,7 +64,7 @@ def _main_part(archive: ZipReader) -> str:
 
 
 def relations(archive: ZipReader, part: str) -> dict[str, tuple[str, str]]:
-    """Give the relations of a part by their id: what kind of thing, and where it is."""
+    """Return the relations of a part by their id: what kind of thing, and where it is."""
     folder, name = posixpath.split(part)
     source = posixpath.join(folder, "_rels", f"{name}.rels")
     found: dict[str, tuple[str, str]] = {}

@@ -1,4 +1,4 @@
-"""Cut a stream of XML into pieces that begin and end between elements."""
+"""Cut a stream of XML into pieces that begin and end between elements, and find their tags."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from ade_engine.errors import DamagedFile, TooLarge
+from ade_engine.sheets.arrays import ByteArray, IntArray
 from ade_engine.sheets.byte_words import PADDING
 from ade_engine.sheets.fast_path import FastPathUnsupported
-from ade_engine.sheets.limits import MIB, Limits
+from ade_engine.sheets.read_limits import MIB, ReadLimits
 
 HEAD_BYTES_MAX = 4 * MIB
 
@@ -30,9 +33,9 @@ def element_chunks(
     container: bytes,
     element: bytes,
     surroundings: Surroundings,
-    limits: Limits,
+    limits: ReadLimits,
 ) -> Iterator[bytes]:
-    """Give pieces of whole elements out of a container, each with `PADDING` behind it.
+    """Return pieces of whole elements out of a container, each with `PADDING` behind it.
 
     `surroundings` receives the XML before and after the container. Raise `FastPathUnsupported` for
     XML that is not written in the usual way: with prefixes, or in another encoding than UTF-8.
@@ -102,7 +105,7 @@ def _padded(first: bytes, second: bytes, size: int) -> Iterator[bytes]:
         yield b"".join((first, memoryview(second)[:size], PADDING))
 
 
-def _rest(source: Iterator[bytes], limits: Limits) -> bytes:
+def _rest(source: Iterator[bytes], limits: ReadLimits) -> bytes:
     pieces, size = [], 0
     for piece in source:
         size += len(piece)
@@ -111,3 +114,15 @@ def _rest(source: Iterator[bytes], limits: Limits) -> bytes:
             raise TooLarge(f"more than {limit} MiB stand behind the cells (document_bytes_max)")
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def find_tags(buffer: ByteArray) -> tuple[IntArray, IntArray]:
+    """Find where each tag begins and ends."""
+    angles = np.flatnonzero((buffer & 0xFD) == ord("<"))  # < and > differ by the bit left out
+    marks = buffer[angles]
+    if not len(angles) % 2 and (marks[0::2] == ord("<")).all() and (marks[1::2] == ord(">")).all():
+        return angles[0::2], angles[1::2]
+    starts = np.flatnonzero(marks == ord("<"))  # a text may hold > as it is
+    if not len(starts) or starts[-1] + 1 >= len(marks) or (marks[starts + 1] != ord(">")).any():
+        raise FastPathUnsupported
+    return angles[starts], angles[starts + 1]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.engine.pipeline.workbooks import Ran, run, run_on, write_workbook
 
-from ade_engine.entry.normalize import Request, normalize
+from ade_engine.entry.normalize import NormalizeRequest, normalize
 from ade_engine.errors import EngineError, UnreadableFile
 from ade_engine.package import AuthorError, DependencyMissing, PackageInvalid
 
@@ -350,7 +350,7 @@ def test_progress_is_told_in_rows(tmp_path: Path) -> None:
     told: list[tuple[int, int, str]] = []
     write_workbook(tmp_path / "input.xlsx", Data=PEOPLE)
     run(tmp_path, PEOPLE, **fields())
-    request = Request(tmp_path / "input.xlsx", tmp_path / "package", tmp_path / "out")
+    request = NormalizeRequest(tmp_path / "input.xlsx", tmp_path / "package", tmp_path / "out")
     normalize(request, lambda *said: told.append(said))
     assert told[0][2] == "reading"
     assert told[-1] == (4, 4, "writing")
@@ -360,7 +360,7 @@ def test_the_same_input_and_package_give_the_same_bytes(tmp_path: Path) -> None:
     def made(name: str, *, timings: bool) -> dict[str, bytes]:
         out = tmp_path / name
         source = tmp_path / "1" / "input.xlsx"
-        normalize(Request(source, tmp_path / "1" / "package", out, "j", timings=timings))
+        normalize(NormalizeRequest(source, tmp_path / "1" / "package", out, "j", timings=timings))
         return {file.name: file.read_bytes() for file in sorted(out.iterdir())}
 
     run(tmp_path / "1", PEOPLE, **fields(columns__name=NAME + "def validate(value): return 'x_y'"))

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from tests.unit.engine.package.packages import write_package
 
-from ade_engine.mapping.column_mapping import Mapping, map_columns
+from ade_engine.mapping.column_mapping import ColumnMapping, map_columns
 from ade_engine.mapping.scores import RawColumn
 from ade_engine.package import AuthorError, Column, load_package
-from ade_engine.package.misuse import Misuse
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.views import Context, Table, TableMapping
 
 
-def mapped(folder: Path, columns: dict[str, list[Any]], **files: str) -> Mapping:
+def mapped(folder: Path, columns: dict[str, list[Any]], **files: str) -> ColumnMapping:
     """Map columns given as {header: cells}, from column B on."""
     raw = [
         RawColumn(number, header.strip(), Column(cells, header=header))
@@ -24,7 +24,7 @@ def mapped(folder: Path, columns: dict[str, list[Any]], **files: str) -> Mapping
         return map_columns(package, raw, view, Context())
 
 
-def outcomes(mapping: Mapping) -> list[str | None]:
+def outcomes(mapping: ColumnMapping) -> list[str | None]:
     return [column.target or column.reason for column in mapping.columns]
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from ade_engine.package import Column, Issue
-from ade_engine.package.misuse import Misuse
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.result_coercion import cells_of
 from ade_engine.sheets.cells import CellError
 

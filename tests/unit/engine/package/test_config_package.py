@@ -9,17 +9,17 @@ from tests.unit.engine.package.packages import FIELD, write_package
 
 import ade_engine
 from ade_engine.package import AuthorError, Package, PackageInvalid, load_package
-from ade_engine.package.author_errors import DEPENDENCY_ERROR, Problem
-from ade_engine.pipeline.hooks import activate
+from ade_engine.package.author_errors import DEPENDENCY_ERROR, PackageProblem
+from ade_engine.package.views import Context
 
 
-def problems(folder: Path) -> list[Problem]:
+def problems(folder: Path) -> list[PackageProblem]:
     with pytest.raises(PackageInvalid) as refused:
         load_package(folder)
     return list(refused.value.problems)
 
 
-def only_problem(folder: Path) -> Problem:
+def only_problem(folder: Path) -> PackageProblem:
     found = problems(folder)
     assert len(found) == 1, found
     return found[0]
@@ -148,7 +148,7 @@ def test_files_import_each_other_relatively_in_any_order(tmp_path: Path) -> None
         columns__z="X = 1\nFIELD = Field()",
     )
     with load_package(tmp_path) as package:
-        assert package.named("a").label == "From elsewhere"
+        assert package.fields[0].label == "From elsewhere"
 
 
 def test_a_file_that_is_named_as_a_module_of_the_runtime_shadows_nothing(tmp_path: Path) -> None:
@@ -194,7 +194,8 @@ def test_a_hook_may_be_a_file_or_a_folder_of_files(tmp_path: Path) -> None:
         hooks__on_activate__a="def on_activate(): return 'first'",
     )
     with load_package(tmp_path) as package:
-        assert activate(package) == ["first", "second"]
+        hooked = package.call_hooks("on_activate", {"ctx": Context()})
+        assert hooked == ["first", "second"]
 
 
 def test_settings_have_defaults_and_the_author_has_a_part_of_them(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ade_engine.package import Issue
-from ade_engine.pipeline.issue_log import LINES_MAX, IssueLog
+from ade_engine.pipeline.issue_log import LINES_MAX, RANGES_MAX, IssueLog, RowRuns
 from ade_engine.pipeline.python_values import cells_of_values, values_of
-from ade_engine.pipeline.ranges import RANGES_MAX, RowRuns
 from ade_engine.pipeline.write_output import unique_names
 from ade_engine.sheets.cells import CellArray
 

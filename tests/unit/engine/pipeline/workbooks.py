@@ -9,7 +9,7 @@ from typing import Any
 from openpyxl import Workbook, load_workbook
 from tests.unit.engine.package.packages import write_package
 
-from ade_engine.entry.normalize import Request, normalize
+from ade_engine.entry.normalize import NormalizeRequest, normalize
 
 
 def write_workbook(path: Path, **sheets: Iterable[Any]) -> Path:
@@ -68,10 +68,12 @@ def run(folder: Path, rows: Iterable[Any], **files: str) -> Ran:
 
 def run_on(folder: Path, source: Path, **files: str) -> Ran:
     """Run a package on a file."""
-    return run_request(folder, Request(source, folder / "package", folder / "out", "job-1"), files)
+    return run_request(
+        folder, NormalizeRequest(source, folder / "package", folder / "out", "job-1"), files
+    )
 
 
-def run_request(folder: Path, request: Request, files: dict[str, str]) -> Ran:
+def run_request(folder: Path, request: NormalizeRequest, files: dict[str, str]) -> Ran:
     """Run a package as a request says, but without timings."""
     write_package(folder / "package", **files)
     return Ran(folder / "out", normalize(replace(request, timings=False)))

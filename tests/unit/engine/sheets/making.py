@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ade_engine.sheets.fast_path import FastPathUnsupported
-from ade_engine.sheets.limits import Options
+from ade_engine.sheets.read_limits import ReadOptions
 from ade_engine.sheets.workbook import Sheet, open_workbook
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -88,7 +88,7 @@ def cells_of(sheet: Sheet) -> Cells:
     }
 
 
-def read(path: Path, options: Options | None = None) -> Cells:
+def read(path: Path, options: ReadOptions | None = None) -> Cells:
     """Read the first sheet of a file."""
     with open_workbook(path, options) as book:
         return cells_of(book.sheets[0])

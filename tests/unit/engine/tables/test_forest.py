@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.unit.engine.tables.sheets import HEADER, people
+from tests.unit.engine.tables.sheets import HEADER, MadeSheet, people
 
 from ade_engine.tables.features import RowFeatures
 from ade_engine.tables.forest import default_weights, read_weights
-from ade_engine.tables.grid import Grid
 from ade_engine.tables.labels import HEADER_END, LABELS, header_score
+from ade_engine.tables.sample import sample_sheet
 
 STUMPS = {
     "features": ["fill", "words"],
@@ -49,7 +49,7 @@ def test_contributions_add_up_by_hand() -> None:
 
 def test_contributions_add_up_for_the_weights_that_ship() -> None:
     weights = default_weights()
-    features = RowFeatures(Grid.of_values([["Accounts"], HEADER, *people(10)]))
+    features = RowFeatures(sample_sheet(MadeSheet([["Accounts"], HEADER, *people(10)])).grid)
     shares = weights.forest.shares_of(features.matrix)
     assert shares.sum(axis=1) == pytest.approx(np.ones(len(shares)), abs=2e-3)
     for row, share in zip(features.matrix, shares[:, HEADER_END], strict=True):
@@ -58,7 +58,9 @@ def test_contributions_add_up_for_the_weights_that_ship() -> None:
 
 def test_the_weights_that_ship_are_in_step_with_the_code() -> None:
     weights = default_weights()
-    assert weights.forest.features == tuple(RowFeatures(Grid.of_values([["a", 1]])).named)
+    assert weights.forest.features == tuple(
+        RowFeatures(sample_sheet(MadeSheet([["a", 1]])).grid).named
+    )
     assert weights.kinds == tuple(LABELS)
     assert weights.following.shape == (len(LABELS), len(LABELS))
     raw, right = np.array(weights.confidence).T

@@ -10,13 +10,12 @@ from tests.unit.engine.tables.sheets import HEADER, MadeSheet, people
 from ade_engine.sheets.cells import CellKind
 from ade_engine.tables.finder import find_tables
 from ade_engine.tables.regions import RowKind
-from ade_engine.tables.row_detectors import SheetRows
-from ade_engine.tables.rules import Row, RowScorer
+from ade_engine.tables.row_detectors import RowScorer, SheetRow, SheetRows
 from ade_engine.tables.spans import RowSpans
 
 
 def test_a_rule_makes_rows_of_a_type_of_its_own() -> None:
-    def marks_inactive(row: Row) -> float:
+    def marks_inactive(row: SheetRow) -> float:
         return 1.0 if "inactive" in row.texts else 0.0
 
     data = people(12)
@@ -65,7 +64,7 @@ def test_a_rule_may_speak_for_several_types_and_against_one() -> None:
 
 
 def test_what_a_rule_raises_is_not_hidden() -> None:
-    def breaks(row: Row) -> float:
+    def breaks(row: SheetRow) -> float:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

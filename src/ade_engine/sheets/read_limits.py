@@ -1,4 +1,4 @@
-"""How much of a file is read at most, and what happens there: `TooLarge`, unless said otherwise."""
+"""Limits on what is read; reaching one raises `TooLarge` unless its comment says otherwise."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Bound what one file may cost, whatever it says about itself."""
+class ReadLimits:
+    """Bound the cost of reading one file, whatever its own metadata says."""
 
     file_bytes_max: int = 1024 * MIB
     part_bytes_max: int = 4096 * MIB
@@ -39,10 +39,10 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ReadOptions:
     """Choose how a workbook is opened."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: ReadLimits = field(default_factory=ReadLimits)
     spool_folder: Path | None = None
     """Where the file for reading again is made; the system's temporary folder if not given."""
     fork: bool = True

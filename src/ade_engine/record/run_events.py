@@ -13,7 +13,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, TextIO
 
-Event = dict[str, Any]
+RunEvent = dict[str, Any]
 
 
 class EventName(StrEnum):
@@ -59,14 +59,14 @@ class Recorder:
         timings: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.events: list[Event] = []
+        self.events: list[RunEvent] = []
         self._stream = stream
         self._clock = clock if timings else None
         self._start = clock()
 
     def emit(self, name: EventName, /, **data: Any) -> None:
         """Add an event to the stream."""
-        event: Event = {"seq": len(self.events) + 1, "event": name.value}
+        event: RunEvent = {"seq": len(self.events) + 1, "event": name.value}
         if self._clock is not None:
             event["elapsed_ms"] = round((self._clock() - self._start) * 1000)
         event["data"] = data
