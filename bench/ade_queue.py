@@ -30,8 +30,8 @@ from ade.server import collect_garbage_rarely, keep_freed_memory
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.finish_and_claim import FinishAndClaim
-from ade.stages.rules import Rules
-from ade.stages.submit import Submission
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.submit.submission import Submission
 from ade.store.directory import Directory
 from ade.store.hints import hear
 from ade.store.migrate import upgrade
@@ -206,7 +206,7 @@ class AdeSqlite(AdeQueue):
 
 
 def open_kernel(url: str) -> Kernel:
-    return Kernel(SqlStore(url), Rules(queue_size=0))
+    return Kernel(SqlStore(url), KernelSettings(queue_size=0))
 
 
 def drain_share(kernel: Kernel, name: str, count: int, batch: int) -> int:

@@ -20,7 +20,7 @@ from ade.kinds import load_kinds
 from ade.settings import Settings
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.directory import Directory
 from ade.store.library import Library
 from ade.store.rows import Claim
@@ -67,7 +67,9 @@ class Server:
         self.http = self.client(KEY)
 
     @classmethod
-    def open(cls, url: str, folder: Path, rules: Rules | None = None, **changes: Any) -> "Server":
+    def open(
+        cls, url: str, folder: Path, rules: KernelSettings | None = None, **changes: Any
+    ) -> "Server":
         """Open the database and make the app."""
         probes = changes.pop("health_probes", {})
         errands = changes.pop("errands", None)
@@ -75,7 +77,7 @@ class Server:
         settings = Settings(storage_data_dir=folder, database_url=url, **changes)
         directory = Directory(url)
         directory.bootstrap(KEY)
-        kernel = Kernel(SqlStore(url), rules or Rules(queue_size=0))
+        kernel = Kernel(SqlStore(url), rules or KernelSettings(queue_size=0))
         library = Library(url)
         app = create_app(
             kernel,

@@ -12,7 +12,7 @@ from tests.store.acts import submission
 from ade.clock import ManualClock
 from ade.domain.errors import Conflict, NotFound
 from ade.kernel import Kernel
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.hints import hear
 from ade.store.library import (
     BUILDS_TOPIC,
@@ -178,7 +178,7 @@ class Runs:
     """Submit runs that wait for a build."""
 
     def __init__(self, database: SqlDatabase, clock: ManualClock) -> None:
-        self.kernel = Kernel(database.open(clock), Rules(queue_size=0))
+        self.kernel = Kernel(database.open(clock), KernelSettings(queue_size=0))
 
     def submit(self, library_document: str, build: Build) -> JobRow:
         """Ask for a run."""

@@ -25,7 +25,7 @@ from ade.http.problems import invalid_by
 from ade.http.times import microseconds
 from ade.kinds import Kind, Kinds
 from ade.settings import Settings
-from ade.stages.submit import Idempotency, Submission
+from ade.stages.submit.submission import Idempotency, Submission
 from ade.store.rows import JobRow
 
 SUPPORTED_VERSION = re.compile(r"1(\.\d{1,9}){0,2}")

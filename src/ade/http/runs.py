@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ade.domain.errors import Forbidden, InvalidRequest, SafeMode
+from ade.domain.errors import SAFE_MODE_DETAIL, Forbidden, InvalidRequest, SafeMode
 from ade.domain.job import Priority, Status
 from ade.domain.vocabulary import run_status
 from ade.environments.environment import ensure_build, fingerprint_of
@@ -14,7 +14,7 @@ from ade.http.door import Door
 from ade.http.job_json import job_path
 from ade.http.times import rfc3339
 from ade.kinds.normalize import Normalize
-from ade.stages.submit import SAFE_MODE_DETAIL, Submission
+from ade.stages.submit.submission import Submission
 from ade.store.library import Build
 from ade.store.rows import JobRow
 

@@ -28,7 +28,7 @@ from ade.http.problems import problem
 from ade.http.reply import Reply
 from ade.http.result_json import result_envelope
 from ade.http.runs import Runs
-from ade.stages.submit import Accepted, Idempotency, Submission
+from ade.stages.submit.submission import Accepted, Idempotency, Submission
 from ade.store.rows import IdempotencyRow, JobRef, JobRow
 from ade.telemetry import metrics
 
@@ -221,7 +221,7 @@ class Submitting:
         """Record the answer of a request that waited, for its repetitions."""
         asked = submission.idempotency
         assert asked is not None
-        await self._door.kernel.answer(
+        await self._door.kernel.record_response(
             IdempotencyRow(
                 submission.workspace_id,
                 asked.principal,

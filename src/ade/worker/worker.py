@@ -19,13 +19,14 @@ from pathlib import Path
 import structlog
 
 from ade.domain.errors import AdeError
+from ade.domain.events import stop_topic, work_topic
+from ade.domain.job import LOCAL_POOL
 from ade.events.event_file import EventFileExporter
 from ade.events.notifier import Subscription
 from ade.kernel import Kernel
 from ade.kinds import Kinds, Workroom
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
-from ade.stages.rules import LOCAL, stop_topic, work_topic
 from ade.store.rows import Claim
 from ade.telemetry import metrics
 from ade.worker.attempt import Attempt
@@ -68,7 +69,7 @@ class Worker:
         self._rules = rules
         self._workroom = workroom or NoLibrary()
         self._exporter = EventFileExporter(kernel.store, jobs_dir)
-        self._ask = ClaimRequest(name, 0, LOCAL)
+        self._ask = ClaimRequest(name, 0, LOCAL_POOL)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
         self._draining = asyncio.Event()
         self._slot_freed = asyncio.Event()
@@ -98,7 +99,7 @@ class Worker:
         """Work until drained."""
         notifier = self._kernel.notifier
         with (
-            notifier.subscribe(work_topic(LOCAL)) as work,
+            notifier.subscribe(work_topic(LOCAL_POOL)) as work,
             notifier.subscribe(stop_topic(self.name)) as stops,
         ):
             claiming = asyncio.create_task(self._claim_until_drained(work))
@@ -155,7 +156,9 @@ class Worker:
         return claimed
 
     def _trust_left(self, asked: float) -> float:
-        return self._kernel.rules.lease.trusted_until(asked) - self._kernel.store.clock.monotonic()
+        return (
+            self._kernel.settings.lease.trusted_until(asked) - self._kernel.store.clock.monotonic()
+        )
 
     async def _put_back(self, claimed: list[Claim]) -> None:
         """Hand back what was claimed too long ago to be trusted; nothing of it has run."""
@@ -184,7 +187,7 @@ class Worker:
     def _begin(self, claim: Claim, asked: float) -> None:
         attempt = Attempt(
             claim,
-            self._kernel.rules.lease.trusted_until(asked),
+            self._kernel.settings.lease.trusted_until(asked),
             kernel=self._kernel,
             kinds=self._kinds,
             runner=self._runner,
@@ -210,7 +213,7 @@ class Worker:
 
     async def _renew_for_ever(self, stops: Subscription) -> None:
         while True:
-            await stops.wait(self._kernel.rules.lease.renew_seconds)
+            await stops.wait(self._kernel.settings.lease.renew_seconds)
             await self._renew()
 
     async def _renew(self) -> None:
@@ -222,7 +225,7 @@ class Worker:
         except Exception as error:
             log.warning("cannot renew", reason=_reason(error), attempts=len(attempts))
             return
-        trusted_until = self._kernel.rules.lease.trusted_until(asked)
+        trusted_until = self._kernel.settings.lease.trusted_until(asked)
         for attempt, answer in zip(attempts, answers, strict=True):
             if isinstance(answer, AdeError):
                 attempt.give_up()
@@ -231,7 +234,7 @@ class Worker:
 
     async def _guard_for_ever(self) -> None:
         """Give up attempts whose trust is over, however long the renewal hangs."""
-        clock, margin = self._kernel.store.clock, self._kernel.rules.lease.margin_seconds
+        clock, margin = self._kernel.store.clock, self._kernel.settings.lease.margin_seconds
         while True:
             now = clock.monotonic()
             for attempt in list(self._attempts):

@@ -26,8 +26,8 @@ from ade.environments.environment import is_there
 from ade.kernel import Kernel
 from ade.sandbox.spec import RunSpec
 from ade.settings import Settings
-from ade.stages.rules import Rules
-from ade.stages.submit import Submission
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.submit.submission import Submission
 from ade.store.library import BUILDS_TOPIC, Build, BuildHeld, File, Library, Version
 from ade.store.rows import JobRef, JobRow
 from ade.store.store import SqlStore
@@ -111,7 +111,7 @@ class Site:
 
     def configure(self, lease: LeaseRule = LEASE, **changes: Any) -> None:
         """Go by other rules."""
-        self.kernel = Kernel(self.store, Rules(lease=lease, queue_size=0))
+        self.kernel = Kernel(self.store, KernelSettings(lease=lease, queue_size=0))
         usual: dict[str, Any] = {"storage_data_dir": self.folder, "wheelhouse": self.wheelhouse}
         # Whatever happens soon happened because somebody rang.
         usual |= {"poll_seconds": 60, "sweep_seconds": 60}

@@ -20,7 +20,7 @@ from ade.http.routes.submissions import LOCATION
 from ade.http.routes.verbs import reason_in
 from ade.http.runs import KIND, Runs, run_json
 from ade.stages.stop import Stop
-from ade.stages.submit import Submission
+from ade.stages.submit.submission import Submission
 from ade.store.library import Build
 from ade.store.rows import JobRow
 from ade.telemetry import metrics

@@ -21,7 +21,7 @@ from ade.http.runs import Runs
 from ade.http.submitting import idempotency_key, idempotency_of
 from ade.stages.resume import Resume
 from ade.stages.stop import Stop
-from ade.stages.submit import Accepted
+from ade.stages.submit.submission import Accepted
 from ade.store.port import Reading
 from ade.store.rows import JobRef, JobRow
 from ade.telemetry import metrics
