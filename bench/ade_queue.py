@@ -29,6 +29,8 @@ from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome
 from ade.kernel import Kernel
 from ade.kinds import load_kinds
+from ade.sandbox.child_messages import OnProgress
+from ade.sandbox.spec import RunSpec
 from ade.server import collect_garbage_rarely, keep_freed_memory
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
@@ -38,7 +40,6 @@ from ade.store.directory import Directory
 from ade.store.hints import hear
 from ade.store.migrate import upgrade
 from ade.store.store import SqlStore
-from ade.worker.runner import Assignment, Tell
 from ade.worker.worker import Worker, WorkerRules
 from bench.ade_scenes import add_finished
 from bench.cases import BULK_ROWS, Case, Contestant, Sample
@@ -256,7 +257,7 @@ class NoRunner:
     def __init__(self) -> None:
         self.started: asyncio.Queue[float] = asyncio.Queue()
 
-    def start(self, assignment: Assignment, tell: Tell) -> NoRunner:
+    def start(self, spec: RunSpec, on_progress: OnProgress) -> NoRunner:
         self.started.put_nowait(time.perf_counter())
         return self
 

@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 
 from ade.domain.events import EventType
+from ade.domain.job import Cause, Status
 from ade.domain.order import share_turns
 from ade.stages.rules import LOCAL, Rules
+from ade.stages.transitions import checked_cause
 from ade.store.dialects.base import FIRST_ID
 from ade.store.port import Transaction
 from ade.store.rows import Ask, Claim
@@ -134,5 +136,6 @@ def _ask(
         expires_at=rules.lease.expires_at(tx.now_us),
         started_at=tx.now_us if starts_now else None,
         event_type=(EventType.STARTED if starts_now else EventType.DISPATCHED).value,
+        cause=checked_cause(Status.QUEUED, Status.RUNNING, Cause.CLAIMED),
         floor=floor,
     )

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from ade.domain.errors import LeaseLost
-from ade.domain.events import EventType
-from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, Status, StopRequest
+from ade.domain.job import BLOCKS_ITS_LANE, Cause, Status, StopRequest
 from ade.domain.lease import MICROSECONDS
 from ade.domain.outcome import JobError, Outcome
 from ade.domain.retry import backoff_seconds, tries_again
-from ade.stages import moves
+from ade.stages import transitions
 from ade.stages.renew import lost
 from ade.stages.rules import Rules
+from ade.stages.transitions import checked_cause
 from ade.store.port import Transaction
 from ade.store.rows import ArtifactRow, Claim, Ending, Held, JobRef, JobRow, Lane, Move
 
@@ -44,8 +44,19 @@ class Finished:
     status: Status
 
 
-_FINISHED = {status: Finished(status) for status in TERMINAL}
-_WORDS = {status: status.value for status in _FINISHED}
+# How an attempt may end by itself, with the cause that its event records.
+_CAUSES = {
+    status: checked_cause(Status.RUNNING, status, cause)
+    for status, cause in {
+        Status.SUCCEEDED: Cause.FINISHED,
+        Status.FAILED: Cause.FINISHED,
+        Status.TIMED_OUT: Cause.TIMEOUT,
+        Status.CANCELLED: Cause.STOPPED,
+    }.items()
+}
+_FINISHED = {status: Finished(status) for status in _CAUSES}
+_WORDS = {status: status.value for status in _CAUSES}
+_EVENT_ENDS = {status: f', "cause": "{cause}"}}' for status, cause in _CAUSES.items()}
 
 
 def finish(rules: Rules, tx: Transaction, ended: list[Finish]) -> list[Finished | LeaseLost]:
@@ -63,7 +74,7 @@ def finish(rules: Rules, tx: Transaction, ended: list[Finish]) -> list[Finished 
     else:
         answers = _sort_out(tx, ended)
     if lanes:
-        moves.promote(tx, list(lanes))
+        transitions.promote(tx, list(lanes))
     return answers
 
 
@@ -152,7 +163,9 @@ def _ending(attempt: Finish) -> Ending:
             _spelled(outcome.isolation) if outcome.isolation else None,
             None if error is None else _spelled(error.as_dict()),
             None if outcome.result is None else _spelled(outcome.result),
-            f'{{"attempt": {fence}}}' if error is None else _told(fence, error),
+            f'{{"attempt": {fence}{_EVENT_ENDS[status]}'
+            if error is None
+            else _failure_data(fence, status, error),
             claim.address,
         )
     )
@@ -170,11 +183,10 @@ def _spelled(value: Any) -> str:
         return json.dumps(value)
 
 
-def _told(attempt: int, error: JobError) -> str:
-    """Say in the log what went wrong, without the words that may hold a user's values."""
-    return json.dumps(
-        {"attempt": attempt, "error": {"category": error.category.value, "code": error.code}}
-    )
+def _failure_data(attempt: int, status: Status, error: JobError) -> str:
+    """Record what went wrong without the message, which may hold a user's values."""
+    what = {"category": error.category.value, "code": error.code}
+    return json.dumps({"attempt": attempt, "cause": _CAUSES[status], "error": what})
 
 
 def _put_back(tx: Transaction, attempts: list[Finish]) -> dict[Held, Finished]:
@@ -183,25 +195,25 @@ def _put_back(tx: Transaction, attempts: list[Finish]) -> dict[Held, Finished]:
     current = {Held(row.workspace_id, row.id, row.fence): row for row in rows}
     held = [a for a in attempts if (row := current.get(a.held)) and row.status == Status.RUNNING]
     steps = [_requeued(current[a.held], a.outcome, tx.now_us) for a in held]
-    done = moves.apply(tx, steps)
-    moves.wake_claimers(tx, steps, rows)
+    done = transitions.apply(tx, steps)
+    transitions.wake_claimers(tx, steps, rows)
     statuses = {(step.workspace_id, step.id): step.status for step in steps}
     return {Held(*row[:3]): Finished(Status(statuses[row.workspace_id, row.id])) for row in done}
 
 
 def _requeued(job: JobRow, outcome: Outcome | None, now_us: int) -> Move:
     if job.stop_request is not None:
-        return moves.move(job, stopped_status(job), now_us, outcome=outcome)
+        return transitions.move(job, stopped_status(job), Cause.STOPPED, now_us, outcome=outcome)
     if outcome is None:
-        return moves.move(job, Status.QUEUED, now_us, event=EventType.RELEASED, eligible=True)
+        return transitions.move(job, Status.QUEUED, Cause.RELEASED, now_us, eligible=True)
     if outcome.status is Status.PAUSED:
-        return moves.move(job, Status.PAUSED, now_us, outcome=outcome)
+        return transitions.move(job, Status.PAUSED, Cause.STOPPED, now_us, outcome=outcome)
     wait = backoff_seconds(job.fence)
-    return moves.move(
+    return transitions.move(
         job,
         Status.QUEUED,
+        Cause.RETRIED,
         now_us,
-        event=EventType.RETRIED,
         data={"backoff_seconds": wait},
         error=outcome.error,
         retries_left=job.retries_left - 1,

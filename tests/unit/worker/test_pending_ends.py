@@ -9,8 +9,9 @@ from tests.unit.worker.bench import SHORT_LEASE, Bench
 from ade.clock import SystemClock
 from ade.domain.job import Status
 from ade.domain.outcome import Outcome
+from ade.sandbox.child_messages import OnProgress
+from ade.sandbox.spec import RunSpec
 from ade.stages.finish import Finish
-from ade.worker.runner import Assignment, Tell
 
 DONE = Outcome(Status.SUCCEEDED, result={"outputs": {"result_json": "done"}})
 AT_ONCE_SECONDS = 10.0
@@ -26,9 +27,10 @@ class Gate:
         self.is_open = asyncio.Event()
         self.started: list[str] = []
 
-    def start(self, assignment: Assignment, tell: Tell) -> "Gate":
+    def start(self, spec: RunSpec, on_progress: OnProgress) -> "Gate":
         """Start nothing."""
-        self.started.append(assignment.job_id)
+        assert spec.folder is not None
+        self.started.append(spec.folder.name)
         return self
 
     async def outcome(self) -> Outcome:
