@@ -79,11 +79,13 @@ class TroubledStore(SqlStore):
         self._all: Literal["fails", "hangs"] | None = None
         self._hanging: list[tuple[asyncio.Future[Sequence[Any]], Verb, list[Any]]] = []
         self.asked: list[str] = []
+        self.items: dict[str, list[Any]] = {}
 
     def awrite(self, verb: Verb, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
         """Run a verb, refuse it, or keep it until `recover`."""
         name = verb.func.__name__  # type: ignore[attr-defined]
         self.asked.append(name)
+        self.items.setdefault(name, []).extend(items)
         trouble = self._trouble.get(name, self._all)
         if trouble is None:
             return super().awrite(verb, items)
