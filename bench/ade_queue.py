@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import uvloop
 
+from ade.app.directory import Directory
 from ade.domain.job import Status
 from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome
@@ -30,10 +31,9 @@ from ade.stages.finish import Finished
 from ade.stages.rules import Rules
 from ade.stages.submit import Submission
 from ade.stages.turn import Turn
-from ade.store.directory import Directory
 from ade.store.hints import hear
 from ade.store.migrate import upgrade
-from ade.store.store import SqlStore
+from ade.store.session import Session
 from ade.worker.runner import Assignment, Tell
 from ade.worker.worker import Worker, WorkerRules
 from bench.ade_scenes import add_finished
@@ -77,11 +77,12 @@ class AdeQueue(Contestant):
         collect_garbage_rarely()
         upgrade(self.url)
         self._scene = ""
-        directory = Directory(self.url)
+        session = Session(self.url)
+        directory = Directory(session)
         directory.bootstrap()
         workspace = asyncio.run(directory.find_workspace("default"))
         assert workspace is not None
-        directory.close()
+        session.close()
         self._workspace_id = workspace.id
         self._kernel = open_kernel(self.url)
 
@@ -205,7 +206,7 @@ class AdeSqlite(AdeQueue):
 
 
 def open_kernel(url: str) -> Kernel:
-    return Kernel(SqlStore(url), Rules(queue_size=0))
+    return Kernel(Session(url), Rules(queue_size=0))
 
 
 def drain_share(kernel: Kernel, name: str, count: int, batch: int) -> int:

@@ -18,25 +18,25 @@ from ade.events.mirror import Mirror
 from ade.kernel import Kernel
 from ade.stages.rules import Rules
 from ade.store.rows import Claim, JobRef, JobRow, NewEvent
-from ade.store.store import SqlStore
+from ade.store.session import Session
 
 
 @pytest.fixture
-def store(sqlite_url: str, clock: ManualClock) -> Iterator[SqlStore]:
+def store(sqlite_url: str, clock: ManualClock) -> Iterator[Session]:
     """Open a real store."""
-    store = SqlStore(sqlite_url, clock=clock)
+    store = Session(sqlite_url, clock=clock)
     yield store
     store.close()
 
 
 @pytest.fixture
-def acts(store: SqlStore, clock: ManualClock) -> Acts:
+def acts(store: Session, clock: ManualClock) -> Acts:
     """Act on a kernel over it."""
     return Acts(Kernel(store, Rules(queue_size=0)), clock)
 
 
 @pytest.fixture
-def mirror(store: SqlStore, tmp_path: Path) -> Mirror:
+def mirror(store: Session, tmp_path: Path) -> Mirror:
     """Mirror to a folder."""
     return Mirror(store, tmp_path)
 
@@ -134,10 +134,10 @@ import asyncio, sys
 from pathlib import Path
 from ade.events.mirror import Mirror
 from ade.store.rows import JobRef
-from ade.store.store import SqlStore
+from ade.store.session import Session
 
 url, folder, workspace, job = sys.argv[1:]
-mirror = Mirror(SqlStore(url), Path(folder))
+mirror = Mirror(Session(url), Path(folder))
 sys.stdout.write("ready\\n")
 sys.stdout.flush()
 for line in sys.stdin:
