@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from ade.domain.job import TERMINAL, Status
-from ade.events.wake import Wake
+from ade.events.notifier import Notifier
 from ade.store.port import Reading, Result
 from ade.store.rows import JobRef, JobRow, NewEvent
 
@@ -22,7 +22,7 @@ HEARTBEAT_SECONDS = 15.0
 class Source(Protocol):
     """Offer jobs to read, and news of them: the kernel does."""
 
-    wake: Wake
+    notifier: Notifier
 
     async def read(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""
@@ -38,7 +38,7 @@ async def follow(
         return reading.read_job(ref), reading.read_events(ref, after, EVENTS_PER_READ)
 
     now = asyncio.get_running_loop().time
-    with source.wake.listen(ref.id) as bell:
+    with source.notifier.subscribe(ref.id) as bell:
         quiet_since = now()
         while True:
             job, events = await source.read(look)
@@ -60,7 +60,7 @@ async def wait_until_ended(source: Source, job: JobRow, seconds: float) -> JobRo
     now = asyncio.get_running_loop().time
     until = now() + seconds
     ref = JobRef(job.workspace_id, job.id)
-    with source.wake.listen(job.id) as bell:
+    with source.notifier.subscribe(job.id) as bell:
         while True:
             found = await source.read(lambda reading: reading.read_job(ref))
             job = found or job

@@ -19,7 +19,7 @@ from ade.stages.submit import SAFE_MODE_DETAIL
 from ade.store.catalogue import manifest_digest
 from ade.store.rows import File
 
-ENTRY = "ade_engine.check"
+ENTRY = "ade_engine.entry.check"
 FOLDER = "config"
 BUILDS_LOOKED_AT = 20
 MISSING = "dependency_missing"

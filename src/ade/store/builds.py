@@ -66,10 +66,10 @@ class BuildReading:
 class BuildChanges(BuildReading):
     """Change builds."""
 
-    def __init__(self, sql: Executor, now_us: int, wake: Callable[[str], None]) -> None:
+    def __init__(self, sql: Executor, now_us: int, notify: Callable[[str], None]) -> None:
         super().__init__(sql)
         self._now_us = now_us
-        self._wake = wake
+        self._notify = notify
 
     def settled(self, refs: Sequence[JobRef]) -> set[str]:
         """Find which of these builds are terminal; the others stay as they are until the end."""
@@ -105,7 +105,7 @@ class BuildChanges(BuildReading):
                 status="queued", finished_at=None, started_at=None, error=None, losses=0
             )
             self._change(known, build)
-        self._wake(BUILDS_TOPIC)
+        self._notify(BUILDS_TOPIC)
         return build
 
     def claim(self, owner: str, lease_us: int) -> tuple[bool, Build | None]:
@@ -151,7 +151,7 @@ class BuildChanges(BuildReading):
             held, status="queued", started_at=None, lease_owner=None, lease_expires_at=None
         )
         if released:
-            self._wake(BUILDS_TOPIC)
+            self._notify(BUILDS_TOPIC)
         return released
 
     def cancel(self, workspace_id: str, build_id: str) -> Build:
@@ -168,7 +168,7 @@ class BuildChanges(BuildReading):
         )
         if not self._change(build, cancelled):
             raise Conflict("The build was changed meanwhile; try again.")
-        self._wake(BUILDS_TOPIC)
+        self._notify(BUILDS_TOPIC)
         return cancelled
 
     def retire_environment(
