@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from ade.app.catalogue import Catalogue
+from ade.app.directory import Directory
 from ade.artifacts import Blobs
 from ade.domain.errors import NotFound, Unavailable
 from ade.domain.ids import is_uuid
@@ -13,8 +15,6 @@ from ade.http.auth import Gatekeeper, Grant
 from ade.http.intake import Intake
 from ade.kernel import Kernel
 from ade.settings import Settings
-from ade.store.directory import Directory
-from ade.store.library import Library
 from ade.store.rows import JobRef, JobRow
 
 NO_JOB = "There is no such job in this workspace."
@@ -40,7 +40,7 @@ class Door:
 
     kernel: Kernel
     directory: Directory
-    library: Library
+    library: Catalogue
     blobs: Blobs
     settings: Settings
     gatekeeper: Gatekeeper

@@ -15,8 +15,7 @@ from ade.http.job_json import job_path
 from ade.http.times import rfc3339
 from ade.kinds.normalize import Normalize
 from ade.stages.submit import SAFE_MODE_DETAIL, Submission
-from ade.store.library import Build
-from ade.store.rows import JobRow
+from ade.store.rows import Build, JobRow
 
 KIND = Normalize.name
 

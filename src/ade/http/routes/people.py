@@ -20,7 +20,7 @@ from ade.http.models import (
 )
 from ade.http.openapi import answers, takes
 from ade.http.times import rfc3339
-from ade.store.directory import ApiKey, Member
+from ade.store.rows import ApiKey, Member
 
 _MEMBER = TypeAdapter(MemberRequest)
 _KEY = TypeAdapter(KeyRequest)

@@ -21,8 +21,7 @@ from ade.http.routes.verbs import reason_in
 from ade.http.runs import KIND, Runs, run_json
 from ade.stages.stop import Stop
 from ade.stages.submit import Submission
-from ade.store.library import Build
-from ade.store.rows import JobRow
+from ade.store.rows import Build, JobRow
 from ade.telemetry import metrics
 
 JSON = "application/json"

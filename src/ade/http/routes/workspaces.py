@@ -11,7 +11,7 @@ from ade.http.door import Door
 from ade.http.models import WorkspaceBody, WorkspacePage, WorkspaceRequest
 from ade.http.openapi import answers, takes
 from ade.http.times import rfc3339
-from ade.store.directory import Workspace
+from ade.store.rows import Workspace
 
 _NEW = TypeAdapter(WorkspaceRequest)
 
