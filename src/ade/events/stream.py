@@ -56,8 +56,13 @@ async def follow(
                 yield []
 
 
-async def wait_until_ended(source: Source, job: JobRow, seconds: float) -> JobRow:
-    """Return the job when it has ended, or as it is when the time is up."""
+async def wait_until_ended(
+    source: Source, job: JobRow, seconds: float, *, gave_up: Callable[[], bool] = lambda: False
+) -> JobRow:
+    """Return the job when it has ended, or as it is when the time is up or `gave_up` says so.
+
+    Whoever makes `gave_up` true wakes all listeners, so that it is noticed at once.
+    """
     now = asyncio.get_running_loop().time
     until = now() + seconds
     ref = JobRef(job.workspace_id, job.id)
@@ -66,6 +71,6 @@ async def wait_until_ended(source: Source, job: JobRow, seconds: float) -> JobRo
             found = await source.read(lambda reading: reading.read_job(ref))
             job = found or job
             left = until - now()
-            if Status(job.status) in TERMINAL or left <= 0:
+            if Status(job.status) in TERMINAL or left <= 0 or gave_up():
                 return job
             await bell.wait(min(LOOK_SECONDS_MAX, left))
