@@ -1,6 +1,6 @@
 """ADE's kernel under the same clock: every job with its lane, priority, lease, fence and events.
 
-A worker's turn finishes a batch and claims the next in one transaction, which is how ADE means it
+`finish_and_claim` ends a batch and claims the next in one transaction, which is how ADE means it
 to be used. Workers are processes on PostgreSQL; on SQLite, which one process owns, threads.
 """
 
@@ -24,17 +24,18 @@ from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome
 from ade.kernel import Kernel
 from ade.kinds import load_kinds
+from ade.sandbox.child_messages import OnProgress
+from ade.sandbox.spec import RunSpec
 from ade.server import collect_garbage_rarely, keep_freed_memory
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish
+from ade.stages.finish_and_claim import FinishAndClaim
 from ade.stages.rules import Rules
 from ade.stages.submit import Submission
-from ade.stages.turn import Turn
 from ade.store.directory import Directory
 from ade.store.hints import hear
 from ade.store.migrate import upgrade
 from ade.store.store import SqlStore
-from ade.worker.runner import Assignment, Tell
 from ade.worker.worker import Worker, WorkerRules
 from bench.ade_scenes import add_finished
 from bench.cases import BULK_ROWS, Case, Contestant, Sample
@@ -118,9 +119,9 @@ class AdeQueue(Contestant):
         self._scene = scene
         if scene == BLOCKED_LANE:
             self.enqueue_bulk(LANE_JOBS, "blocked")
-            [claim] = self._kernel.now.claim(ClaimAsk("blocker", 1))
+            [claim] = self._kernel.now.claim(ClaimRequest("blocker", 1))
             failed = Outcome(Status.FAILED)
-            self._kernel.now.finish(Finished(claim, failed))
+            self._kernel.now.finish(Finish(claim, failed))
         elif scene == MANY_FINISHED:
             add_finished(self.url, self._workspace_id, FINISHED_JOBS)
 
@@ -172,7 +173,7 @@ class AdePostgres(AdeQueue):
     def pickup(self, count: int) -> Sample:
         """The worker has a store of its own and hears of work by NOTIFY alone."""
         kernel = open_kernel(self.url)
-        hints = hear(kernel.store, kernel.wake.publish)  # type: ignore[arg-type]
+        hints = hear(kernel.store, kernel.notifier.publish)  # type: ignore[arg-type]
         assert hints is not None
         try:
             return run(pick_up(self, count, worker_kernel=kernel))
@@ -209,15 +210,15 @@ def open_kernel(url: str) -> Kernel:
 
 
 def drain_share(kernel: Kernel, name: str, count: int, batch: int) -> int:
-    """Take turns until a worker's share is done: finish what was claimed, claim the next."""
-    ask, done, ended = ClaimAsk(name, batch), 0, list[Finished]()
+    """Finish what was claimed and claim the next, until this worker has done its share."""
+    request, done, ends = ClaimRequest(name, batch), 0, list[Finish]()
     while True:
-        ask.limit = min(batch, count - done - len(ended))
-        turned = kernel.now.turn(Turn(ended, ask))
-        done += len(ended)
-        if not turned.claimed:
+        request.limit = min(batch, count - done - len(ends))
+        answer = kernel.now.finish_and_claim(FinishAndClaim(ends, request))
+        done += len(ends)
+        if not answer.claims:
             return done
-        ended = [Finished(claim, DONE) for claim in turned.claimed]
+        ends = [Finish(claim, DONE) for claim in answer.claims]
 
 
 Report = tuple[int, float, float]
@@ -243,7 +244,7 @@ class Stopwatch:
     def __init__(self) -> None:
         self.started: asyncio.Queue[float] = asyncio.Queue()
 
-    def start(self, assignment: Assignment, tell: Tell) -> Stopwatch:
+    def start(self, spec: RunSpec, tell: OnProgress) -> Stopwatch:
         self.started.put_nowait(time.perf_counter())
         return self
 

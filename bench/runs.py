@@ -1,10 +1,10 @@
-"""Runs beside the bare engine: how fast they are accepted, and how fast they are done.
+"""Runs beside the bare engine: how fast they are accepted, how fast they end, what CPU they cost.
 
 `scripts/bench runs` takes one small CSV and one configuration. The bare engine normalises it in a
-loop in one process, without walls, queue or record of the job; and once in a fresh fork for each,
-because no two runs share a process. ADE takes the same work over HTTP, on SQLite, behind all walls
-that can be put up here. All take turns in one run, because the machine is never quiet: read the
-ratios. `--quick` is a minute, and noisier.
+loop in one process, without a sandbox, queue or record of the job, and then in a fresh fork for
+each, because no two runs share a process. ADE takes the same work over HTTP, on SQLite, with all
+sandbox layers that can be applied here. All take turns in one run, because the machine is never
+quiet: read the ratios. `--quick` is a minute, and noisier.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import ade_engine.cell
-import ade_engine.running  # noqa: F401  what a job's process has imported when it begins
+import ade_engine.entry.cell
+import ade_engine.run_entry  # noqa: F401  what a job's process has imported when it begins
 from ade_engine import examples
-from ade_engine.normalize import Request, normalize
+from ade_engine.entry.normalize import NormalizeRequest, normalize
 
 TEMPLATE = "member_roster"
 PACKAGE = examples.FOLDER / TEMPLATE
@@ -98,9 +98,9 @@ async def measure(options: argparse.Namespace, console: Console) -> None:
                 accepted.append(submit_seconds)
                 ade.seconds.append(seconds)
                 ade.cpu_seconds.append(cpu_seconds)
-            isolation = await walls(client)
+            isolation = await layers(client)
     console.print(
-        {"python": platform.python_version(), "cores": os.cpu_count(), "walls": isolation}
+        {"python": platform.python_version(), "cores": os.cpu_count(), "layers": isolation}
     )
     console.print(table([bare, forked, ade], runs))
     rate = runs / statistics.median(accepted)
@@ -157,7 +157,7 @@ def one_by_one(runs: int, folder: Path, *, fork: bool = False) -> None:
                 assert os.waitpid(child, 0)[1] == 0
                 continue
             with contextlib.redirect_stdout(None):
-                normalize(Request(DOCUMENT, PACKAGE, folder / "bare" / str(number)))
+                normalize(NormalizeRequest(DOCUMENT, PACKAGE, folder / "bare" / str(number)))
             if fork:
                 os._exit(0)
         code = 0
@@ -231,7 +231,7 @@ async def until_idle(client: httpx.AsyncClient) -> None:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-async def walls(client: httpx.AsyncClient) -> list[Any]:
+async def layers(client: httpx.AsyncClient) -> list[Any]:
     (job,) = (await client.get(f"{BASE}/jobs", params={"limit": 1})).json()["items"]
     return list(job["isolation"])
 

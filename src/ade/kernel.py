@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any
 
 from ade.domain.errors import AdeError
-from ade.events.mirror import Mirror
-from ade.events.wake import Wake
+from ade.events.event_file import EventFileExporter
+from ade.events.notifier import Notifier
 from ade.stages import (
     builds,
     claim,
     expire,
     finish,
+    finish_and_claim,
     idempotency,
     renew,
     report,
@@ -24,19 +25,18 @@ from ade.stages import (
     retain,
     stop,
     submit,
-    turn,
 )
 from ade.stages.builds import BuildEnded
-from ade.stages.claim import ClaimAsk
+from ade.stages.claim import ClaimRequest
 from ade.stages.expire import Swept
-from ade.stages.finish import Finished, Recorded
+from ade.stages.finish import Finish, Finished
+from ade.stages.finish_and_claim import FinishAndClaim, FinishedAndClaimed
 from ade.stages.report import Report
 from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.retain import Retain
 from ade.stages.rules import Rules
 from ade.stages.stop import Stop
 from ade.stages.submit import Accepted, Submission
-from ade.stages.turn import Turn, Turned
 from ade.store.port import Reading
 from ade.store.rows import Claim, Held, IdempotencyRow, JobRef, JobRow, Renewed
 from ade.store.store import Found, Store
@@ -57,7 +57,7 @@ class Verbs:
         self.claim = partial(claim.claim, rules)
         self.renew = partial(renew.renew, rules)
         self.finish = partial(finish.finish, rules)
-        self.turn = partial(turn.turn, rules)
+        self.finish_and_claim = partial(finish_and_claim.finish_and_claim, rules)
         self.report = partial(report.report, rules)
         self.stop = partial(stop.stop, rules)
         self.resume = partial(resume.resume, rules)
@@ -75,29 +75,29 @@ class Kernel:
         self,
         store: Store,
         rules: Rules | None = None,
-        wake: Wake | None = None,
-        mirror: Mirror | None = None,
+        notifier: Notifier | None = None,
+        exporter: EventFileExporter | None = None,
     ) -> None:
         self.store = store
-        self._mirror = mirror
+        self._exporter = exporter
         self.rules = rules or Rules()
-        self.wake = wake or Wake()
+        self.notifier = notifier or Notifier()
         self.verbs = Verbs(self.rules, store)
-        store.on_commit = self.wake.publish
+        store.on_commit = self.notifier.publish
         self.now = KernelNow(self)
 
     async def _one(self, verb: Any, item: Any) -> Any:
         return _value((await self.store.awrite(verb, [item]))[0])
 
-    async def _mirrored(self, job: JobRow) -> JobRow:
-        """Bring the file of a job's events up to date after what a person did to it."""
-        await self._mirror_all([JobRef(job.workspace_id, job.id)])
+    async def _exported(self, job: JobRow) -> JobRow:
+        """Bring a job's event file up to date after a person changed the job."""
+        await self._export_all([JobRef(job.workspace_id, job.id)])
         return job
 
-    async def _mirror_all(self, refs: Sequence[JobRef]) -> None:
-        if self._mirror is not None:
-            # It took place; a file that cannot be written now is made up for by the next look.
-            await asyncio.gather(*map(self._mirror.sync, refs), return_exceptions=True)
+    async def _export_all(self, refs: Sequence[JobRef]) -> None:
+        if self._exporter is not None:
+            # The change is committed. A file that cannot be written now is completed next time.
+            await asyncio.gather(*map(self._exporter.export, refs), return_exceptions=True)
 
     async def submit(self, ask: Submission) -> Accepted:
         """Accept a job, or raise why not."""
@@ -111,21 +111,23 @@ class Kernel:
         """Record the answer to a request that waited for its job."""
         await self._one(self.verbs.answer, given)
 
-    async def claim(self, ask: ClaimAsk) -> list[Claim]:
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Take jobs to run."""
-        return await self._one(self.verbs.claim, ask)
+        return await self._one(self.verbs.claim, request)
 
     async def renew(self, held: list[Held]) -> Sequence[Renewed | AdeError]:
         """Keep leases; a lost one comes back as an error in its place."""
         return await self.store.awrite(self.verbs.renew, held) if held else []
 
-    async def finish(self, attempt: Finished) -> Recorded:
+    async def finish(self, end: Finish) -> Finished:
         """Record how an attempt ended, or raise LeaseLost."""
-        return await self._one(self.verbs.finish, attempt)
+        return await self._one(self.verbs.finish, end)
 
-    async def turn(self, ended: list[Finished], ask: ClaimAsk) -> Turned:
-        """Record what just ended and take what comes next, in one transaction."""
-        return await self._one(self.verbs.turn, Turn(ended, ask))
+    async def finish_and_claim(
+        self, ends: list[Finish], request: ClaimRequest
+    ) -> FinishedAndClaimed:
+        """Record the attempts that ended and claim the next jobs, in one transaction."""
+        return await self._one(self.verbs.finish_and_claim, FinishAndClaim(ends, request))
 
     async def report(self, said: Report) -> bool:
         """Append to a job's log while holding its lease."""
@@ -133,19 +135,19 @@ class Kernel:
 
     async def stop(self, ask: Stop) -> JobRow:
         """Cancel or pause a job."""
-        return await self._mirrored(await self._one(self.verbs.stop, ask))
+        return await self._exported(await self._one(self.verbs.stop, ask))
 
     async def resume(self, ask: Resume) -> JobRow:
         """Queue a stopped job again."""
-        return await self._mirrored(await self._one(self.verbs.resume, ask))
+        return await self._exported(await self._one(self.verbs.resume, ask))
 
     async def resolve(self, ask: Resolve) -> JobRow:
         """Record a result that a person found."""
-        return await self._mirrored(await self._one(self.verbs.resolve, ask))
+        return await self._exported(await self._one(self.verbs.resolve, ask))
 
     async def clear(self, ask: Clear) -> JobRow:
         """Free a lane without a result."""
-        return await self._mirrored(await self._one(self.verbs.clear, ask))
+        return await self._exported(await self._one(self.verbs.clear, ask))
 
     async def settle_build(self, ended: BuildEnded) -> int:
         """Let the runs of a build go on, or fail them; count them."""
@@ -154,7 +156,7 @@ class Kernel:
     async def expire(self, *, deep: bool = False) -> Swept:
         """Repair what time has passed over."""
         swept: Swept = await self._one(self.verbs.expire, deep)
-        await self._mirror_all(swept.moved)
+        await self._export_all(swept.moved)
         return swept
 
     async def retain(self, workspace_id: str) -> list[JobRef]:

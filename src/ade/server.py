@@ -25,7 +25,7 @@ from ade.artifacts.collecting import collect_for_ever
 from ade.artifacts.opening import open_blobs
 from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
-from ade.events.mirror import Mirror
+from ade.events.event_file import EventFileExporter
 from ade.isolation import Isolation, isolated
 from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
@@ -173,11 +173,11 @@ async def _at_work(
     blobs: Blobs,
     isolation: Isolation | None,
 ) -> AsyncIterator[Parts]:
-    mirror = Mirror(store, Path(settings.jobs_dir))
+    exporter = EventFileExporter(store, Path(settings.jobs_dir))
     store.on_group = metrics.committed
-    kernel = Kernel(store, rules_of(settings), mirror=mirror)
+    kernel = Kernel(store, rules_of(settings), exporter=exporter)
     parts = _parts(settings, store, kernel, library, blobs, isolation)
-    hints = hear(store, kernel.wake.publish)
+    hints = hear(store, kernel.notifier.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
     collecting = asyncio.create_task(collect_for_ever(parts.blobs, settings.database_url))
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None

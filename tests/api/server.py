@@ -18,8 +18,8 @@ from ade.http.hot import HotApp
 from ade.kernel import Kernel
 from ade.kinds import load_kinds
 from ade.settings import Settings
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish
 from ade.stages.rules import Rules
 from ade.store.directory import Directory
 from ade.store.library import Library
@@ -126,12 +126,12 @@ class Server:
 
     async def claim(self) -> Claim:
         """Take the next job, as a worker would."""
-        (claim,) = await self.kernel.claim(ClaimAsk("worker-1", 1))
+        (claim,) = await self.kernel.claim(ClaimRequest("worker-1", 1))
         return claim
 
     async def finish(self, claim: Claim, outcome: Outcome | None = None) -> None:
         """End an attempt."""
-        await self.kernel.finish(Finished(claim, outcome or succeeded()))
+        await self.kernel.finish(Finish(claim, outcome or succeeded()))
 
     async def run(self, outcome: Outcome | None = None, **more: Any) -> dict[str, Any]:
         """Submit a job and run it to its end; return it as it was submitted."""

@@ -87,11 +87,11 @@ async def test_a_request_that_waits_is_in_flight_until_it_is_answered(server: Se
 
 async def claim_when_there(server: Server) -> Any:
     """Claim a job as soon as the news of it comes."""
-    from ade.stages.claim import ClaimAsk
+    from ade.stages.claim import ClaimRequest
     from ade.stages.rules import LOCAL, work_topic
 
-    with server.kernel.wake.listen(work_topic(LOCAL)) as bell:
-        while not (claims := await server.kernel.claim(ClaimAsk("worker-1", 1))):
+    with server.kernel.notifier.subscribe(work_topic(LOCAL)) as bell:
+        while not (claims := await server.kernel.claim(ClaimRequest("worker-1", 1))):
             assert await bell.wait(10)
     return claims[0]
 

@@ -180,9 +180,9 @@ async def test_attempts_are_read_off_the_log(server: Server) -> None:
 
 
 def _handed_back(claim: Any) -> Any:
-    from ade.stages.finish import Finished
+    from ade.stages.finish import Finish
 
-    return Finished(claim, None)
+    return Finish(claim, None)
 
 
 async def test_an_internal_error_leads_to_another_attempt_that_waits(server: Server) -> None:

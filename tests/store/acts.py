@@ -3,19 +3,18 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from tests.databases import WORKSPACE
 
 from ade.clock import ManualClock
 from ade.domain.events import EventType
-from ade.domain.job import TERMINAL, Status, StopRequest, may_follow
+from ade.domain.job import TERMINAL, Cause, Status, StopRequest, is_allowed
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.kernel import Kernel
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished, Recorded
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish, Finished
 from ade.stages.report import Report
 from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.rules import LOCAL
@@ -94,7 +93,7 @@ class Acts:
 
     def claim(self, limit: int = 1, owner: str = "worker", pool: str = LOCAL) -> list[Claim]:
         """Claim jobs, without a memory of earlier claims."""
-        claimed: list[Claim] = self.kernel.now.claim(ClaimAsk(owner, limit, pool))
+        claimed: list[Claim] = self.kernel.now.claim(ClaimRequest(owner, limit, pool))
         return claimed
 
     def start(self, **changes: Any) -> Claim:
@@ -104,16 +103,16 @@ class Acts:
         assert claimed.id == job.id
         return claimed
 
-    def finish(self, claim: Claim, outcome: Outcome | None) -> Recorded:
+    def finish(self, claim: Claim, outcome: Outcome | None) -> Finished:
         """Record how an attempt ended."""
-        recorded: Recorded = self.kernel.now.finish(Finished(claim, outcome))
+        recorded: Finished = self.kernel.now.finish(Finish(claim, outcome))
         return recorded
 
-    def succeed(self, claim: Claim, **result: Any) -> Recorded:
+    def succeed(self, claim: Claim, **result: Any) -> Finished:
         """Record a success."""
         return self.finish(claim, success(**result))
 
-    def release(self, claim: Claim) -> Recorded:
+    def release(self, claim: Claim) -> Finished:
         """Hand a job back."""
         return self.finish(claim, None)
 
@@ -236,14 +235,19 @@ def _look_at_everything(reading: Reading) -> Seen:
 def _check_log(job: JobRow, events: list[NewEvent]) -> None:
     """A log has no gap, tells one way through the table of transitions, and every attempt."""
     assert [event.seq for event in events] == list(range(1, job.event_seq + 1)), job
-    changes = [LEAVES_IN[EventType(e.type)] for e in events if e.type in LEAVES_IN]
-    assert changes[-1] == job.status, (changes, job)
+    changes = [
+        (LEAVES_IN[EventType(e.type)], Cause(json.loads(e.data)["cause"]))
+        for e in events
+        if e.type in LEAVES_IN
+    ]
+    before: Status | None = None
+    for after, cause in changes:
+        assert is_allowed(before, after, cause), (before, after, cause, changes)
+        before = after
+    assert before == job.status, (changes, job)
     wishes = [e.type == EventType.STOP_REQUESTED for e in events if _tells(e)]
     kept = [LEAVES_IN.get(EventType(e.type)) != Status.QUEUED for e in events if _tells(e)]
     assert all(kept for wished, kept in zip(wishes, kept[1:], strict=False) if wished), "lost wish"
-    for before, after in pairwise(changes):
-        waits_on = before == after == Status.QUEUED  # its build ended, or its wait is over
-        assert may_follow(before, after) or waits_on, changes
     attempts = [e for e in events if e.type in (EventType.STARTED, EventType.DISPATCHED)]
     assert [json.loads(e.data)["attempt"] for e in attempts] == list(range(1, job.fence + 1))
 

@@ -15,10 +15,10 @@ from tests.store.compiling import sql_of, statements
 
 from ade.clock import ManualClock
 from ade.domain.errors import LeaseLost
-from ade.domain.job import Status
+from ade.domain.job import Cause, Status
 from ade.kernel import Kernel
-from ade.stages import moves
-from ade.stages.finish import Finished
+from ade.stages import transitions
+from ade.stages.finish import Finish
 from ade.stages.rules import AGENT, LOCAL, Rules
 from ade.store.port import Transaction
 from ade.store.rows import Append, Held, JobRow, Renewal, StopAsk
@@ -68,7 +68,7 @@ def end(acts: Acts) -> None:
 
 def end_beside_the_right_one(acts: Acts) -> None:
     second = Second(acts)
-    ends = [Finished(second.first, failure()), Finished(second.claim, success(by=2))]
+    ends = [Finish(second.first, failure()), Finish(second.claim, success(by=2))]
     lost, recorded = acts.kernel.now.many("finish", ends)
     assert isinstance(lost, LeaseLost)
     assert recorded.status is Status.SUCCEEDED
@@ -78,7 +78,11 @@ def end_beside_the_right_one(acts: Acts) -> None:
 def move(acts: Acts) -> None:
     second = Second(acts)
     stale: JobRow = second.before._replace(fence=second.first.fence)
-    second.does_nothing(lambda tx: list(tx.move([moves.move(stale, Status.FAILED, tx.now_us)])))
+    second.does_nothing(
+        lambda tx: list(
+            tx.move([transitions.move(stale, Status.FAILED, Cause.FINISHED, tx.now_us)])
+        )
+    )
 
 
 def append(acts: Acts) -> None:

@@ -17,7 +17,7 @@ from tests.store.conformance.test_builds import Build
 from ade.clock import ManualClock
 from ade.domain.errors import LeaseLost
 from ade.kernel import Kernel
-from ade.stages.claim import ClaimAsk
+from ade.stages.claim import ClaimRequest
 from ade.stages.rules import Rules
 from ade.stages.submit import Accepted, Idempotency
 from ade.store.port import Transaction
@@ -243,7 +243,7 @@ def test_a_claim_passes_over_what_another_has_locked(two_servers: tuple[Acts, Ac
     one, two, _ = two_servers
     first, second = one.submit(), one.submit()
     holding = Held(one)
-    claimed = holding.begin(one.kernel.verbs.claim, [ClaimAsk("one", 1)])
+    claimed = holding.begin(one.kernel.verbs.claim, [ClaimRequest("one", 1)])
     assert [claim.id for claim in two.claim(9)] == [second.id]
     holding.let_go()
     assert [claim.id for claim in claimed.result()[0]] == [first.id]

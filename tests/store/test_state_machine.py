@@ -34,8 +34,8 @@ from ade.domain.errors import AdeError, LeaseLost
 from ade.domain.job import TERMINAL, Priority, Status, StopRequest
 from ade.domain.outcome import Category, Outcome
 from ade.kernel import Kernel
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish
 from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.rules import AGENT, LOCAL, Rules
 from ade.stages.stop import Stop
@@ -132,7 +132,7 @@ class Life(RuleBasedStateMachine):
         reply_is_lost=st.booleans(),
     )
     def claim(self, limit: int, pool: str, reply_is_lost: bool) -> Any:
-        claimed = self.kernel.now.claim(ClaimAsk("worker", limit, pool))
+        claimed = self.kernel.now.claim(ClaimRequest("worker", limit, pool))
         for claim in claimed:
             assert self.before.jobs[claim.id].status == Status.QUEUED
             assert claim.fence == self.fences.get(claim.id, 0) + 1
@@ -152,7 +152,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(claim=claims, how=st.sampled_from(sorted(OUTCOMES)), reply_is_lost=st.booleans())
     def finish(self, claim: Claim, how: str, reply_is_lost: bool) -> None:
-        ended = Finished(claim, OUTCOMES[how](claim.fence))
+        ended = Finish(claim, OUTCOMES[how](claim.fence))
         held = self._holds(claim)
         (answer,) = self.kernel.now.many("finish", [ended])
         assert isinstance(answer, LeaseLost) != held
@@ -228,7 +228,7 @@ class Life(RuleBasedStateMachine):
             self.acts.wait(100)
             self.kernel.now.expire()
             for pool in (LOCAL, AGENT):
-                for claim in self.kernel.now.claim(ClaimAsk("last", 100, pool)):
+                for claim in self.kernel.now.claim(ClaimRequest("last", 100, pool)):
                     self.acts.succeed(claim)
             for job in self.acts.everything():
                 if job.holds_lane:

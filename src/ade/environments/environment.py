@@ -14,7 +14,7 @@ from ade.domain.keys import fingerprint
 from ade.environments.failure import environment_gone, spelled
 from ade.kernel import Kernel
 from ade.kinds.normalize import ENGINE
-from ade.sandbox.environment import RUNTIME, Environment, own_environment
+from ade.sandbox.runtime_environment import RUNTIME, Environment, own_environment
 from ade.settings import Settings
 from ade.store.library import AGAIN, BUILDS_TOPIC, Build, Library, Version
 from ade_engine.version import ENGINE_VERSION
@@ -71,7 +71,7 @@ async def ensure_build(
         await library.retire_environment(build.environment, gone, even_if_needed=True)
         build = await library.ensure_build(version, fingerprint_of(version))
     if build.status == "queued":
-        kernel.wake.publish([BUILDS_TOPIC])
+        kernel.notifier.publish([BUILDS_TOPIC])
     return build
 
 

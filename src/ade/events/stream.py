@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from ade.domain.job import TERMINAL, Status
-from ade.events.wake import Wake
+from ade.events.notifier import Notifier
 from ade.store.port import Reading
 from ade.store.rows import JobRef, JobRow, NewEvent
 from ade.store.store import Found
@@ -23,7 +23,7 @@ HEARTBEAT_SECONDS = 15.0
 class Source(Protocol):
     """Offer jobs to read, and news of them: the kernel does."""
 
-    wake: Wake
+    notifier: Notifier
 
     async def read(self, look: Callable[[Reading], Found]) -> Found:
         """Read in one snapshot."""
@@ -39,7 +39,7 @@ async def follow(
         return reading.read_job(ref), reading.read_events(ref, after, EVENTS_PER_READ)
 
     now = asyncio.get_running_loop().time
-    with source.wake.listen(ref.id) as bell:
+    with source.notifier.subscribe(ref.id) as bell:
         quiet_since = now()
         while True:
             job, events = await source.read(look)
@@ -66,7 +66,7 @@ async def wait_until_ended(
     now = asyncio.get_running_loop().time
     until = now() + seconds
     ref = JobRef(job.workspace_id, job.id)
-    with source.wake.listen(job.id) as bell:
+    with source.notifier.subscribe(job.id) as bell:
         while True:
             found = await source.read(lambda reading: reading.read_job(ref))
             job = found or job

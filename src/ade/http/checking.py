@@ -18,7 +18,7 @@ from ade.http.packages import Packages
 from ade.stages.submit import SAFE_MODE_DETAIL
 from ade.store.library import File, manifest_digest
 
-ENTRY = "ade_engine.check"
+ENTRY = "ade_engine.entry.check"
 FOLDER = "config"
 BUILDS_LOOKED_AT = 20
 MISSING = "dependency_missing"

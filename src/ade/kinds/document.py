@@ -41,7 +41,7 @@ CELL_CHARS_MAX = 5_000
 IMAGES_MAX = 100
 IMAGE_BASE64_CHARS_MAX = 14_000_000
 WIDTH_PERCENT_MIN = 5
-WARM = ("ade_engine.export.warm",)
+WARM = ("ade_engine.preload.documents",)
 MADE_BY = ("typst", "ziamath", "latex2mathml", "markdown-it-py")
 
 

@@ -46,7 +46,7 @@ class DocumentExport(Kind):
     name = "document_export"
     inputs = ExportInputs
     output_spec = ExportOutputs
-    entry = "ade_engine.export.exporting"
+    entry = "ade_engine.entry.export"
     env_version = made_by("export@2")
     warm = WARM
 

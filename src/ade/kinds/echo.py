@@ -27,6 +27,6 @@ class Echo(Kind):
 
     name = "echo"
     inputs = EchoInputs
-    entry = "ade_engine.echo"
+    entry = "ade_engine.entry.echo"
     env_version = "echo@1"
     trusted = True

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from ade.domain.outcome import Artifact, LeftFile
+from ade.domain.outcome import Artifact, OutputFile
 from ade.stages.rules import LOCAL
 
 FORMATS_MAX = 20
@@ -69,7 +69,7 @@ class Workroom(Protocol):
         """Return where the bytes with a digest are: of a document or an artifact."""
         ...
 
-    async def keep(self, workspace_id: str, files: Sequence[LeftFile]) -> tuple[Artifact, ...]:
+    async def keep(self, workspace_id: str, files: Sequence[OutputFile]) -> tuple[Artifact, ...]:
         """Keep files by their digests, for a result that will name them."""
         ...
 

@@ -27,7 +27,7 @@ NAME = r"[A-Za-z_][A-Za-z0-9_]{0,99}"
 FILE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.\- ]{0,99}$"
 FILE = "cell.py"
 # Slow to import, and worth an interpreter of their own that has done so.
-HEAVY = {"matplotlib": "ade_engine.warm_figures", "pandas": "pandas", "polars": "polars"}
+HEAVY = {"matplotlib": "ade_engine.preload.figures", "pandas": "pandas", "polars": "polars"}
 _HEAVY = re.compile(rf"\b({'|'.join(HEAVY)})\b")
 
 _STRICT = ConfigDict(extra="forbid")
@@ -276,7 +276,7 @@ class ObjectExecute(Kind):
     name = "object_execute"
     inputs = ExecuteInputs
     output_spec = ExecuteOutputs
-    entry = "ade_engine.cell"
+    entry = "ade_engine.entry.cell"
     language = "python"
     env_version = f"python-cell@2+{environment_name()}"
 

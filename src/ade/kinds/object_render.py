@@ -100,9 +100,9 @@ class ObjectRender(Kind):
     name = "object_render"
     inputs = RenderInputs
     output_spec = RenderOutputs
-    entry = "ade_engine.render"
+    entry = "ade_engine.entry.render"
     env_version = "+".join(("render@2", *(f"{name}{version(name)}" for name in DRAWN_BY)))
-    warm = ("ade_engine.render", "ade_engine.render.warm")
+    warm = ("ade_engine.entry.render", "ade_engine.preload.drawing")
 
     async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
         """Say which formats are wanted beside what is drawn."""

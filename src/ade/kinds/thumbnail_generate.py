@@ -74,7 +74,7 @@ class ThumbnailGenerate(Kind):
     name = "thumbnail_generate"
     inputs = ThumbnailInputs
     output_spec = ThumbnailOutputs
-    entry = "ade_engine.export.thumbnails"
+    entry = "ade_engine.entry.thumbnail"
     env_version = made_by("thumbnail@2")
     warm = WARM
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from ade.domain.job import Status
+from ade.domain.job import Cause, Status
 from ade.domain.outcome import Category, JobError
-from ade.stages import moves
+from ade.stages import transitions
 from ade.stages.rules import Rules
 from ade.store.port import Transaction
 
@@ -31,13 +31,17 @@ def _settle(tx: Transaction, build: BuildEnded) -> int:
     ]
     if build.failure is None:
         steps = [
-            moves.move(j, Status.QUEUED, tx.now_us, eligible=True, forced=True) for j in waiting
+            transitions.move(job, Status.QUEUED, Cause.BUILD_READY, tx.now_us, eligible=True)
+            for job in waiting
         ]
     else:
         error = JobError(
             Category.DEPENDENCY_ERROR, "BUILD_FAILED", f"build failed: {build.failure}"
         )
-        steps = [moves.move(job, Status.FAILED, tx.now_us, error=error) for job in waiting]
-    moves.apply(tx, steps)
-    moves.wake_claimers(tx, steps, waiting)
+        steps = [
+            transitions.move(job, Status.FAILED, Cause.UNRUNNABLE, tx.now_us, error=error)
+            for job in waiting
+        ]
+    transitions.apply(tx, steps)
+    transitions.notify_claimers(tx, steps, waiting)
     return len(waiting)

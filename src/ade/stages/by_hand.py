@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from ade.domain.errors import AdeError, NotFound
-from ade.stages import moves
+from ade.stages import transitions
 from ade.store.port import Transaction
 from ade.store.rows import JobRef, JobRow
 
@@ -42,7 +42,7 @@ def _lock(tx: Transaction, ref: JobRef) -> JobRow:
     """Lock a job's lane, then the job: one order for all, so nobody deadlocks."""
     seen = tx.read_job(ref)
     if seen is not None:
-        lanes = moves.lanes_of([seen])
+        lanes = transitions.lanes_of([seen])
         if lanes:
             tx.lock_lanes(lanes)
         locked = tx.lock_jobs([ref])

@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 
 from ade.domain.events import EventType
+from ade.domain.job import Cause, Status
 from ade.domain.order import share_turns
 from ade.stages.rules import LOCAL, Rules
+from ade.stages.transitions import checked_cause
 from ade.store.dialects.base import FIRST_ID
 from ade.store.port import Transaction
 from ade.store.rows import Ask, Claim
@@ -48,7 +50,7 @@ class Rotation:
 
 
 @dataclass(slots=True)
-class ClaimAsk:
+class ClaimRequest:
     """Ask for up to `limit` jobs."""
 
     owner: str
@@ -57,14 +59,14 @@ class ClaimAsk:
     rotation: Rotation = field(default_factory=Rotation)
 
 
-def claim(rules: Rules, tx: Transaction, asks: list[ClaimAsk]) -> list[list[Claim]]:
+def claim(rules: Rules, tx: Transaction, asks: list[ClaimRequest]) -> list[list[Claim]]:
     """Claim for each asker what it has room for, if anything is there."""
     if rules.safe_mode:
         return [[] for _ in asks]
     return [_claim(rules, tx, ask) for ask in asks]
 
 
-def _claim(rules: Rules, tx: Transaction, ask: ClaimAsk) -> list[Claim]:
+def _claim(rules: Rules, tx: Transaction, ask: ClaimRequest) -> list[Claim]:
     if ask.limit <= 0:
         return []
     claimed: list[Claim] = []
@@ -79,12 +81,12 @@ def _claim(rules: Rules, tx: Transaction, ask: ClaimAsk) -> list[Claim]:
             if ask.rotation.may_have_more:
                 more.append(workspace_id)
         waiting = more
-    tx.wake(*[job.id for job in claimed])
+    tx.notify(*[job.id for job in claimed])
     return claimed
 
 
 def _take(
-    rules: Rules, tx: Transaction, ask: ClaimAsk, workspace_id: str, places: int
+    rules: Rules, tx: Transaction, ask: ClaimRequest, workspace_id: str, places: int
 ) -> list[Claim]:
     floor = ask.rotation.floor(workspace_id, places, tx.now_us)
     taken = tx.claim(_ask(rules, tx, ask, workspace_id, places, floor))
@@ -93,7 +95,7 @@ def _take(
     return taken
 
 
-def _in_turn(tx: Transaction, ask: ClaimAsk) -> list[str]:
+def _in_turn(tx: Transaction, ask: ClaimRequest) -> list[str]:
     """List workspaces with work, beginning after the one that was served last.
 
     One look is enough while there are few; with many, a second finds those whose turn it is. While
@@ -110,7 +112,7 @@ def _in_turn(tx: Transaction, ask: ClaimAsk) -> list[str]:
     return (later + [ws for ws in first if ws <= last])[:size]
 
 
-def _is_alone(tx: Transaction, ask: ClaimAsk) -> bool:
+def _is_alone(tx: Transaction, ask: ClaimRequest) -> bool:
     """Tell whether no workspace has work but the one that was served last."""
     rotation = ask.rotation
     if ask.limit >= BULK and tx.now_us - rotation.alone_seen_at < ALONE_US_MAX:
@@ -122,7 +124,7 @@ def _is_alone(tx: Transaction, ask: ClaimAsk) -> bool:
 
 
 def _ask(
-    rules: Rules, tx: Transaction, ask: ClaimAsk, workspace_id: str, places: int, floor: int
+    rules: Rules, tx: Transaction, ask: ClaimRequest, workspace_id: str, places: int, floor: int
 ) -> Ask:
     starts_now = ask.pool == LOCAL
     return Ask(
@@ -134,5 +136,6 @@ def _ask(
         expires_at=rules.lease.expires_at(tx.now_us),
         started_at=tx.now_us if starts_now else None,
         event_type=(EventType.STARTED if starts_now else EventType.DISPATCHED).value,
+        cause=checked_cause(Status.QUEUED, Status.RUNNING, Cause.CLAIMED),
         floor=floor,
     )

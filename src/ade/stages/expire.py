@@ -7,10 +7,9 @@ a running job whose lease is alive belongs to someone, also right after a start.
 
 from dataclasses import dataclass, field
 
-from ade.domain.events import EventType
-from ade.domain.job import Status
+from ade.domain.job import Cause, Status
 from ade.domain.outcome import lease_lost_error, timed_out_error
-from ade.stages import moves
+from ade.stages import transitions
 from ade.stages.finish import stopped_status
 from ade.stages.place import settled_builds
 from ade.stages.rules import AGENT, LOCAL, Rules, stop_topic
@@ -49,7 +48,7 @@ def _sweep(rules: Rules, tx: Transaction, *, deep: bool) -> Swept:
     stalled = tx.stalled_lanes(ROWS_PER_SWEEP_MAX) if deep else []
     more = any(len(rows) >= ROWS_PER_SWEEP_MAX for rows in (lost, late, due, stalled))
     # All lanes before any job, as everyone does it, or two would wait for each other.
-    lanes = {*stalled, *moves.lanes_of([*lost, *late, *due])}
+    lanes = {*stalled, *transitions.lanes_of([*lost, *late, *due])}
     if lanes:
         tx.lock_lanes(list(lanes))
     lost = _seize(tx, lost)
@@ -57,10 +56,10 @@ def _sweep(rules: Rules, tx: Transaction, *, deep: bool) -> Swept:
     late = _seize(tx, late)
     _move_all(tx, late, [_timed_out(job, tx.now_us) for job in late])
     for job in late:
-        tx.wake(stop_topic(job.lease_owner or ""))
+        tx.notify(stop_topic(job.lease_owner or ""))
     due = _seize(tx, due)
     _queue_due(tx, due)
-    moves.promote(tx, list(lanes))
+    transitions.promote(tx, list(lanes))
     moved = tuple(JobRef(job.workspace_id, job.id) for job in (*lost, *late))
     return Swept(len(lost), len(late), len(due), len(stalled), more, moved)
 
@@ -75,52 +74,43 @@ def _seize(tx: Transaction, seen: list[JobRow]) -> list[JobRow]:
 
 
 def _move_all(tx: Transaction, jobs: list[JobRow], steps: list[Move]) -> None:
-    moves.apply(tx, steps)
-    moves.wake_claimers(tx, steps, jobs)
+    transitions.apply(tx, steps)
+    transitions.notify_claimers(tx, steps, jobs)
 
 
 def _lost(job: JobRow, now_us: int) -> Move:
     """Decide about a job whose worker vanished."""
-    told = {"worker": job.lease_owner}
+    data = {"worker": job.lease_owner}
     if job.stop_request is not None:
-        return moves.move(job, stopped_status(job), now_us, data=told)
-    if job.started_at is None:
-        return moves.move(
-            job, Status.QUEUED, now_us, event=EventType.LOST, data=told, eligible=True
-        )
-    if job.retries_left > 0:
-        return moves.move(
+        return transitions.move(job, stopped_status(job), Cause.STOPPED, now_us, data=data)
+    if job.started_at is None or job.retries_left > 0:
+        return transitions.move(
             job,
             Status.QUEUED,
+            Cause.LEASE_LOST,
             now_us,
-            event=EventType.LOST,
-            data=told,
-            retries_left=job.retries_left - 1,
+            data=data,
+            retries_left=job.retries_left - (job.started_at is not None),
             eligible=True,
         )
-    return moves.move(job, Status.FAILED, now_us, data=told, error=lease_lost_error(job.fence))
+    error = lease_lost_error(job.fence)
+    return transitions.move(job, Status.FAILED, Cause.LEASE_LOST, now_us, data=data, error=error)
 
 
 def _timed_out(job: JobRow, now_us: int) -> Move:
-    return moves.move(job, Status.TIMED_OUT, now_us, error=timed_out_error(job.timeout_ms))
+    error = timed_out_error(job.timeout_ms)
+    return transitions.move(job, Status.TIMED_OUT, Cause.TIMEOUT, now_us, error=error)
 
 
 def _queue_due(tx: Transaction, due: list[JobRow]) -> None:
-    """Queue jobs whose time has come.
+    """End the wait of jobs whose time has come: scheduled ones, and those that are tried again.
 
-    Those on a lane wait for their turn, unless they hold it; runs wait for their build.
+    A job on a lane then waits for the lane unless it holds it, and a run waits for its build.
     """
     settled = settled_builds(tx, [(job.workspace_id, job.build_id) for job in due])
     steps = []
     for job in due:
         free = job.target_id is None or bool(job.holds_lane)
-        steps.append(
-            moves.move(
-                job,
-                Status.QUEUED,
-                tx.now_us,
-                eligible=free and (job.build_id is None or job.build_id in settled),
-                forced=job.status == Status.QUEUED,  # a retry whose wait is over stays queued
-            )
-        )
+        eligible = free and (job.build_id is None or job.build_id in settled)
+        steps.append(transitions.move(job, Status.QUEUED, Cause.DUE, tx.now_us, eligible=eligible))
     _move_all(tx, due, steps)

@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from ade.domain.errors import LeaseLost
-from ade.domain.events import EventType
-from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, Status, StopRequest
+from ade.domain.job import BLOCKS_ITS_LANE, Cause, Status, StopRequest
 from ade.domain.lease import MICROSECONDS
 from ade.domain.outcome import JobError, Outcome
 from ade.domain.retry import backoff_seconds, tries_again
-from ade.stages import moves
+from ade.stages import transitions
 from ade.stages.renew import lost
 from ade.stages.rules import Rules
+from ade.stages.transitions import checked_cause
 from ade.store.port import Transaction
 from ade.store.rows import ArtifactRow, Claim, Ending, Held, JobRef, JobRow, Lane, Move
 
 
-class Finished(NamedTuple):
+class Finish(NamedTuple):
     """Hold an attempt and what it came to; None hands the job back unfinished."""
 
     claim: Claim
@@ -38,17 +38,28 @@ class Finished(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class Finished:
     """Say that an attempt's end was recorded, and where the job is now."""
 
     status: Status
 
 
-_RECORDED = {status: Recorded(status) for status in TERMINAL}
-_WORDS = {status: status.value for status in _RECORDED}
+# How an attempt may end by itself, with the cause that its event records.
+_CAUSES = {
+    status: checked_cause(Status.RUNNING, status, cause)
+    for status, cause in {
+        Status.SUCCEEDED: Cause.FINISHED,
+        Status.FAILED: Cause.FINISHED,
+        Status.TIMED_OUT: Cause.TIMEOUT,
+        Status.CANCELLED: Cause.STOPPED,
+    }.items()
+}
+_FINISHED = {status: Finished(status) for status in _CAUSES}
+_WORDS = {status: status.value for status in _CAUSES}
+_EVENT_ENDS = {status: f', "cause": "{cause}"}}' for status, cause in _CAUSES.items()}
 
 
-def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLost]:
+def finish(rules: Rules, tx: Transaction, ended: list[Finish]) -> list[Finished | LeaseLost]:
     """Record the ends of attempts; whoever lost the lease is told so and changes nothing."""
     if not ended:
         return []
@@ -63,16 +74,16 @@ def finish(rules: Rules, tx: Transaction, ended: list[Finished]) -> list[Recorde
     else:
         answers = _sort_out(tx, ended)
     if lanes:
-        moves.promote(tx, list(lanes))
+        transitions.promote(tx, list(lanes))
     return answers
 
 
-def _sort_out(tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLost]:
+def _sort_out(tx: Transaction, ended: list[Finish]) -> list[Finished | LeaseLost]:
     """Record some ends and put other jobs back; who says the same twice is told that it is over."""
     once = {attempt.held: attempt for attempt in reversed(ended)}
     back = {held: attempt for held, attempt in once.items() if _goes_back(attempt)}
     simply = {held: attempt for held, attempt in once.items() if held not in back}
-    recorded = dict[Held, Recorded | LeaseLost]()
+    recorded = dict[Held, Finished | LeaseLost]()
     if back:
         recorded |= _put_back(tx, list(back.values()))
     if simply:
@@ -83,18 +94,18 @@ def _sort_out(tx: Transaction, ended: list[Finished]) -> list[Recorded | LeaseLo
     ]
 
 
-def _record(tx: Transaction, attempts: list[Finished]) -> list[Recorded | LeaseLost]:
+def _record(tx: Transaction, attempts: list[Finish]) -> list[Finished | LeaseLost]:
     kept = tx.end([_ending(attempt) for attempt in attempts])
     recorded = list(compress(attempts, kept))
-    tx.wake(*[claim.id for claim, _ in recorded])
+    tx.notify(*[claim.id for claim, _ in recorded])
     _name_files(tx, recorded)
     return [
-        _RECORDED[attempt.outcome.status] if is_kept and attempt.outcome else lost(attempt.held)
+        _FINISHED[attempt.outcome.status] if is_kept and attempt.outcome else lost(attempt.held)
         for attempt, is_kept in zip(attempts, kept, strict=True)
     ]
 
 
-def _name_files(tx: Transaction, attempts: list[Finished]) -> None:
+def _name_files(tx: Transaction, attempts: list[Finish]) -> None:
     """Remember what the results name, and nothing that an earlier end of the same job named."""
     again = [JobRef(claim.workspace_id, claim.id) for claim, _ in attempts if claim.fence > 1]
     if again:
@@ -118,7 +129,7 @@ def _name_files(tx: Transaction, attempts: list[Finished]) -> None:
         tx.insert_artifacts(new)
 
 
-def _goes_back(attempt: Finished) -> bool:
+def _goes_back(attempt: Finish) -> bool:
     """Tell whether what was asked of the job meanwhile decides where it goes.
 
     Also for one that says it was paused: it may not have heard that it was then cancelled.
@@ -134,7 +145,7 @@ def _goes_back(attempt: Finished) -> bool:
     )
 
 
-def _ending(attempt: Finished) -> Ending:
+def _ending(attempt: Finish) -> Ending:
     """Write the end of an attempt from what its claim already told, without reading the job."""
     claim, outcome = attempt
     assert outcome is not None
@@ -152,7 +163,9 @@ def _ending(attempt: Finished) -> Ending:
             _spelled(outcome.isolation) if outcome.isolation else None,
             None if error is None else _spelled(error.as_dict()),
             None if outcome.result is None else _spelled(outcome.result),
-            f'{{"attempt": {fence}}}' if error is None else _told(fence, error),
+            f'{{"attempt": {fence}{_EVENT_ENDS[status]}'
+            if error is None
+            else _failure_data(fence, status, error),
             claim.address,
         )
     )
@@ -170,38 +183,37 @@ def _spelled(value: Any) -> str:
         return json.dumps(value)
 
 
-def _told(attempt: int, error: JobError) -> str:
-    """Say in the log what went wrong, without the words that may hold a user's values."""
-    return json.dumps(
-        {"attempt": attempt, "error": {"category": error.category.value, "code": error.code}}
-    )
+def _failure_data(attempt: int, status: Status, error: JobError) -> str:
+    """Record what went wrong without the message, which may hold a user's values."""
+    what = {"category": error.category.value, "code": error.code}
+    return json.dumps({"attempt": attempt, "cause": _CAUSES[status], "error": what})
 
 
-def _put_back(tx: Transaction, attempts: list[Finished]) -> dict[Held, Recorded]:
+def _put_back(tx: Transaction, attempts: list[Finish]) -> dict[Held, Finished]:
     """Requeue attempts that were handed back or failed through no fault of the job."""
     rows = tx.lock_jobs([JobRef(a.claim.workspace_id, a.claim.id) for a in attempts])
     current = {Held(row.workspace_id, row.id, row.fence): row for row in rows}
     held = [a for a in attempts if (row := current.get(a.held)) and row.status == Status.RUNNING]
     steps = [_requeued(current[a.held], a.outcome, tx.now_us) for a in held]
-    done = moves.apply(tx, steps)
-    moves.wake_claimers(tx, steps, rows)
+    done = transitions.apply(tx, steps)
+    transitions.notify_claimers(tx, steps, rows)
     statuses = {(step.workspace_id, step.id): step.status for step in steps}
-    return {Held(*row[:3]): Recorded(Status(statuses[row.workspace_id, row.id])) for row in done}
+    return {Held(*row[:3]): Finished(Status(statuses[row.workspace_id, row.id])) for row in done}
 
 
 def _requeued(job: JobRow, outcome: Outcome | None, now_us: int) -> Move:
     if job.stop_request is not None:
-        return moves.move(job, stopped_status(job), now_us, outcome=outcome)
+        return transitions.move(job, stopped_status(job), Cause.STOPPED, now_us, outcome=outcome)
     if outcome is None:
-        return moves.move(job, Status.QUEUED, now_us, event=EventType.RELEASED, eligible=True)
+        return transitions.move(job, Status.QUEUED, Cause.RELEASED, now_us, eligible=True)
     if outcome.status is Status.PAUSED:
-        return moves.move(job, Status.PAUSED, now_us, outcome=outcome)
+        return transitions.move(job, Status.PAUSED, Cause.STOPPED, now_us, outcome=outcome)
     wait = backoff_seconds(job.fence)
-    return moves.move(
+    return transitions.move(
         job,
         Status.QUEUED,
+        Cause.RETRIED,
         now_us,
-        event=EventType.RETRIED,
         data={"backoff_seconds": wait},
         error=outcome.error,
         retries_left=job.retries_left - 1,

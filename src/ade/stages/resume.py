@@ -5,15 +5,13 @@ from typing import Any
 
 from ade.domain.errors import AdeError, InvalidTransition
 from ade.domain.events import EventType
-from ade.domain.job import Status
-from ade.stages import moves
+from ade.domain.job import BLOCKS_ITS_LANE, Cause, Status, is_allowed
+from ade.stages import transitions
 from ade.stages.by_hand import change_each
 from ade.stages.place import settled_builds
 from ade.stages.rules import Rules, work_topic
 from ade.store.port import Transaction
 from ade.store.rows import Held, JobRef, JobRow
-
-RESUMABLE_ON_TARGET = frozenset({Status.PAUSED, Status.FAILED, Status.TIMED_OUT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,49 +63,49 @@ def _resume(tx: Transaction, job: JobRow, ask: Resume) -> None:
         raise InvalidTransition(
             f"A job that is {status.value} is resumed only on a target; run it again instead."
         )
-    if status not in RESUMABLE_ON_TARGET:
+    if not is_allowed(status, Status.QUEUED, Cause.RESUMED):
         raise InvalidTransition(f"A job that is {status.value} cannot be resumed.")
     on_lane = job.target_id is not None
     settled = settled_builds(tx, [(job.workspace_id, job.build_id)])
     early = job.not_before is not None and job.not_before > tx.now_us
     ready = not early and (job.build_id is None or job.build_id in settled)
-    step = moves.move(
+    step = transitions.move(
         job,
         Status.QUEUED,
+        Cause.RESUMED,
         tx.now_us,
-        event=EventType.RESUMED,
         data={"by": ask.by},
         eligible=ready and not on_lane,
         not_before=job.not_before if early else None,
     )
-    moves.apply(tx, [step])
+    transitions.apply(tx, [step])
     if on_lane:
-        moves.promote(tx, moves.lanes_of([job]))
+        transitions.promote(tx, transitions.lanes_of([job]))
     else:
-        tx.wake(work_topic(job.pool))
+        tx.notify(work_topic(job.pool))
 
 
 def _resolve(tx: Transaction, job: JobRow, ask: Resolve) -> None:
-    if Status(job.status) not in RESUMABLE_ON_TARGET:
+    if not is_allowed(Status(job.status), Status.SUCCEEDED, Cause.RESOLVED):
         raise InvalidTransition(f"A job that is {job.status} cannot be resolved.")
-    step = moves.move(
+    step = transitions.move(
         job,
         Status.SUCCEEDED,
+        Cause.RESOLVED,
         tx.now_us,
-        event=EventType.RESOLVED,
         data=_told(ask),
         result=ask.result,
     )
-    moves.apply(tx, [step])
-    moves.promote(tx, moves.lanes_of([job]))
+    transitions.apply(tx, [step])
+    transitions.promote(tx, transitions.lanes_of([job]))
 
 
 def _clear(tx: Transaction, job: JobRow, ask: Clear) -> None:
-    if not job.holds_lane or Status(job.status) not in RESUMABLE_ON_TARGET:
+    if not job.holds_lane or Status(job.status) not in BLOCKS_ITS_LANE:
         raise InvalidTransition("The job does not hold its target back; nothing to clear.")
     cleared = tx.clear_lane(Held(job.workspace_id, job.id, job.fence), job.status)
-    moves.log(tx, cleared, EventType.CLEARED, _told(ask))
-    moves.promote(tx, moves.lanes_of([job]))
+    transitions.log(tx, cleared, EventType.CLEARED, _told(ask))
+    transitions.promote(tx, transitions.lanes_of([job]))
 
 
 def _told(ask: Resolve | Clear) -> dict[str, str]:

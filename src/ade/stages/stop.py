@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from ade.domain.errors import AdeError, InvalidTransition
 from ade.domain.events import EventType
-from ade.domain.job import TERMINAL, WAITING, Status, StopRequest
-from ade.stages import moves
+from ade.domain.job import WAITING, Cause, Status, StopRequest, is_allowed
+from ade.stages import transitions
 from ade.stages.by_hand import change_each
 from ade.stages.rules import Rules, stop_topic
 from ade.store.port import Transaction
@@ -42,15 +42,16 @@ def _stop(tx: Transaction, job: JobRow, ask: Stop) -> None:
 
 
 def _move_now(tx: Transaction, job: JobRow, ask: Stop) -> None:
-    status = Status(job.status)
-    if status in TERMINAL or (status not in WAITING and ask.request is StopRequest.PAUSE):
+    status, becomes = Status(job.status), _BECOMES[ask.request]
+    waits = status in WAITING
+    cause = Cause.STOPPED_BEFORE_START if waits else Cause.CANCELLED_WHILE_PAUSED
+    if not is_allowed(status, becomes, cause):
         verb = "cancelled" if ask.request is StopRequest.CANCEL else "interrupted"
         raise InvalidTransition(f"A job that is {status.value} cannot be {verb}.")
-    becomes = _BECOMES[ask.request]
     kept = job.not_before if becomes is Status.PAUSED else None  # its time still counts
-    step: Move = moves.move(job, becomes, tx.now_us, data=ask.told(), not_before=kept)
-    moves.apply(tx, [step])
-    moves.promote(tx, moves.lanes_of([job]))
+    step: Move = transitions.move(job, becomes, cause, tx.now_us, data=ask.told(), not_before=kept)
+    transitions.apply(tx, [step])
+    transitions.promote(tx, transitions.lanes_of([job]))
 
 
 def _request(tx: Transaction, job: JobRow, ask: Stop) -> None:
@@ -60,5 +61,5 @@ def _request(tx: Transaction, job: JobRow, ask: Stop) -> None:
     held = Held(job.workspace_id, job.id, job.fence)
     told = {"attempt": job.fence, "stop": ask.request.value, **ask.told()}
     asked = tx.request_stop([StopAsk(*held, ask.request.value)])
-    moves.log(tx, asked, EventType.STOP_REQUESTED, told)
-    tx.wake(stop_topic(job.lease_owner or ""))
+    transitions.log(tx, asked, EventType.STOP_REQUESTED, told)
+    tx.notify(stop_topic(job.lease_owner or ""))

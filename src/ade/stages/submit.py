@@ -1,16 +1,18 @@
 """Accept jobs: replay, join, admit, place, insert; one transaction for all that came together."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ade.clock import Clock, new_ids
 from ade.domain.errors import AdeError, SafeMode
-from ade.domain.job import Priority
+from ade.domain.job import Cause, Priority, Status
 from ade.domain.limits import Limits
 from ade.domain.order import rank
 from ade.stages import admit, dedupe, idempotency, place
 from ade.stages.rules import LOCAL, Rules, work_topic
+from ade.stages.transitions import checked_cause
 from ade.store.port import Transaction
 from ade.store.rows import JobRow
 
@@ -95,12 +97,12 @@ def _insert(rules: Rules, tx: Transaction, ids: list[str], asked: list[Submissio
     if not asked:
         return []
     rows = list(_rows(rules, tx.now_us, ids, asked, place.place(tx, asked)))
-    tx.insert_jobs(rows, [ask.payload for ask in asked])
+    tx.insert_jobs(rows, [ask.payload for ask in asked], _FIRST_EVENTS)
     for pool in {row.pool for row in rows if row.eligible}:
-        tx.wake(work_topic(pool))
+        tx.notify(work_topic(pool))
     for row in rows:
         if row.not_before is not None:
-            tx.wake(row.id)
+            tx.notify(row.id)
     return rows
 
 
@@ -119,6 +121,12 @@ def _rows(
         yield row
 
 
+_PENDING, _QUEUED = Status.PENDING.value, Status.QUEUED.value
+# What the first event of a new job records, by the status in which the job begins.
+_FIRST_EVENTS = {
+    status.value: json.dumps({"cause": checked_cause(None, status, cause)})
+    for status, cause in ((Status.PENDING, Cause.SCHEDULED), (Status.QUEUED, Cause.ACCEPTED))
+}
 _PAYLOAD, _KEY, _IDEMPOTENCY = map(
     Submission._fields.index, ("payload", "execution_key", "idempotency")
 )
@@ -131,7 +139,7 @@ def _row(rules: Rules, now_us: int, job_id: str, ask: Submission, where: place.P
         id=job_id,
         kind=ask.kind,
         pool=ask.pool,
-        status="pending" if where.in_future else "queued",
+        status=_PENDING if where.in_future else _QUEUED,
         eligible=1 if where.eligible else 0,
         priority=ask.priority.value,
         rank=rank(ask.priority, now_us, rules.ageing_seconds),

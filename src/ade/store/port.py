@@ -89,7 +89,7 @@ class Transaction(Reading, Protocol):
 
     now_us: int
 
-    def wake(self, *topics: str) -> None:
+    def notify(self, *topics: str) -> None:
         """Tell whoever waits for these topics, once the transaction has committed."""
         ...
 
@@ -97,8 +97,10 @@ class Transaction(Reading, Protocol):
         """Let jobs stand for pieces of work, and return those that do so already."""
         ...
 
-    def insert_jobs(self, born: Sequence[JobRow], payloads: Sequence[str]) -> None:
-        """Insert jobs with their first events."""
+    def insert_jobs(
+        self, born: Sequence[JobRow], payloads: Sequence[str], first_events: Mapping[str, str]
+    ) -> None:
+        """Insert jobs with their first events, whose data depend on the status."""
         ...
 
     def forget_executions(self, stands: Sequence[NewExecution]) -> None:

@@ -51,6 +51,7 @@ class Ask(NamedTuple):
     expires_at: int
     started_at: int | None
     event_type: str
+    cause: str
     floor: int  # of the rank: what stands before it in the line is passed over
 
 

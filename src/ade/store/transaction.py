@@ -136,7 +136,7 @@ class SqlTransaction(SqlReading):
         self.now_us = now_us
         self.topics: dict[str, None] = {}
 
-    def wake(self, *topics: str) -> None:
+    def notify(self, *topics: str) -> None:
         """Tell whoever waits for these topics, once the transaction has committed."""
         self.topics.update(dict.fromkeys(topics))
 
@@ -193,15 +193,19 @@ class SqlTransaction(SqlReading):
         others = [ref for ref in standing if ref.id not in own]
         return self._each("read_jobs", others, JobRow._make)
 
-    def insert_jobs(self, born: Sequence[JobRow], payloads: Sequence[str]) -> None:
-        """Insert jobs with their first events."""
+    def insert_jobs(
+        self, born: Sequence[JobRow], payloads: Sequence[str], first_events: Mapping[str, str]
+    ) -> None:
+        """Insert jobs with their first events, whose data depend on the status."""
         for rows, asked in zip(_pieces(born), _pieces(payloads), strict=True):
             columns: dict[str, Sequence[Any]] = dict(
                 zip(JobRow._fields, zip(*rows, strict=True), strict=True)
             )
             columns["payload"] = asked
             columns["history"] = _lines(
-                history.first_line, columns["submitted_at"], columns["status"]
+                lambda at, status: history.first_line(at, status, first_events[status]),
+                columns["submitted_at"],
+                columns["status"],
             )
             equal = inserting.equal_in(columns)
             for name in ("insert_requests", "insert_jobs"):
@@ -278,7 +282,7 @@ class SqlTransaction(SqlReading):
 
     def claim(self, ask: Ask) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
-        line = history.started_line(ask.now, ask.event_type, json.dumps(ask.owner))
+        line = history.started_line(ask.now, ask.event_type, ask.cause, json.dumps(ask.owner))
         if self._compiler.dialect.chains_changes:
             claimed = list(map(_as_claim, self._named("claim", *ask, *line)))
             claimed.sort(key=_place_in_line)

@@ -32,14 +32,15 @@ from ade.environments.resolve import resolve
 from ade.environments.tool import Tool
 from ade.kernel import Kernel
 from ade.kinds.normalize import ENGINE
-from ade.sandbox.whereabouts import ANSWER_SECONDS
+from ade.sandbox.spec import RunSpec
+from ade.sandbox.stack_location import ANSWER_SECONDS
 from ade.settings import Settings
 from ade.store.library import Build, BuildHeld, File, Library, Version
 from ade.telemetry import metrics
 from ade.worker.job_files import place_file
-from ade.worker.runner import Assignment, Runner, see_to_the_end
+from ade.worker.runner import Runner, see_to_the_end
 
-ENTRY = "ade_engine.activate"
+ENTRY = "ade_engine.entry.activate"
 FINISH_AGAIN_SECONDS = 0.5
 ACTIVATE_TRIES = 3
 PRINTED_CHARS_MAX = 20_000
@@ -218,24 +219,22 @@ class Building:
         if self._runner.refusal is not None:
             raise unwalled(self._runner.refusal)
         files = await asyncio.to_thread(self._lay_out, version, folder / "activation")
-        assignment = Assignment(
-            job_id=self.build.id,
-            attempt=self.build.fence,
+        spec = RunSpec(
             entry=ENTRY,
             inputs={"config": "config"},
             limits=self._limits(),
             folder=folder / "activation",
             files=files,
             environment=made.environment,
-            warm=ENGINE,
+            preload=ENGINE,
         )
         for tries in range(1, ACTIVATE_TRIES + 1):
-            running = self._runner.start(assignment, lambda progress: None)
+            running = self._runner.start(spec, lambda progress: None)
             outcome, timed_out = await see_to_the_end(running, self._time_for_hooks())
             if timed_out:
                 timeout_seconds = self._settings.build_timeout_seconds
                 late = too_long(timeout_seconds, self._step)
-                raise BuildFailed(located(late, outcome.place))
+                raise BuildFailed(located(late, outcome.location))
             if not _is_ours(outcome) or tries == ACTIVATE_TRIES:
                 break
             log.warning("activation is tried again", code=outcome.error and outcome.error.code)

@@ -19,12 +19,12 @@ from pathlib import Path
 import structlog
 
 from ade.domain.errors import AdeError
-from ade.events.mirror import Mirror
-from ade.events.wake import Bell
+from ade.events.event_file import EventFileExporter
+from ade.events.notifier import Subscription
 from ade.kernel import Kernel
 from ade.kinds import Kinds, Workroom
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish
 from ade.stages.rules import LOCAL, stop_topic, work_topic
 from ade.store.rows import Claim
 from ade.telemetry import metrics
@@ -67,8 +67,8 @@ class Worker:
         self._jobs_dir = jobs_dir
         self._rules = rules
         self._workroom = workroom or NoLibrary()
-        self._mirror = Mirror(kernel.store, jobs_dir)
-        self._ask = ClaimAsk(name, 0, LOCAL)
+        self._exporter = EventFileExporter(kernel.store, jobs_dir)
+        self._ask = ClaimRequest(name, 0, LOCAL)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
         self._draining = asyncio.Event()
         self._slot_freed = asyncio.Event()
@@ -96,8 +96,11 @@ class Worker:
 
     async def run(self) -> None:
         """Work until drained."""
-        wake = self._kernel.wake
-        with wake.listen(work_topic(LOCAL)) as work, wake.listen(stop_topic(self.name)) as stops:
+        notifier = self._kernel.notifier
+        with (
+            notifier.subscribe(work_topic(LOCAL)) as work,
+            notifier.subscribe(stop_topic(self.name)) as stops,
+        ):
             claiming = asyncio.create_task(self._claim_until_drained(work))
             keeping = [
                 asyncio.create_task(self._renew_for_ever(stops)),
@@ -114,7 +117,7 @@ class Worker:
 
     # --- claim ----------------------------------------------------------------------------------
 
-    async def _claim_until_drained(self, work: Bell) -> None:
+    async def _claim_until_drained(self, work: Subscription) -> None:
         while not self._draining.is_set():
             free = self._rules.slots - len(self._attempts)
             if free <= 0:
@@ -125,7 +128,7 @@ class Worker:
             if len(claimed) < free:
                 await self._news(work)
 
-    async def _news(self, work: Bell) -> None:
+    async def _news(self, work: Subscription) -> None:
         """Wait for word of work, but not for ever: word may be lost."""
         await work.wait(self._rules.poll_seconds)
 
@@ -158,7 +161,7 @@ class Worker:
         """Hand back what was claimed too long ago to be trusted; nothing of it has run."""
         if claimed:
             log.warning("claim answered too late", jobs=len(claimed))
-        back = [self._kernel.finish(Finished(claim, None)) for claim in claimed]
+        back = [self._kernel.finish(Finish(claim, None)) for claim in claimed]
         for error in await asyncio.gather(*back, return_exceptions=True):
             if isinstance(error, Exception):
                 log.warning("cannot hand back", reason=_reason(error))
@@ -186,7 +189,7 @@ class Worker:
             kinds=self._kinds,
             runner=self._runner,
             jobs_dir=self._jobs_dir,
-            mirror=self._mirror,
+            exporter=self._exporter,
             network_allowed=self._rules.network_allowed,
             workroom=self._workroom,
         )
@@ -205,7 +208,7 @@ class Worker:
 
     # --- renew, guard ---------------------------------------------------------------------------
 
-    async def _renew_for_ever(self, stops: Bell) -> None:
+    async def _renew_for_ever(self, stops: Subscription) -> None:
         while True:
             await stops.wait(self._kernel.rules.lease.renew_seconds)
             await self._renew()

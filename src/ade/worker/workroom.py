@@ -9,7 +9,7 @@ from ade.artifacts import Blobs
 from ade.artifacts.describing import described
 from ade.clock import Clock, SystemClock, new_id
 from ade.domain.errors import NotFound, StorageFull, Unavailable
-from ade.domain.outcome import Artifact, LeftFile
+from ade.domain.outcome import Artifact, OutputFile
 from ade.store.library import Library
 
 MIB = 1024 * 1024
@@ -31,7 +31,7 @@ class NoLibrary:
         """Raise that there are no stored bytes."""
         raise Unavailable(NO_LIBRARY)
 
-    async def keep(self, workspace_id: str, files: Sequence[LeftFile]) -> tuple[Artifact, ...]:
+    async def keep(self, workspace_id: str, files: Sequence[OutputFile]) -> tuple[Artifact, ...]:
         """Raise that nothing can be kept."""
         raise Unavailable(NO_LIBRARY)
 
@@ -67,7 +67,7 @@ class LibraryWorkroom:
         (path,) = await self._places({f"the dataset {digest}": digest})
         return path
 
-    async def keep(self, workspace_id: str, files: Sequence[LeftFile]) -> tuple[Artifact, ...]:
+    async def keep(self, workspace_id: str, files: Sequence[OutputFile]) -> tuple[Artifact, ...]:
         """Keep files by their digests, for a result that will name them."""
         if self.quota_bytes:
             size_bytes = sum({file.digest: file.size_bytes for file in files}.values())
@@ -78,7 +78,7 @@ class LibraryWorkroom:
                 )
         return tuple(await asyncio.to_thread(self.blobs.abreast, self._keep, files))
 
-    def _keep(self, file: LeftFile) -> Artifact:
+    def _keep(self, file: OutputFile) -> Artifact:
         """Copy a file among the blobs; what is there must be what was taken from the job."""
         with file.path.open("rb") as source:
             kept = self.blobs.write(iter(lambda: source.read(MIB), b""), file.size_bytes)

@@ -13,7 +13,7 @@ from typing import Literal
 
 import typst
 
-from ade_engine.export.warnings import Warnings
+from ade_engine.export.export_warnings import Warnings
 
 FOLDERS = (Path("/usr/share/fonts"), Path("/usr/local/share/fonts"))
 SHOWN_MAX = 20

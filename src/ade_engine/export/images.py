@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from ade_engine.export.errors import BadImage
+from ade_engine.export.export_errors import BadImage
 
 PIXELS_MAX = 40_000_000
 SIDE_PIXELS_MAX = 20_000

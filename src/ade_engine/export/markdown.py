@@ -14,8 +14,8 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from ade_engine.export import tree
-from ade_engine.export.tree import Alignment, Block, Blocks, Inline, Inlines
+from ade_engine.export import document_tree as tree
+from ade_engine.export.document_tree import Alignment, Block, Blocks, Inline, Inlines
 
 SCHEMES = frozenset({"http", "https", "mailto"})
 URL_CHARS_MAX = 2_000

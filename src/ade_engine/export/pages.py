@@ -9,11 +9,11 @@ from typing import Any
 
 import typst
 
-from ade_engine.export.errors import BadImage, LayoutFailed
+from ade_engine.export.export_errors import BadImage, LayoutFailed
 from ade_engine.export.images import Image, typst_format
-from ade_engine.render import threads
+from ade_engine.render import typst_threads
 
-assert threads  # how many Typst may start
+assert typst_threads  # how many Typst may start
 
 TEMPLATES = (
     "content.typ",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from ade_engine.export.tree import (
+from ade_engine.export.document_tree import (
     Blocks,
     Document,
     Formula,

@@ -1,4 +1,4 @@
-"""Give columns to fields one to one, so that the scores add up to the most.
+"""Return columns to fields one to one, so that the scores add up to the most.
 
 This is the assignment problem, solved by shortest augmenting paths (the Hungarian method in the
 form of Jonker and Volgenant) on whole numbers, so that no rounding decides. Of several best
@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 SCORE_UNIT = 1_000_000  # scores that differ by less than a millionth are equal
-
-Weights = list[list[int]]
 
 
 def assign(scores: Sequence[Sequence[float | None]]) -> dict[int, int]:
@@ -33,7 +31,7 @@ def assign(scores: Sequence[Sequence[float | None]]) -> dict[int, int]:
 
 def _weights(
     scores: Sequence[Sequence[float | None]], columns: list[int], fields: list[int]
-) -> Weights:
+) -> list[list[int]]:
     """Fold the tie-breaks into the scores: each counts only where those before it are equal."""
     pairs = min(len(columns), len(fields))
     aligned_most = len(columns) * len(fields) * pairs + 1
@@ -54,8 +52,8 @@ def _weights(
     return weights
 
 
-def _assign_rows(weights: Weights) -> list[int]:
-    """Give each row a column of its own with the greatest sum; columns beyond the given are empty.
+def _assign_rows(weights: list[list[int]]) -> list[int]:
+    """Return each row a column of its own with the greatest sum; columns beyond the given are empty.
 
     Each row has one column of weight nothing to itself, so that it may go without.
     """

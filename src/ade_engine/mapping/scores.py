@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ade_engine.mapping.headers import Names
+from ade_engine.mapping.header_likeness import FieldNames
 from ade_engine.package.column import Column
+from ade_engine.package.config_package import FieldRules, Package
 from ade_engine.package.conversion import misfits, to_type
 from ade_engine.package.field import FieldType
 from ade_engine.package.functions import AuthorFunction
-from ade_engine.package.package import FieldRules, Package
 from ade_engine.package.views import Context, Table
 
 TYPE_WEIGHT = 0.3
@@ -52,15 +52,15 @@ class Score:
             self.contributors.append((rule, rounded))
 
 
-Scores = list[dict[str, Score]]  # by column, then by field
+ColumnScores = list[dict[str, Score]]  # by column, then by field
 
 
 def score_columns(
     package: Package, columns: Sequence[RawColumn], table: Table, ctx: Context
-) -> Scores:
+) -> ColumnScores:
     """Let every rule speak of every column."""
     names = {rules.name: _names(rules) for rules in package.fields}
-    scores: Scores = []
+    scores: ColumnScores = []
     for column in columns:
         fit = _TypeFit(column.sample)
         scored = {rules.name: Score() for rules in package.fields}
@@ -83,8 +83,8 @@ def score_columns(
     return scores
 
 
-def _names(rules: FieldRules) -> Names:
-    return Names.of([rules.label, rules.name, *rules.field.synonyms])
+def _names(rules: FieldRules) -> FieldNames:
+    return FieldNames.of([rules.label, rules.name, *rules.field.synonyms])
 
 
 def _deltas(

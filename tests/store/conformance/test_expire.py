@@ -9,9 +9,9 @@ from tests.databases import Database
 from tests.store.acts import INTERNAL, Acts, submission, success
 
 from ade.domain.errors import LeaseLost
-from ade.domain.job import Status
+from ade.domain.job import Cause, Status
 from ade.kernel import Kernel
-from ade.stages import moves
+from ade.stages import transitions
 from ade.stages.expire import ROWS_PER_SWEEP_MAX, Swept
 from ade.stages.rules import AGENT
 from ade.store.port import Transaction
@@ -42,7 +42,7 @@ def test_a_lost_attempt_is_followed_by_another(acts: Acts) -> None:
     job = acts.job(claim)
     assert (job.status, job.eligible, job.retries_left, job.started_at) == ("queued", 1, 1, None)
     assert acts.log(claim) == ["queued", "started", "lost"]
-    assert acts.told(claim) == {"attempt": 1, "worker": "worker"}
+    assert acts.told(claim) == {"attempt": 1, "cause": "lease_lost", "worker": "worker"}
     (again,) = acts.claim()
     assert (again.id, again.fence) == (claim.id, 2)
 
@@ -173,7 +173,8 @@ def test_a_lane_that_nobody_promoted_is_found(acts: Acts, database: Database) ->
     behind = acts.submit(target_id="t")
 
     def forget(tx: Transaction, items: list[None]) -> list[None]:
-        tx.move([moves.move(head, Status.CANCELLED, tx.now_us)])
+        cause = Cause.STOPPED_BEFORE_START
+        tx.move([transitions.move(head, Status.CANCELLED, cause, tx.now_us)])
         return items
 
     acts.kernel.store.write(forget, [None])

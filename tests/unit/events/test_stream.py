@@ -110,7 +110,7 @@ async def test_silence_is_broken_by_signs_of_life(acts: Acts) -> None:
 async def test_who_waits_for_the_end_is_told_at_once(acts: Acts) -> None:
     claim = acts.start()
     waiting = asyncio.create_task(wait_until_ended(acts.kernel, acts.job(claim), 30))
-    await aeventually(lambda: claim.id in acts.kernel.wake._bells)
+    await aeventually(lambda: claim.id in acts.kernel.notifier._subscriptions)
     acts.succeed(claim)
     assert (await waiting).status == "succeeded"
 
@@ -119,4 +119,4 @@ async def test_who_waits_too_short_gets_the_job_as_it_is(acts: Acts) -> None:
     claim = acts.start()
     found = await wait_until_ended(acts.kernel, acts.job(claim), 0.01)
     assert found.status == "running"
-    assert acts.kernel.wake._bells == {}
+    assert acts.kernel.notifier._subscriptions == {}

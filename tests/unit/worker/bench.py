@@ -37,7 +37,7 @@ ROGUES = (
     sys.executable,
     "-c",
     f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
-    "from ade_engine.child import main; sys.exit(main())",
+    "from ade_engine.subprocess_child import main; sys.exit(main())",
 )
 LIMITS = Limits(timeout_ms=30_000, cpu_ms=30_000, memory_mb=512, max_output_kb=1, max_artifacts=0)
 # Renewals are so far apart that whatever happens soon happened without one.

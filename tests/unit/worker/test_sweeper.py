@@ -14,8 +14,8 @@ from ade.clock import ManualClock
 from ade.domain.job import Status
 from ade.domain.outcome import Outcome
 from ade.kernel import Kernel
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish
 from ade.stages.rules import Rules
 from ade.stages.submit import Submission
 from ade.store.rows import JobRef, JobRow
@@ -45,8 +45,8 @@ async def _submit(kernel: Kernel) -> JobRow:
 
 
 async def _end(kernel: Kernel) -> None:
-    (claim,) = await kernel.claim(ClaimAsk("worker", 1))
-    await kernel.finish(Finished(claim, Outcome(Status.SUCCEEDED, {})))
+    (claim,) = await kernel.claim(ClaimRequest("worker", 1))
+    await kernel.finish(Finish(claim, Outcome(Status.SUCCEEDED, {})))
 
 
 async def _find(kernel: Kernel, job: JobRow) -> JobRow | None:
@@ -55,7 +55,7 @@ async def _find(kernel: Kernel, job: JobRow) -> JobRow | None:
 
 async def test_a_lost_lease_is_found(kernel: Kernel, sweeper: Sweeper, clock: ManualClock) -> None:
     job = await _submit(kernel)
-    await kernel.claim(ClaimAsk("worker", 1))
+    await kernel.claim(ClaimRequest("worker", 1))
     await sweeper.sweep()
     found = await _find(kernel, job)
     assert found is not None

@@ -121,7 +121,7 @@ def build_routes(door: Door) -> APIRouter:
         """
         workspace = grant.workspace
         build = await library.cancel_build(workspace.id, build_id)
-        door.kernel.wake.publish([BUILDS_TOPIC])
+        door.kernel.notifier.publish([BUILDS_TOPIC])
         ended = BuildEnded(build.workspace_id, build.id, reason_of(build))
         await door.kernel.settle_build(ended)
         return build_json(build, workspace.slug)

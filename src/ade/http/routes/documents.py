@@ -23,7 +23,7 @@ UPLOADS_MAX = 64
 MIB = 1024 * 1024
 PREVIEW_ROWS = 20
 PREVIEW_ROWS_MAX = 200
-PREVIEW_ENTRY = "ade_engine.preview"
+PREVIEW_ENTRY = "ade_engine.entry.preview"
 PREVIEW_INPUT = "input"
 # A copy of the document must fit into the folder that it is opened in, with some room to work.
 PREVIEW_SHARE = 0.8

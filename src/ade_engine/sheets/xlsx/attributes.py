@@ -12,10 +12,10 @@ from enum import IntEnum
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 
-from ade_engine.sheets.plain import NotPlain
-from ade_engine.sheets.words import MASKS, Bytes, Positions, Words
+from ade_engine.sheets.arrays import BoolArray, ByteArray, IntArray, WordArray
+from ade_engine.sheets.byte_words import MASKS
+from ade_engine.sheets.fast_path import FastPathUnsupported
 
 TAIL_BYTES_MAX = 24
 SLOTS = 4096
@@ -57,7 +57,7 @@ TYPES = {
 class Tails:
     """What each tail that was met means: the type, the style, and whether the cell ends there."""
 
-    def __init__(self, date_styles: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, date_styles: BoolArray) -> None:
         self._date_styles = date_styles
         self._keys = np.zeros(SLOTS, np.uint64)
         self._codes = np.zeros(SLOTS, np.int64)
@@ -67,12 +67,14 @@ class Tails:
         self.dates = np.zeros(0, np.bool_)
         self.closed = np.zeros(0, np.bool_)
 
-    def codes(self, buffer: Bytes, words: Words, starts: Positions, ends: Positions) -> Positions:
-        """Give for each tail the index of its meaning in `types`, `dates` and `closed`."""
+    def codes(
+        self, buffer: ByteArray, words: WordArray, starts: IntArray, ends: IntArray
+    ) -> IntArray:
+        """Return for each tail the index of its meaning in `types`, `dates` and `closed`."""
         sizes = ends - starts
         longest = int(sizes.max(initial=0))
         if longest > TAIL_BYTES_MAX or int(sizes.min(initial=0)) < 0:
-            raise NotPlain
+            raise FastPathUnsupported
         keys = (words[starts] & MASKS[np.minimum(sizes, 8)]) * _MULTIPLIERS[0] + np.uint64(1)
         for part in (1, 2):
             if longest > 8 * part:
@@ -81,7 +83,7 @@ class Tails:
                 keys[long] += more * _MULTIPLIERS[part]
         slots = (keys >> _SLOT_SHIFT).astype(np.intp)
         unknown = self._keys[slots] != keys
-        codes: Positions = self._codes[slots]
+        codes: IntArray = self._codes[slots]
         if unknown.any():
             with self._learning:
                 self._settle(codes, unknown, keys, lambda at: bytes(buffer[starts[at] : ends[at]]))
@@ -89,9 +91,9 @@ class Tails:
 
     def _settle(
         self,
-        codes: Positions,
-        unknown: npt.NDArray[np.bool_],
-        keys: Words,
+        codes: IntArray,
+        unknown: BoolArray,
+        keys: WordArray,
         tail_at: Callable[[int], bytes],
     ) -> None:
         """Find or learn the meanings that the slots do not hold."""
@@ -108,12 +110,12 @@ class Tails:
     def _learn(self, key: np.uint64, tail: bytes) -> int:
         found = _TAIL.fullmatch(tail)
         if found is None:
-            raise NotPlain
+            raise FastPathUnsupported
         attributes = dict(_ATTRIBUTE.findall(found[1]))
         kind = TYPES.get(attributes.get(b"t", b"n").decode())
         style = attributes.get(b"s", b"0")
         if kind is None or not style.isdigit() or b"r" in attributes:
-            raise NotPlain
+            raise FastPathUnsupported
         dated = int(style) < len(self._date_styles) and bool(self._date_styles[int(style)])
         code = len(self.types)
         self.types = np.append(self.types, np.uint8(kind))

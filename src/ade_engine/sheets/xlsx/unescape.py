@@ -19,7 +19,7 @@ def needs_unescape(xml: bytes) -> bool:
 
 
 def unescape(texts: pl.Series) -> pl.Series:
-    """Give the characters that are meant by texts as they stand in XML."""
+    """Return the characters that are meant by texts as they stand in XML."""
     texts = texts.str.replace_all("\r\n", "\n", literal=True).str.replace_all(
         "\r", "\n", literal=True
     )

@@ -10,13 +10,13 @@ import polars as pl
 
 from ade_engine.errors import DamagedFile
 from ade_engine.sheets import dates
-from ade_engine.sheets.assemble import NO_TEXT, Cells
+from ade_engine.sheets.block_builder import NO_TEXT, CellBatch
 from ade_engine.sheets.cells import CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, column_number
+from ade_engine.sheets.safe_xml import Attributes, Feed, Start, plain_name
 from ade_engine.sheets.xlsx.attributes import TYPES, CellType
 from ade_engine.sheets.xlsx.scan import Lookups, iso_dates
 from ade_engine.sheets.xlsx.unescape import decode_escape
-from ade_engine.sheets.xlsx.xml import Attributes, Feed, Start, plain_name
 
 BATCH_CELLS = 100_000
 _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})")
@@ -39,7 +39,7 @@ class Walker:
         self._depth_phonetic = 0
         self._collecting = False
         self._hidden: list[int] = []
-        self._ready: list[Cells] = []
+        self._ready: list[CellBatch] = []
         self._clear()
 
     def _clear(self) -> None:
@@ -51,8 +51,8 @@ class Walker:
         self._own: list[str] = []
         self._dated: list[bool] = []
 
-    def walk(self, stream: Iterable[bytes], beside: Start) -> Iterator[Cells]:
-        """Give the cells in batches of whole rows; call `beside` for elements outside of them."""
+    def walk(self, stream: Iterable[bytes], beside: Start) -> Iterator[CellBatch]:
+        """Return the cells in batches of whole rows; call `beside` for elements outside of them."""
         self._beside = beside
         feed = Feed(self._start, self._end, self._text, where="a sheet")
         for piece in stream:
@@ -180,14 +180,14 @@ class Walker:
         self._texts.append(text)
         self._dated.append(dated)
 
-    def _taken(self) -> Cells:
+    def _taken(self) -> CellBatch:
         kinds = np.array(self._kinds, np.uint8)
         numbers = np.array(self._numbers, np.float64)
         at = np.flatnonzero(np.array(self._dated, np.bool_))
         if len(at):
             ms, possible = dates.from_serials(numbers[at], epoch_1904=self._epoch_1904)
             kinds[at[possible]], numbers[at[possible]] = CellKind.DATE, ms[possible]
-        cells = Cells(
+        cells = CellBatch(
             np.array(self._rows, np.int64),
             np.array(self._columns, np.int64),
             kinds,

@@ -11,7 +11,8 @@ import typst
 from PIL import Image
 
 from ade_engine.channel import Channel
-from ade_engine.export import exporting, thumbnails
+from ade_engine.entry import export as export_entry
+from ade_engine.entry import thumbnail as thumbnail_entry
 from ade_engine.export.fonts import own_fonts
 from ade_engine.export.pages import draw_page
 
@@ -72,13 +73,13 @@ def export(
         "include_speaker_notes": notes,
         "document": {"objects": list(objects), **document},
     }
-    return exporting.main(inputs, Channel(io.StringIO()))
+    return export_entry.main(inputs, Channel(io.StringIO()))
 
 
 def thumbnail(**inputs: Any) -> dict[str, Any]:
     """Draw thumbnails in the current folder; return the result."""
     given = {"view_mode": "document", "page": 1, "background": "white", **inputs}
-    return thumbnails.main(given, Channel(io.StringIO()))
+    return thumbnail_entry.main(given, Channel(io.StringIO()))
 
 
 def set_texts(template: str = "document.typ") -> str:

@@ -6,9 +6,9 @@ import pytest
 from tests.unit.engine.export.exported import LAYOUT, export, plain
 
 from ade_engine.export import fonts
+from ade_engine.export.export_warnings import Warnings
 from ade_engine.export.fonts import fonts_for, missing_glyphs, own_fonts
 from ade_engine.export.pages import lay_out
-from ade_engine.export.warnings import Warnings
 
 SCRIPTS = {
     "Latin": "Aß∂ĀŁőſỄ",

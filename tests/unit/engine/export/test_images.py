@@ -7,7 +7,7 @@ import pytest
 from PIL import features
 from tests.unit.engine.export.exported import HTML, drawn, export, image, png_of_zeros
 
-from ade_engine.export.errors import BadImage
+from ade_engine.export.export_errors import BadImage
 from ade_engine.export.images import PIXELS_MAX, SIDE_PIXELS_MAX, kind_of, look_at, size_of
 
 KINDS = {

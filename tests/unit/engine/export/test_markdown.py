@@ -4,9 +4,19 @@ import time
 
 import pytest
 
-from ade_engine.export import tree
+from ade_engine.export import document_tree as tree
+from ade_engine.export.document_tree import (
+    Blocks,
+    Break,
+    Code,
+    Formula,
+    Link,
+    Math,
+    Paragraph,
+    Styled,
+    Text,
+)
 from ade_engine.export.markdown import BLOCK_DEPTH_MAX, parse, plain, safe_url
-from ade_engine.export.tree import Blocks, Break, Code, Formula, Link, Math, Paragraph, Styled, Text
 
 
 def parsed(text: str) -> Blocks:

@@ -249,12 +249,12 @@ def test_long_words_can_be_broken() -> None:
 SAME = """
 import io, json, sys
 from ade_engine.channel import Channel
-from ade_engine.export import exporting, thumbnails
+from ade_engine.entry import export, thumbnail
 document = json.load(open(sys.argv[1]))
 made = {"formats": ["pdf", "html"], "view_mode": sys.argv[2], "include_speaker_notes": True}
-exporting.main(made | {"document": document}, Channel(io.StringIO()))
+export.main(made | {"document": document}, Channel(io.StringIO()))
 wanted = {"sizes": [{"width": 200, "height": 100}], "background": "white", "page": 1}
-thumbnails.main(wanted | {"document": document, "view_mode": sys.argv[2]}, Channel(io.StringIO()))
+thumbnail.main(wanted | {"document": document, "view_mode": sys.argv[2]}, Channel(io.StringIO()))
 """
 
 
@@ -300,7 +300,7 @@ def test_large_machines_get_no_more_threads_than_a_job_may_have() -> None:
 
 
 def test_what_is_warmed_before_a_fork_starts_no_thread() -> None:
-    asked = "import os, ade_engine.export.warm; print(len(os.listdir('/proc/self/task')))"
+    asked = "import os, ade_engine.preload.documents; print(len(os.listdir('/proc/self/task')))"
     assert _printed(asked) == "1\n"
 
 

@@ -16,10 +16,10 @@ from tests.unit.engine.export.exported import (
     text,
 )
 
-from ade_engine.export.reading import read
+from ade_engine.export.document_reader import read
+from ade_engine.export.document_tree import Document
+from ade_engine.export.export_warnings import Warnings
 from ade_engine.export.slides import ROW_IMAGES_MAX, Slide, has_cover, rows_of, slides_of
-from ade_engine.export.tree import Document
-from ade_engine.export.warnings import Warnings
 
 
 def document(*objects: dict[str, Any], title: str = "") -> Document:

@@ -1,0 +1,1 @@
+"""The modules that a child process runs, one per kind of work."""
