@@ -175,9 +175,9 @@ async def built_when_there(server: Server) -> None:
     """Make the build of a run as soon as the run waits for it."""
     from ade.store.library import BUILDS_TOPIC
 
-    with server.kernel.wake.listen(BUILDS_TOPIC) as bell:
+    with server.kernel.notifier.subscribe(BUILDS_TOPIC) as builds:
         while not await job_ids(server):
-            await bell.wait(1)
+            await builds.wait(1)
     await built(server)
 
 

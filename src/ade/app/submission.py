@@ -29,8 +29,8 @@ from ade.app.run_requests import RunRequests
 from ade.domain.errors import AdeError, InvalidRequest
 from ade.domain.job import TERMINAL
 from ade.domain.keys import digest
+from ade.events.notifier import EVERYTHING
 from ade.events.stream import wait_until_ended
-from ade.events.wake import EVERYTHING
 from ade.kernel import Kernel
 from ade.stages.submit import Accepted, Idempotency, Submission
 from ade.store.rows import IdempotencyRow, JobRow
@@ -107,7 +107,7 @@ class SubmissionService:
     def drain(self) -> None:
         """Answer the requests that wait for their jobs at once, from now on."""
         self._is_draining = True
-        self._kernel.wake.publish([EVERYTHING])
+        self._kernel.notifier.publish([EVERYTHING])
 
     async def submission_of(
         self, caller: Caller, request: JobRequest | RunRequest, target_id: str | None = None
