@@ -106,7 +106,7 @@ async def serve(
             )
             door = Door(config)
             if hears_signals:
-                _on_signals(lambda: _drain(parts), door.close)
+                _on_signals(app.drain, lambda: _drain(parts), door.close)
             ready(link(settings, port, key))
             await door.serve(sockets=[listening])
 

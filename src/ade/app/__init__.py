@@ -1,1 +1,1 @@
-"""What every API of ADE shares: the catalogue and the directory as calls."""
+"""What every API of ADE shares: submitting work, the catalogue and the directory."""

@@ -7,12 +7,14 @@ from typing import Any, Protocol
 
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
+from ade.app.job_requests import JobRequests
+from ade.app.run_requests import RunRequests
+from ade.app.submission import SubmissionService
 from ade.artifacts import Blobs
 from ade.domain.errors import NotFound, Unavailable
 from ade.domain.ids import is_uuid
 from ade.domain.outcome import Outcome
 from ade.http.auth import Gatekeeper, Grant
-from ade.http.intake import Intake
 from ade.kernel import Kernel
 from ade.settings import Settings
 from ade.store.rows import JobRef, JobRow
@@ -44,7 +46,9 @@ class Door:
     blobs: Blobs
     settings: Settings
     gatekeeper: Gatekeeper
-    intake: Intake
+    job_requests: JobRequests
+    run_requests: RunRequests
+    submissions: SubmissionService
     errands: Errands | None = None
 
     @property

@@ -85,7 +85,7 @@ async def test_a_stream_that_broke_is_resumed(acts: Acts) -> None:
 async def test_lost_news_costs_a_moment_and_no_event(
     acts: Acts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "LOOK_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(stream, "READ_SECONDS_MAX", 0.05)
     claim = acts.start()
     acts.kernel.store.on_commit = lambda topics: None
     following = asyncio.create_task(_all(acts, claim))
