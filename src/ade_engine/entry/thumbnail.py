@@ -27,9 +27,9 @@ def main(inputs: dict[str, Any], channel: Channel) -> dict[str, Any]:
     warnings = ExportWarnings()
     write_templates(LAYOUT_FOLDER)
     ARTIFACTS.mkdir(exist_ok=True)
-    given, background = inputs.get("document"), inputs["background"]
-    if given is not None:
-        document = read_document(given, LAYOUT_FOLDER, warnings)
+    submitted, background = inputs.get("document"), inputs["background"]
+    if submitted is not None:
+        document = read_document(submitted, LAYOUT_FOLDER, warnings)
         pages = _typeset_document(document, warnings, inputs["view_mode"], background)
         page = inputs["page"]
         if page > pages.count:

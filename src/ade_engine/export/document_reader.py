@@ -146,7 +146,7 @@ def _error(error: str | dict[str, Any]) -> str:
 
 def _table(content: dict[str, Any]) -> tree.TableBlock:
     columns, rows = content["columns"], content["rows"]
-    given = content.get("alignment") or []
+    requested = content.get("alignment") or []
     return tree.TableBlock(
         columns=tuple(_cell(column) for column in columns),
         rows=tuple(
@@ -154,7 +154,9 @@ def _table(content: dict[str, Any]) -> tree.TableBlock:
             for row in rows
         ),
         alignment=tuple(
-            given[at] if at < len(given) and given[at] != "auto" else _alignment(rows, at)
+            requested[at]
+            if at < len(requested) and requested[at] != "auto"
+            else _alignment(rows, at)
             for at in range(len(columns))
         ),
         caption=one_line(content.get("caption") or ""),

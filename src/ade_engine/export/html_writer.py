@@ -214,7 +214,7 @@ class _Writer:
             case TableBlock():
                 return self._table(block)
             case ImageBlock():
-                return self._picture(block)
+                return self._image(block)
             case tree.Rule():
                 return "<hr>\n"
 
@@ -249,15 +249,15 @@ class _Writer:
         )
         return f"<tr>{cells}</tr>\n"
 
-    def _picture(self, picture: ImageBlock) -> str:
-        image = picture.image
+    def _image(self, block: ImageBlock) -> str:
+        image = block.image
         data = base64.b64encode(image.path.read_bytes()).decode()
         sized = ""
-        if picture.width_percent is not None:
-            sized = f' class="{self._length(f"width:{picture.width_percent}%")}"'
+        if block.width_percent is not None:
+            sized = f' class="{self._length(f"width:{block.width_percent}%")}"'
         shown = (
-            f'<img src="data:{image.media_type};base64,{data}" alt="{escape(picture.alt)}" '
+            f'<img src="data:{image.media_type};base64,{data}" alt="{escape(block.alt)}" '
             f'width="{image.width_pixels}" height="{image.height_pixels}"{sized}>'
         )
-        caption = f"<figcaption>{escape(picture.caption)}</figcaption>" if picture.caption else ""
+        caption = f"<figcaption>{escape(block.caption)}</figcaption>" if block.caption else ""
         return f"<figure>{shown}{caption}</figure>\n"

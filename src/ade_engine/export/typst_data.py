@@ -193,19 +193,19 @@ class TypstData:
             case tree.TableBlock():
                 return self._table(block)
             case ImageBlock():
-                return self._picture(block)
+                return self._image(block)
             case tree.Rule():
                 return {"k": "rule"}
 
-    def _picture(self, picture: ImageBlock) -> Node:
-        self.images.append(picture.image)
+    def _image(self, block: ImageBlock) -> Node:
+        self.images.append(block.image)
         return {
             "k": "picture",
-            "path": f"/{picture.image.path.as_posix()}",
-            "format": typst_format(picture.image),
-            "alt": picture.alt or picture.caption or None,
-            "caption": self._text(picture.caption) or None,
-            "width": picture.width_percent,
+            "path": f"/{block.image.path.as_posix()}",
+            "format": typst_format(block.image),
+            "alt": block.alt or block.caption or None,
+            "caption": self._text(block.caption) or None,
+            "width": block.width_percent,
         }
 
     def _table(self, table: TableBlock) -> Node:
