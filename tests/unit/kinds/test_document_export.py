@@ -42,7 +42,7 @@ async def test_either_word_says_the_format(
 
 
 async def test_words_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(InvalidRequest, match="asks for pdf, the formats of output_spec for html"):
+    with pytest.raises(InvalidRequest, match="is pdf, but the formats of output_spec are html"):
         await prepared({"formats": ["html"]}, export_format="pdf")
 
 
