@@ -1,7 +1,13 @@
-"""Do once, before any job is forked, what each run would otherwise do again: import this."""
+"""Do once, before any job is forked, what each run would otherwise do again: import this.
+
+Everything here leaves the process with one thread: a process with threads cannot be forked safely.
+polars starts its threads when it first computes something, so nothing is computed with it.
+"""
 
 import numpy.ma  # noqa: F401 - polars imports it when it is first needed
 
+# The entries that run with this module imported, and through them the whole engine.
+from ade_engine import activate, check, normalize, preview  # noqa: F401
 from ade_engine.structure.forest import default_weights
 
 default_weights()
