@@ -24,6 +24,7 @@ from typing import ClassVar, TypeVar
 import structlog
 import uvloop
 
+from ade.app.directory import Directory
 from ade.domain.job import Status
 from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome
@@ -35,11 +36,10 @@ from ade.server import collect_garbage_rarely, keep_freed_memory
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
-from ade.stages.submit.submission import Submission
-from ade.store.directory import Directory
+from ade.stages.submit.model import Submission
 from ade.store.hints import hear
 from ade.store.migrate import upgrade
-from ade.store.store import SqlStore
+from ade.store.session import Session
 from ade.worker.worker import Worker, WorkerRules
 from bench.ade_scenes import add_finished
 from bench.cases import BULK_ROWS, Case, Contestant, Sample
@@ -88,11 +88,12 @@ class AdeQueue(Contestant):
         collect_garbage_rarely()
         upgrade(self.url)
         self._scene = ""
-        directory = Directory(self.url)
+        session = Session(self.url)
+        directory = Directory(session)
         directory.bootstrap()
         workspace = asyncio.run(directory.find_workspace("default"))
         assert workspace is not None
-        directory.close()
+        session.close()
         self._workspace_id = workspace.id
         self._kernel = open_kernel(self.url)
 
@@ -208,7 +209,7 @@ class AdeSqlite(AdeQueue):
 
 
 def open_kernel(url: str) -> Kernel:
-    return Kernel(SqlStore(url), KernelSettings(queue_size=0))
+    return Kernel(Session(url), KernelSettings(queue_size=0))
 
 
 async def drain_share(kernel: Kernel, name: str, count: int, batch: int) -> int:

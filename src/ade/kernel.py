@@ -35,10 +35,9 @@ from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.retain import Retain
 from ade.stages.stop import Stop
 from ade.stages.submit import idempotency, submit
-from ade.stages.submit.submission import Accepted, Submission
-from ade.store.port import Reading
+from ade.stages.submit.model import Accepted, Submission
+from ade.store.port import Reading, Result, Store
 from ade.store.rows import Claim, Held, IdempotencyRow, JobRef, JobRow, Renewed
-from ade.store.store import Found, Store
 
 
 def _raise_error(answer: Any) -> Any:
@@ -162,7 +161,7 @@ class Kernel:
         """Delete old jobs of a workspace, and return which."""
         return await self._one(self.verbs.retain, Retain(workspace_id))
 
-    async def read(self, look: Callable[[Reading], Found]) -> Found:
+    async def read(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""
         return await self.store.aread(look)
 
@@ -182,6 +181,6 @@ class BlockingKernel:
         """Run a verb for many items in one transaction; an error is returned in its place."""
         return self._store.write(getattr(self._verbs, name), items) if items else []
 
-    def read(self, look: Callable[[Reading], Found]) -> Found:
+    def read(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""
         return self._store.read(look)

@@ -12,9 +12,8 @@ from ade.domain.job import AGENT_POOL
 from ade.kernel import Kernel
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.report import DATA_BYTES_MAX, AttemptReport
-from ade.store.port import Transaction
+from ade.store.port import Store, Transaction
 from ade.store.rows import Claim, NewEvent
-from ade.store.store import Store
 
 LIMIT = 10
 

@@ -13,13 +13,13 @@ from ade.events.stream import follow, wait_until_ended
 from ade.kernel import Kernel
 from ade.stages.kernel_settings import KernelSettings
 from ade.store.rows import Claim, JobRef, JobRow, NewEvent
-from ade.store.store import SqlStore
+from ade.store.session import Session
 
 
 @pytest.fixture
 def acts(sqlite_url: str, clock: ManualClock) -> Iterator[Acts]:
     """Act on a kernel over a real store."""
-    store = SqlStore(sqlite_url, clock=clock)
+    store = Session(sqlite_url, clock=clock)
     yield Acts(Kernel(store, KernelSettings(queue_size=0)), clock)
     store.close()
 
@@ -85,7 +85,7 @@ async def test_a_stream_that_broke_is_resumed(acts: Acts) -> None:
 async def test_lost_news_costs_a_moment_and_no_event(
     acts: Acts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "LOOK_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(stream, "READ_SECONDS_MAX", 0.05)
     claim = acts.start()
     acts.kernel.store.on_commit = lambda topics: None
     following = asyncio.create_task(_all(acts, claim))

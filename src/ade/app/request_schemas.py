@@ -1,13 +1,13 @@
-"""What clients may send to make jobs: the execution contract, and the short form for runs.
+"""The bodies that create jobs: the execution contract, and the short form for runs.
 
-These are typed dictionaries, not models: a submission is checked and then kept as it came, so no
+These are typed dictionaries, not models: a body is validated and then stored as it came, so no
 object is made for it. Fields of the contract that only ADE can know are accepted and ignored.
 """
 
 from typing import Annotated, Any, Literal, Required
 
 from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints, TypeAdapter
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, TypeIs
 
 NAME_CHARS_MAX = 200
 OBJECTS_MAX = 1000
@@ -20,7 +20,7 @@ Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class LimitsRequest(TypedDict, total=False):
-    """What the job may use; at most its quota."""
+    """The limits of the job; each is at most its quota."""
 
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
@@ -51,7 +51,7 @@ class EnvironmentRequest(TypedDict, total=False):
 
 
 class RequestedBy(TypedDict, total=False):
-    """Who the client says it asks for; ADE records the user of the key."""
+    """The user that the client names; ADE records the user of the key."""
 
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
@@ -100,15 +100,16 @@ class RunRequest(TypedDict, total=False):
 
 
 class BatchRequest(TypedDict):
-    """Many jobs in one transaction."""
+    """Many jobs and runs in one transaction."""
 
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
-    jobs: list[JobRequest]
+    # From left to right: what is a job, as most are, is never compared with a run.
+    jobs: list[Annotated[JobRequest | RunRequest, Field(union_mode="left_to_right")]]
 
 
-class LooseBatchRequest(TypedDict):
-    """Many jobs, of which some are not valid."""
+class UncheckedBatchRequest(TypedDict):
+    """Many jobs and runs, some of which are not valid."""
 
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
@@ -118,4 +119,9 @@ class LooseBatchRequest(TypedDict):
 JOB: TypeAdapter[JobRequest] = TypeAdapter(JobRequest)
 RUN: TypeAdapter[RunRequest] = TypeAdapter(RunRequest)
 BATCH: TypeAdapter[BatchRequest] = TypeAdapter(BatchRequest)
-LOOSE_BATCH: TypeAdapter[LooseBatchRequest] = TypeAdapter(LooseBatchRequest)
+UNCHECKED_BATCH: TypeAdapter[UncheckedBatchRequest] = TypeAdapter(UncheckedBatchRequest)
+
+
+def is_run(request: JobRequest | RunRequest) -> TypeIs[RunRequest]:
+    """Tell the short form for runs from a job of the execution contract."""
+    return "config_version_id" in request

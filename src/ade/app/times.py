@@ -1,4 +1,4 @@
-"""Times at the edge: RFC 3339 in UTC with milliseconds."""
+"""Times as the API writes them: RFC 3339 in UTC with milliseconds."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -8,7 +8,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @lru_cache(maxsize=4096)
 def rfc3339(at_us: int) -> str:
-    """Spell microseconds since the epoch."""
+    """Write microseconds since the epoch as a timestamp."""
     at = _EPOCH + timedelta(microseconds=at_us)
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
 
