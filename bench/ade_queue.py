@@ -24,6 +24,7 @@ from typing import ClassVar, TypeVar
 import structlog
 import uvloop
 
+from ade.app.directory import Directory
 from ade.domain.job import Status
 from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome
@@ -36,10 +37,9 @@ from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.rules import Rules
 from ade.stages.submit import Submission
-from ade.store.directory import Directory
 from ade.store.hints import hear
 from ade.store.migrate import upgrade
-from ade.store.store import SqlStore
+from ade.store.session import Session
 from ade.worker.worker import Worker, WorkerRules
 from bench.ade_scenes import add_finished
 from bench.cases import BULK_ROWS, Case, Contestant, Sample
@@ -88,11 +88,12 @@ class AdeQueue(Contestant):
         collect_garbage_rarely()
         upgrade(self.url)
         self._scene = ""
-        directory = Directory(self.url)
+        session = Session(self.url)
+        directory = Directory(session)
         directory.bootstrap()
         workspace = asyncio.run(directory.find_workspace("default"))
         assert workspace is not None
-        directory.close()
+        session.close()
         self._workspace_id = workspace.id
         self._kernel = open_kernel(self.url)
 
@@ -187,7 +188,7 @@ class AdePostgres(AdeQueue):
     def pickup(self, count: int) -> Sample:
         """The worker has a store of its own and hears of work by NOTIFY alone."""
         kernel = open_kernel(self.url)
-        hints = hear(kernel.store, kernel.wake.publish)  # type: ignore[arg-type]
+        hints = hear(kernel.store, kernel.notifier.publish)  # type: ignore[arg-type]
         assert hints is not None
         try:
             return run(pick_up(self, count, worker_kernel=kernel))
@@ -208,7 +209,7 @@ class AdeSqlite(AdeQueue):
 
 
 def open_kernel(url: str) -> Kernel:
-    return Kernel(SqlStore(url), Rules(queue_size=0))
+    return Kernel(Session(url), Rules(queue_size=0))
 
 
 async def drain_share(kernel: Kernel, name: str, count: int, batch: int) -> int:

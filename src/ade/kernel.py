@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from ade.domain.errors import AdeError
-from ade.events.mirror import Mirror
-from ade.events.wake import Wake
+from ade.events.event_file import EventFileExporter
+from ade.events.notifier import Notifier
 from ade.stages import (
     builds,
     claim,
@@ -37,9 +37,8 @@ from ade.stages.retain import Retain
 from ade.stages.rules import Rules
 from ade.stages.stop import Stop
 from ade.stages.submit import Accepted, Submission
-from ade.store.port import Reading
+from ade.store.port import Reading, Result, Store
 from ade.store.rows import Claim, Held, IdempotencyRow, JobRef, JobRow, Renewed
-from ade.store.store import Found, Store
 
 
 def _value(outcome: Any) -> Any:
@@ -75,29 +74,29 @@ class Kernel:
         self,
         store: Store,
         rules: Rules | None = None,
-        wake: Wake | None = None,
-        mirror: Mirror | None = None,
+        notifier: Notifier | None = None,
+        exporter: EventFileExporter | None = None,
     ) -> None:
         self.store = store
-        self._mirror = mirror
+        self._exporter = exporter
         self.rules = rules or Rules()
-        self.wake = wake or Wake()
+        self.notifier = notifier or Notifier()
         self.verbs = Verbs(self.rules, store)
-        store.on_commit = self.wake.publish
+        store.on_commit = self.notifier.publish
         self.now = KernelNow(self)
 
     async def _one(self, verb: Any, item: Any) -> Any:
         return _value((await self.store.awrite(verb, [item]))[0])
 
-    async def _mirrored(self, job: JobRow) -> JobRow:
-        """Bring the file of a job's events up to date after what a person did to it."""
-        await self._mirror_all([JobRef(job.workspace_id, job.id)])
+    async def _exported(self, job: JobRow) -> JobRow:
+        """Bring a job's event file up to date after a person changed the job."""
+        await self._export_all([JobRef(job.workspace_id, job.id)])
         return job
 
-    async def _mirror_all(self, refs: Sequence[JobRef]) -> None:
-        if self._mirror is not None:
-            # It took place; a file that cannot be written now is made up for by the next look.
-            await asyncio.gather(*map(self._mirror.sync, refs), return_exceptions=True)
+    async def _export_all(self, refs: Sequence[JobRef]) -> None:
+        if self._exporter is not None:
+            # The change is committed. A file that cannot be written now is completed next time.
+            await asyncio.gather(*map(self._exporter.export, refs), return_exceptions=True)
 
     async def submit(self, ask: Submission) -> Accepted:
         """Accept a job, or raise why not."""
@@ -135,19 +134,19 @@ class Kernel:
 
     async def stop(self, ask: Stop) -> JobRow:
         """Cancel or pause a job."""
-        return await self._mirrored(await self._one(self.verbs.stop, ask))
+        return await self._exported(await self._one(self.verbs.stop, ask))
 
     async def resume(self, ask: Resume) -> JobRow:
         """Queue a stopped job again."""
-        return await self._mirrored(await self._one(self.verbs.resume, ask))
+        return await self._exported(await self._one(self.verbs.resume, ask))
 
     async def resolve(self, ask: Resolve) -> JobRow:
         """Record a result that a person found."""
-        return await self._mirrored(await self._one(self.verbs.resolve, ask))
+        return await self._exported(await self._one(self.verbs.resolve, ask))
 
     async def clear(self, ask: Clear) -> JobRow:
         """Free a lane without a result."""
-        return await self._mirrored(await self._one(self.verbs.clear, ask))
+        return await self._exported(await self._one(self.verbs.clear, ask))
 
     async def settle_build(self, ended: BuildEnded) -> int:
         """Let the runs of a build go on, or fail them; count them."""
@@ -156,14 +155,14 @@ class Kernel:
     async def expire(self, *, deep: bool = False) -> Swept:
         """Repair what time has passed over."""
         swept: Swept = await self._one(self.verbs.expire, deep)
-        await self._mirror_all(swept.moved)
+        await self._export_all(swept.moved)
         return swept
 
     async def retain(self, workspace_id: str) -> list[JobRef]:
         """Forget old jobs of a workspace, and say which."""
         return await self._one(self.verbs.retain, Retain(workspace_id))
 
-    async def read(self, look: Callable[[Reading], Found]) -> Found:
+    async def read(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""
         return await self.store.aread(look)
 
@@ -183,6 +182,6 @@ class KernelNow:
         """Run a verb for many items in one transaction; errors stand among the outcomes."""
         return self._store.write(getattr(self._verbs, name), items) if items else []
 
-    def read(self, look: Callable[[Reading], Found]) -> Found:
+    def read(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""
         return self._store.read(look)

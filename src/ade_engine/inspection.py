@@ -169,7 +169,7 @@ def _picture(sheet: Sheet, structure: SheetTables) -> Iterator[PictureLine]:
 
 
 def _runs(structure: SheetTables, height: int) -> Iterator[tuple[int, int, str]]:
-    """Return runs of rows of one kind from top to bottom; of tables side by side the first counts."""
+    """Yield runs of rows of one kind from top to bottom; of tables side by side, the first."""
     found: list[tuple[int, int, str]] = []
     for table in structure.tables:
         found += _kind_runs(RowKind.HEADER, RowSpans.of(table.header_rows))

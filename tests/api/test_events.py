@@ -104,9 +104,9 @@ async def test_a_reader_that_leaves_is_forgotten(server: Server) -> None:
     ):
         async with http.stream("GET", job["links"]["events"]) as stream:
             await anext(stream.aiter_lines())
-            assert server.kernel.wake._bells
+            assert server.kernel.notifier._subscriptions
         left = asyncio.Event()
-        server.kernel.wake._bells = Watched(server.kernel.wake._bells, left)
+        server.kernel.notifier._subscriptions = Watched(server.kernel.notifier._subscriptions, left)
         async with asyncio.timeout(10):
             await left.wait()
 

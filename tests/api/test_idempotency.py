@@ -90,7 +90,7 @@ async def claim_when_there(server: Server) -> Any:
     from ade.stages.claim import ClaimRequest
     from ade.stages.rules import LOCAL, work_topic
 
-    with server.kernel.wake.listen(work_topic(LOCAL)) as bell:
+    with server.kernel.notifier.subscribe(work_topic(LOCAL)) as bell:
         while not (claims := await server.kernel.claim(ClaimRequest("worker-1", 1))):
             assert await bell.wait(10)
     return claims[0]

@@ -25,6 +25,8 @@ from pydantic import TypeAdapter
 from tests.generated import check, table, write
 from typer.main import get_command
 
+from ade.app.job_requests import Caller, JobRequests
+from ade.app.request_schemas import JobRequest
 from ade.cli import app as command_line
 from ade.cli.exit_codes import ExitCode
 from ade.domain import errors
@@ -34,8 +36,6 @@ from ade.domain.job import TRANSITIONS, WAIT_ENDS, Cause, mermaid
 from ade.domain.outcome import Category
 from ade.domain.retry import RETRIED_BY_ITSELF
 from ade.http import library_models, models
-from ade.http.contract import JobRequest
-from ade.http.intake import Intake
 from ade.http.problems import CODES
 from ade.kinds import load_kinds
 from ade.knobs import TEST_PREFIX
@@ -339,9 +339,9 @@ def _check_job(body: bytes) -> None:
     """Take a job in as the server does."""
     if b'"greet"' in body:
         return  # the test below runs it
-    intake = Intake(Settings(), load_kinds())
-    asked = cast(JobRequest, intake.read_job(body))
-    intake.submission(asked, "workspace", "user")
+    requests = JobRequests(Settings(), load_kinds())
+    asked = cast(JobRequest, requests.parse(body))
+    requests.submission(asked, Caller("workspace", "user"))
 
 
 def test_the_page_on_kinds_is_a_package_whose_job_runs(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ answered in the time that a parser and a serialiser would need for their set-up.
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
+from ade.app.times import rfc3339
 from ade.domain.job import TERMINAL, Status
-from ade.http.times import rfc3339
 from ade.stages.rules import AGENT
 from ade.store.port import Reading
 from ade.store.rows import JobRow, Lane

@@ -43,5 +43,5 @@ def _settle(tx: Transaction, build: BuildEnded) -> int:
             for job in waiting
         ]
     transitions.apply(tx, steps)
-    transitions.wake_claimers(tx, steps, waiting)
+    transitions.notify_claimers(tx, steps, waiting)
     return len(waiting)

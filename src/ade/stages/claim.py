@@ -81,7 +81,7 @@ def _claim(rules: Rules, tx: Transaction, ask: ClaimRequest) -> list[Claim]:
             if ask.rotation.may_have_more:
                 more.append(workspace_id)
         waiting = more
-    tx.wake(*[job.id for job in claimed])
+    tx.notify(*[job.id for job in claimed])
     return claimed
 
 

@@ -56,7 +56,7 @@ def _sweep(rules: Rules, tx: Transaction, *, deep: bool) -> Swept:
     late = _seize(tx, late)
     _move_all(tx, late, [_timed_out(job, tx.now_us) for job in late])
     for job in late:
-        tx.wake(stop_topic(job.lease_owner or ""))
+        tx.notify(stop_topic(job.lease_owner or ""))
     due = _seize(tx, due)
     _queue_due(tx, due)
     transitions.promote(tx, list(lanes))
@@ -75,7 +75,7 @@ def _seize(tx: Transaction, seen: list[JobRow]) -> list[JobRow]:
 
 def _move_all(tx: Transaction, jobs: list[JobRow], steps: list[Move]) -> None:
     transitions.apply(tx, steps)
-    transitions.wake_claimers(tx, steps, jobs)
+    transitions.notify_claimers(tx, steps, jobs)
 
 
 def _lost(job: JobRow, now_us: int) -> Move:

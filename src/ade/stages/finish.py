@@ -97,7 +97,7 @@ def _sort_out(tx: Transaction, ended: list[Finish]) -> list[Finished | LeaseLost
 def _record(tx: Transaction, attempts: list[Finish]) -> list[Finished | LeaseLost]:
     kept = tx.end([_ending(attempt) for attempt in attempts])
     recorded = list(compress(attempts, kept))
-    tx.wake(*[claim.id for claim, _ in recorded])
+    tx.notify(*[claim.id for claim, _ in recorded])
     _name_files(tx, recorded)
     return [
         _FINISHED[attempt.outcome.status] if is_kept and attempt.outcome else lost(attempt.held)
@@ -196,7 +196,7 @@ def _put_back(tx: Transaction, attempts: list[Finish]) -> dict[Held, Finished]:
     held = [a for a in attempts if (row := current.get(a.held)) and row.status == Status.RUNNING]
     steps = [_requeued(current[a.held], a.outcome, tx.now_us) for a in held]
     done = transitions.apply(tx, steps)
-    transitions.wake_claimers(tx, steps, rows)
+    transitions.notify_claimers(tx, steps, rows)
     statuses = {(step.workspace_id, step.id): step.status for step in steps}
     return {Held(*row[:3]): Finished(Status(statuses[row.workspace_id, row.id])) for row in done}
 

@@ -70,7 +70,7 @@ def _append(
             for i, (kind, data) in enumerate(lines)
         ]
     )
-    tx.wake(held.id)
+    tx.notify(held.id)
     return True
 
 

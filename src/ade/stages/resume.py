@@ -82,7 +82,7 @@ def _resume(tx: Transaction, job: JobRow, ask: Resume) -> None:
     if on_lane:
         transitions.promote(tx, transitions.lanes_of([job]))
     else:
-        tx.wake(work_topic(job.pool))
+        tx.notify(work_topic(job.pool))
 
 
 def _resolve(tx: Transaction, job: JobRow, ask: Resolve) -> None:

@@ -62,4 +62,4 @@ def _request(tx: Transaction, job: JobRow, ask: Stop) -> None:
     told = {"attempt": job.fence, "stop": ask.request.value, **ask.told()}
     asked = tx.request_stop([StopAsk(*held, ask.request.value)])
     transitions.log(tx, asked, EventType.STOP_REQUESTED, told)
-    tx.wake(stop_topic(job.lease_owner or ""))
+    tx.notify(stop_topic(job.lease_owner or ""))

@@ -99,10 +99,10 @@ def _insert(rules: Rules, tx: Transaction, ids: list[str], asked: list[Submissio
     rows = list(_rows(rules, tx.now_us, ids, asked, place.place(tx, asked)))
     tx.insert_jobs(rows, [ask.payload for ask in asked], _FIRST_EVENTS)
     for pool in {row.pool for row in rows if row.eligible}:
-        tx.wake(work_topic(pool))
+        tx.notify(work_topic(pool))
     for row in rows:
         if row.not_before is not None:
-            tx.wake(row.id)
+            tx.notify(row.id)
     return rows
 
 

@@ -83,7 +83,7 @@ def apply(tx: Transaction, moves: list[Move]) -> list[Moved]:
         return []
     moved = tx.move(moves)
     for row in moved:
-        tx.wake(row.id)
+        tx.notify(row.id)
     return moved
 
 
@@ -97,7 +97,7 @@ def log(tx: Transaction, changed: list[Moved], event: EventType, data: dict[str,
         ]
     )
     for row in changed:
-        tx.wake(row.id)
+        tx.notify(row.id)
 
 
 def lanes_of(jobs: list[JobRow]) -> list[Lane]:
@@ -109,11 +109,11 @@ def promote(tx: Transaction, lanes: list[Lane]) -> None:
     """Make the next job of each lane that has become free eligible."""
     if lanes:
         for head in tx.promote_lanes(lanes):
-            tx.wake(work_topic(head.pool))
+            tx.notify(work_topic(head.pool))
 
 
-def wake_claimers(tx: Transaction, moves: list[Move], jobs: list[JobRow]) -> None:
+def notify_claimers(tx: Transaction, moves: list[Move], jobs: list[JobRow]) -> None:
     """Tell claimers when a move made jobs eligible."""
     made_eligible = {move.id for move in moves if move.eligible}
     for pool in {job.pool for job in jobs if job.id in made_eligible}:
-        tx.wake(work_topic(pool))
+        tx.notify(work_topic(pool))

@@ -27,7 +27,7 @@ from ade.domain.errors import (
 from ade.domain.job import Status, StopRequest
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome, located, timed_out_error
-from ade.events.mirror import Mirror
+from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
 from ade.kinds import Asked, Kind, Kinds, Prepared, Workroom
 from ade.sandbox.spec import RunSpec
@@ -58,7 +58,7 @@ class Attempt:
         kinds: Kinds,
         runner: Runner,
         jobs_dir: Path,
-        mirror: Mirror,
+        exporter: EventFileExporter,
         network_allowed: bool,
         workroom: Workroom,
     ) -> None:
@@ -70,7 +70,7 @@ class Attempt:
         self._kinds = kinds
         self._runner = runner
         self._folder = jobs_dir / claim.id
-        self._mirror = mirror
+        self._exporter = exporter
         self._network_allowed = network_allowed
         self._workroom = workroom
         self._running: RunHandle | None = None
@@ -252,7 +252,7 @@ class Attempt:
     async def _copy_events(self) -> None:
         """Bring the file of the job's events up to date; what is missing comes with the next."""
         try:
-            await self._mirror.sync(JobRef(self.claim.workspace_id, self.claim.id))
+            await self._exporter.export(JobRef(self.claim.workspace_id, self.claim.id))
         except Exception as error:
             log.warning("events not copied", reason=type(error).__name__)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import structlog
 
+from ade.app.catalogue import Catalogue
 from ade.artifacts import Blobs
 from ade.domain.errors import NotFound
 from ade.domain.job import Status
@@ -19,7 +20,7 @@ from ade.environments.install import workshop
 from ade.kernel import Kernel
 from ade.sandbox.spec import RunSpec
 from ade.settings import Settings
-from ade.store.library import Build, BuildHeld, File, Library, Version
+from ade.store.rows import Build, BuildHeld, File, Version
 from ade.telemetry import metrics
 from ade.worker.build_runner import (
     ENTRY,
@@ -46,7 +47,7 @@ class Building:
         trusted_until: float,
         *,
         kernel: Kernel,
-        library: Library,
+        library: Catalogue,
         blobs: Blobs,
         runner: Runner,
         settings: Settings,

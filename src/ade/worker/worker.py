@@ -24,8 +24,8 @@ from pathlib import Path
 import structlog
 
 from ade.domain.errors import AdeError
-from ade.events.mirror import Mirror
-from ade.events.wake import Bell
+from ade.events.event_file import EventFileExporter
+from ade.events.notifier import Subscription
 from ade.kernel import Kernel
 from ade.kinds import Kinds, Workroom
 from ade.stages.claim import ClaimRequest
@@ -75,7 +75,7 @@ class Worker:
         self._jobs_dir = jobs_dir
         self._rules = rules
         self._workroom = workroom or NoLibrary()
-        self._mirror = Mirror(kernel.store, jobs_dir)
+        self._exporter = EventFileExporter(kernel.store, jobs_dir)
         self._request = ClaimRequest(name, 0, LOCAL)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
         self._occupied = set[Held]()
@@ -106,8 +106,11 @@ class Worker:
 
     async def run(self) -> None:
         """Work until drained."""
-        wake = self._kernel.wake
-        with wake.listen(work_topic(LOCAL)) as work, wake.listen(stop_topic(self.name)) as stops:
+        notifier = self._kernel.notifier
+        with (
+            notifier.subscribe(work_topic(LOCAL)) as work,
+            notifier.subscribe(stop_topic(self.name)) as stops,
+        ):
             claiming = asyncio.create_task(self._claim_until_drained(work))
             keeping = [
                 asyncio.create_task(self._renew_for_ever(stops)),
@@ -124,7 +127,7 @@ class Worker:
 
     # --- claim ----------------------------------------------------------------------------------
 
-    async def _claim_until_drained(self, work: Bell) -> None:
+    async def _claim_until_drained(self, work: Subscription) -> None:
         try:
             while not self._draining.is_set():
                 self._ends.hold()
@@ -219,7 +222,7 @@ class Worker:
             kinds=self._kinds,
             runner=self._runner,
             jobs_dir=self._jobs_dir,
-            mirror=self._mirror,
+            exporter=self._exporter,
             network_allowed=self._rules.network_allowed,
             workroom=self._workroom,
         )
@@ -240,7 +243,7 @@ class Worker:
 
     # --- renew, guard ---------------------------------------------------------------------------
 
-    async def _renew_for_ever(self, stops: Bell) -> None:
+    async def _renew_for_ever(self, stops: Subscription) -> None:
         while True:
             await stops.wait(self._kernel.rules.lease.renew_seconds)
             await self._renew()

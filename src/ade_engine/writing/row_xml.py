@@ -36,7 +36,7 @@ def rows_xml(columns: Sequence[CellArray], first_row: int) -> bytes:
 
 
 def _column(column: CellArray, letters: str, frame: dict[str, pl.Series]) -> list[pl.Expr]:
-    """Return the pieces whose concatenation is this column's cells; put what they need in `frame`."""
+    """Return expressions that concatenate to this column's cells; put their inputs in `frame`."""
     present = np.flatnonzero(np.bincount(column.kinds, minlength=len(CellKind))).tolist()
     kinds = [CellKind(kind) for kind in present]
     filled = [kind for kind in kinds if kind not in (CellKind.EMPTY, CellKind.NO_VALUE)]

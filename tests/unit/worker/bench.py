@@ -24,9 +24,9 @@ from ade.kinds.echo import Echo
 from ade.stages.rules import Rules
 from ade.stages.stop import Stop
 from ade.stages.submit import Submission
-from ade.store.group_commit import Verb
+from ade.store.port import Verb
 from ade.store.rows import JobRef, JobRow, NewEvent
-from ade.store.store import SqlStore
+from ade.store.session import Session
 from ade.worker.runner import Runner
 from ade.worker.subprocess_runner import SubprocessRunner
 from ade.worker.worker import Worker, WorkerRules
@@ -70,7 +70,7 @@ class Untrusted(Rogue):
     trusted = False
 
 
-class TroubledStore(SqlStore):
+class TroubledStore(Session):
     """Be a real store, until told that writes fail or hang."""
 
     def __init__(self, url: str) -> None:

@@ -108,7 +108,7 @@ async def test_a_lease_that_was_taken_is_given_up_at_the_next_renewal(bench: Ben
         bench.store.write(bench.kernel.verbs.finish, [Finish(attempt.claim, None)])
         ended = await bench.ended(job)
         assert is_alive(pid)
-        bench.kernel.wake.publish([stop_topic(worker.name)])  # renews at once
+        bench.kernel.notifier.publish([stop_topic(worker.name)])  # renews at once
         await aeventually(lambda: not is_alive(pid))
         await aeventually(lambda: worker.running == 0)
     assert (ended.status, ended.fence) == ("succeeded", 2)
