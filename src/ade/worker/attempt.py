@@ -210,7 +210,7 @@ class Attempt:
         if outcome.status is not Status.SUCCEEDED:
             if self._stop is not None:
                 return self._stopped(self._as_asked(outcome))
-            if timed_out:
+            if timed_out and outcome.status is not Status.TIMED_OUT:
                 error = located(timed_out_error(spec.limits.timeout_ms), outcome.location)
                 outcome = replace(outcome, status=Status.TIMED_OUT, error=error)
         return await self._kept(self._as_asked(outcome))
