@@ -29,7 +29,10 @@ VIOLATIONS = {
         "from ade.store.transaction import SqlTransaction",
     ),
     "a route uses the worker": ("ade/http/paging.py", "from ade.worker.worker import Worker"),
-    "the worker uses a route": ("ade/worker/sweeper.py", "from ade.http.paging import cursor_after"),
+    "the worker uses a route": (
+        "ade/worker/sweeper.py",
+        "from ade.http.paging import cursor_after",
+    ),
     "the store uses a stage": ("ade/store/rows.py", "from ade.stages.claim import claim"),
     "something uses the command line": ("ade/worker/sweeper.py", "import ade.cli"),
     "something outside of the store speaks SQL": ("ade/kernel.py", "import sqlalchemy"),
