@@ -1,4 +1,4 @@
-"""The import contracts catch what they are there for: each violation is planted and must be found."""
+"""The import contracts catch what they are for: each violation is planted and must be found."""
 
 import shutil
 import subprocess

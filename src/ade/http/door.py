@@ -54,7 +54,7 @@ class Door:
     @property
     def safe_mode(self) -> bool:
         """Tell whether nothing may be run."""
-        return self.kernel.rules.safe_mode
+        return self.kernel.settings.safe_mode
 
     @property
     def runs_errands(self) -> Errands:
