@@ -7,6 +7,7 @@ columns/<field>.py               FIELD, detect_<rule>, transform, validate, ...
 row_types/<type>.py              detect_<rule>
 hooks/<event>.py                 a function named as the event, or `run`
 hooks/<event>/<anything>.py      several of them, in the order of their names
+vendor/<module>.py               modules that the code imports by their own names (optional)
 ```
 
 Files whose names begin with `_`, and files elsewhere, are the author's own to import.

@@ -4,6 +4,9 @@ The modules live under a name that no other package has (`ade_config_1.columns.m
 one finder that knows nothing else. `sys.path` is not touched, so a file of the package can never
 stand in for a module of the runtime, whatever it is called; files of the package import each other
 relatively (`from ..shared import tidy`). Nothing is written beside the source.
+
+A folder `vendor/` holds modules that the package imports by their own names. It is searched after
+everything else, so that a module in it never replaces one of the runtime or of requirements.txt.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 PREFIX = "ade_config_"
+VENDOR = "vendor"
 _numbers = itertools.count(1)
 
 
@@ -30,20 +34,27 @@ class PackageModules(importlib.abc.MetaPathFinder):
         self.folder = folder
         self.name = f"{PREFIX}{next(_numbers)}"
         self._names = names  # what authors may use without importing it
+        self._vendor = folder / VENDOR
 
     def __enter__(self) -> PackageModules:
         sys.meta_path.insert(0, self)
+        if self._vendor.is_dir():
+            sys.path.append(str(self._vendor))
         return self
 
     def __exit__(self, *_: object) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Remove the finder and every module that it found."""
+        """Remove the finder, the vendored folder, and every module that was found through them."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        for name in [name for name in sys.modules if self._owns(name)]:
-            del sys.modules[name]
+        if str(self._vendor) in sys.path:
+            sys.path.remove(str(self._vendor))
+            sys.path_importer_cache.pop(str(self._vendor), None)
+        for name, module in list(sys.modules.items()):
+            if self._owns(name) or self._is_vendored(module):
+                del sys.modules[name]
 
     def load(self, file: Path) -> ModuleType:
         """Import one file of the package."""
@@ -72,6 +83,11 @@ class PackageModules(importlib.abc.MetaPathFinder):
         return importlib.util.spec_from_file_location(
             fullname, file, loader=_Loader(fullname, str(file), self._names)
         )
+
+    def _is_vendored(self, module: ModuleType) -> bool:
+        spec = getattr(module, "__spec__", None)
+        places = [getattr(spec, "origin", None), *(getattr(module, "__path__", None) or ())]
+        return any(place and Path(place).is_relative_to(self._vendor) for place in places)
 
     def _owns(self, name: str) -> bool:
         return name == self.name or name.startswith(f"{self.name}.")
