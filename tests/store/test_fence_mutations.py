@@ -15,11 +15,11 @@ from tests.store.compiling import sql_of, statements
 
 from ade.clock import ManualClock
 from ade.domain.errors import LeaseLost
-from ade.domain.job import Cause, Status
+from ade.domain.job import AGENT_POOL, LOCAL_POOL, Cause, Status
 from ade.kernel import Kernel
 from ade.stages import transitions
 from ade.stages.finish import Finish
-from ade.stages.rules import AGENT, LOCAL, Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.port import Transaction
 from ade.store.rows import Append, Build, BuildHeld, Held, JobRow, Renewal, StopAsk
 from ade.store.session import Session
@@ -36,7 +36,7 @@ def mutable(dialect: str) -> list[str]:
 class Second:
     """Hold a job in its second attempt, and the fence of the first."""
 
-    def __init__(self, acts: Acts, pool: str = LOCAL, target_id: str | None = None) -> None:
+    def __init__(self, acts: Acts, pool: str = LOCAL_POOL, target_id: str | None = None) -> None:
         self.acts = acts
         self.job = acts.submit(pool=pool, target_id=target_id)
         (self.first,) = acts.claim(pool=pool)
@@ -98,7 +98,7 @@ def request_stop(acts: Acts) -> None:
 
 
 def report_started(acts: Acts) -> None:
-    second = Second(acts, pool=AGENT)
+    second = Second(acts, pool=AGENT_POOL)
     second.does_nothing(lambda tx: list(tx.report_started(second.stale, tx.now_us)))
 
 
@@ -152,7 +152,7 @@ def failed_checks(
         clock = ManualClock()
         store = database.open(clock, rewrite)
         try:
-            check(Acts(Kernel(store, Rules(queue_size=0)), clock))
+            check(Acts(Kernel(store, KernelSettings(queue_size=0)), clock))
         except (Exception, pytest.fail.Exception):  # a broken statement may break what is above it
             failed.append(check.__name__)
         finally:

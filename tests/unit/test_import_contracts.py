@@ -1,4 +1,4 @@
-"""The import contracts catch what they are there for: each violation is planted and must be found."""
+"""The import contracts catch what they are for: each violation is planted and must be found."""
 
 import shutil
 import subprocess
@@ -29,7 +29,10 @@ VIOLATIONS = {
         "from ade.store.transaction import SqlTransaction",
     ),
     "a route uses the worker": ("ade/http/paging.py", "from ade.worker.worker import Worker"),
-    "the worker uses a route": ("ade/worker/sweeper.py", "from ade.http.paging import cursor_after"),
+    "the worker uses a route": (
+        "ade/worker/sweeper.py",
+        "from ade.http.paging import cursor_after",
+    ),
     "the store uses a stage": ("ade/store/rows.py", "from ade.stages.claim import claim"),
     "something uses the command line": ("ade/worker/sweeper.py", "import ade.cli"),
     "something outside of the store speaks SQL": ("ade/kernel.py", "import sqlalchemy"),

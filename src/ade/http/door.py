@@ -55,7 +55,7 @@ class Door:
     @property
     def safe_mode(self) -> bool:
         """Tell whether nothing may be run."""
-        return self.kernel.rules.safe_mode
+        return self.kernel.settings.safe_mode
 
     @property
     def require_inline_tasks(self) -> InlineTasks:

@@ -32,7 +32,7 @@ from ade.kernel import Kernel
 from ade.kinds import Asked, Kind, Kinds, Prepared, Workroom
 from ade.sandbox.spec import RunSpec
 from ade.stages.finish import Finish, Finished
-from ade.stages.report import Report
+from ade.stages.report import AttemptReport
 from ade.store.rows import Claim, Held, JobRef
 from ade.telemetry import metrics
 from ade.worker.job_files import place_file, write_text
@@ -283,7 +283,7 @@ class Attempt:
         while (told := self._told) is not None:
             self._told = None
             try:
-                await self._kernel.report(Report(self.held, progress=told))
+                await self._kernel.report(AttemptReport(self.held, progress=told))
                 await self._copy_events()
             except Exception as error:
                 log.info("progress was not recorded", reason=type(error).__name__)

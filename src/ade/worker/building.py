@@ -212,7 +212,7 @@ class Building:
 
     async def _keep(self) -> None:
         """Renew until it ends; a lease that is lost, or no longer trusted, ends the work first."""
-        rule = self._kernel.rules.lease
+        rule = self._kernel.settings.lease
         while True:
             await self._wait(min(rule.renew_seconds, max(self._trust_left(), 0.01)))
             asked = self._clock.monotonic()

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from ade.app.times import rfc3339
-from ade.domain.errors import InvalidRequest, SafeMode
+from ade.domain.errors import SAFE_MODE_DETAIL, InvalidRequest, SafeMode
 from ade.domain.ids import is_uuid
 from ade.environments import ensure_build, fingerprint_of
 from ade.environments.activation import ActivationFolder
@@ -19,7 +19,6 @@ from ade.http.door import Door
 from ade.http.openapi import answers
 from ade.http.paging import cursor_after, read_cursor
 from ade.stages.builds import BuildEnded
-from ade.stages.submit import SAFE_MODE_DETAIL
 from ade.store.builds import BUILDS_TOPIC
 from ade.store.rows import Build, Version
 
