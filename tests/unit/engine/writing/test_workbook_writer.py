@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from openpyxl import load_workbook
 from tests.unit.engine.sheets.making import Cells, cells_of, is_plain, read
@@ -68,6 +68,7 @@ def _cells(rows: list[list[object]]) -> Cells:
 
 @settings(deadline=None, max_examples=60)
 @given(rows=tables)
+@example(rows=[["=\x1f"]])
 def test_cells_are_read_back_as_they_were_written(
     tmp_path_factory: pytest.TempPathFactory, rows: list[list[object]]
 ) -> None:
