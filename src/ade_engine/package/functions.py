@@ -1,7 +1,7 @@
-"""The functions of a package: which there are, what they may ask for, and how they are called.
+"""The functions of a package: their names, the parameters that they may declare, and the call.
 
-A function receives the parameters that it declares and no others. What they may be depends on the
-function; anything else is a problem of the package, found before it runs.
+A function receives the parameters that it declares and no others. Which ones it may declare depends
+on the function; any other parameter is reported when the package is loaded.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class AuthorFunction(FunctionIdentity):
     failures: Failures
 
     def __call__(self, given: Mapping[str, Any], cell: str | None = None) -> Any:
-        """Call it; an exception of its own becomes an AuthorError that holds no value."""
+        """Call the function; an exception becomes an AuthorError, which holds no cell's value."""
         try:
             return self.function(**{name: given[name] for name in self.parameters})
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # sys.exit and panics of libraries, too
+        except BaseException as error:  # including sys.exit and panics of Rust libraries
             failed = self.failures.of(error, self, cell)
         raise failed
 
     def texts(self) -> frozenset[str]:
-        """Return the texts that are written out in the function, such as names of fields."""
+        """Return the string literals of the function, such as names of fields."""
         return frozenset(_constants(self.function.__code__))
 
 
@@ -68,7 +68,7 @@ def _constants(code: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Binder:
-    """Take functions out of a package's modules, noting what is wrong with them."""
+    """Find the functions of a package's modules, and report what is wrong with them."""
 
     folder: Path
     failures: Failures
@@ -82,7 +82,7 @@ class Binder:
         field: str | None = None,
         rule: str | None = None,
     ) -> AuthorFunction | None:
-        """Check a function's parameters against those that it may declare."""
+        """Check the parameters of a function and wrap it."""
         place = self._place(function)
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             self._note("async_function", f"{function.__name__} must not be async.", place)
@@ -109,19 +109,19 @@ class Binder:
         )
 
     def detectors(self, module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
-        """Find `detect_<rule>` functions in the order in which they are written."""
+        """Yield the `detect_<rule>` functions of a module in source order."""
         for name, function in self.own_functions(module):
             if name.startswith(DETECT) and name != DETECT:
                 yield name.removeprefix(DETECT), function
 
     def own_functions(self, module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
-        """Find the functions of a module, imported ones too, as they are written."""
+        """Yield the public functions of a module, including imported ones, in source order."""
         for name, held in vars(module).items():
             if inspect.isfunction(held) and not name.startswith("_"):
                 yield name, held
 
-    def look_for_slips(self, module: ModuleType, known: tuple[str, ...], file: str) -> None:
-        """Warn of functions that nothing calls and whose names look like slips of the pen."""
+    def warn_about_typos(self, module: ModuleType, known: tuple[str, ...], file: str) -> None:
+        """Warn about functions that are never called and whose names look like typos."""
         for name, function in self.own_functions(module):
             if name in known or name.startswith(DETECT) or function.__module__ != module.__name__:
                 continue
@@ -132,7 +132,7 @@ class Binder:
                 self.problems.append(
                     PackageProblem(
                         "unused_function",
-                        f"nothing calls {name}.",
+                        f"{name} is never called.",
                         place,
                         f"Did you mean {meant}?",
                         severity="warning",

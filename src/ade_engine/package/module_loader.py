@@ -1,9 +1,9 @@
-"""Load a package's files as modules of a name of their own.
+"""Load the files of a package as modules below a unique name.
 
-The modules live under a name that no other package has (`ade_config_1.columns.member_id`), found by
-one finder that knows nothing else. `sys.path` is not touched, so a file of the package can never
-stand in for a module of the runtime, whatever it is called; files of the package import each other
-relatively (`from ..shared import tidy`). Nothing is written beside the source.
+The modules of a package have a name that no other package has (`ade_config_1.columns.member_id`)
+and are found by an import finder of their own. `sys.path` is not changed, so a file of the package
+never shadows a module of the runtime, whatever its name is. Files of the package import each other
+relatively (`from ..shared import tidy`). No bytecode is written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PackageModules(importlib.abc.MetaPathFinder):
     def __init__(self, folder: Path, names: dict[str, Any]) -> None:
         self.folder = folder
         self.name = f"{PREFIX}{next(_numbers)}"
-        self._names = names  # what authors may use without importing it
+        self._names = names  # names that authors may use without an import
 
     def __enter__(self) -> PackageModules:
         sys.meta_path.insert(0, self)
@@ -39,7 +39,7 @@ class PackageModules(importlib.abc.MetaPathFinder):
         self.forget()
 
     def forget(self) -> None:
-        """Remove the finder and every module that it found."""
+        """Remove the finder and every module that it loaded."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for name in [name for name in sys.modules if self._owns(name)]:
@@ -78,7 +78,7 @@ class PackageModules(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Return a module the author's names before it runs; leave no bytecode."""
+    """Define the author's names in a module before it runs; write no bytecode."""
 
     def __init__(self, fullname: str, path: str, names: dict[str, Any]) -> None:
         super().__init__(fullname, path)

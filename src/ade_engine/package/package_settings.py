@@ -1,4 +1,4 @@
-"""What an author may set in `config.toml`; everything has a default, nothing else is known."""
+"""Read `config.toml`: every setting has a default, and an unknown setting is an error."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from ade_engine.package.source_code import SETTINGS_FILE
 
 @dataclass(frozen=True)
 class OutputSettings:
-    """What is written: `[output]`."""
+    """What is written: section `[output]`."""
 
-    sheet: str = field(default="Normalized", metadata={"says": "name of the output's sheet"})
+    sheet: str = field(default="Normalized", metadata={"says": "name of the sheet in the output"})
     unmapped: str = field(
         default="drop",
         metadata={
-            "says": "what becomes of unmapped columns: left out, or kept at the end under their own"
-            " header",
+            "says": "unmapped columns are left out, or kept at the end under their own header",
             "one_of": ("drop", "keep"),
         },
     )
     tables: str = field(
         default="stack",
         metadata={
-            "says": "several tables: one below the other in one sheet, or a sheet for each",
+            "says": "several tables go below each other in one sheet, or each into its own sheet",
             "one_of": ("stack", "sheets"),
         },
     )
@@ -37,47 +36,45 @@ class OutputSettings:
 
 @dataclass(frozen=True)
 class MappingSettings:
-    """How columns find their fields: `[mapping]`."""
+    """How columns are mapped to fields: section `[mapping]`."""
 
     threshold: float = field(
-        default=0.5, metadata={"says": "least score of a column for a field", "range": (0, 100)}
+        default=0.5, metadata={"says": "minimum score of a column for a field", "range": (0, 100)}
     )
     margin: float = field(
         default=0.05,
         metadata={
-            "says": "two free fields closer than this are ambiguous; 0 decides by order",
+            "says": "a column is ambiguous if a free field scores this close; 0 decides by order",
             "range": (0, 100),
         },
     )
     sample_rows: int = field(
         default=1000,
-        metadata={"says": "data rows that detectors see", "range": (1, 100_000)},
+        metadata={"says": "number of data rows that detectors receive", "range": (1, 100_000)},
     )
 
 
 @dataclass(frozen=True)
 class ReadingSettings:
-    """What is read: `[reading]`."""
+    """What is read: section `[reading]`."""
 
     sheets: tuple[str, ...] = field(
         default=(),
-        metadata={"says": "names of the sheets to read, `*` and `?` allowed; none reads all"},
+        metadata={"says": "names of the sheets to read, with `*` and `?`; an empty list reads all"},
     )
     hidden_sheets: bool = field(default=False, metadata={"says": "read hidden sheets"})
     hidden_rows: bool = field(default=True, metadata={"says": "read hidden rows"})
     hidden_columns: bool = field(default=True, metadata={"says": "read hidden columns"})
     decimal: str = field(
         default=".",
-        metadata={"says": "decimal sign of numbers written as text", "one_of": (".", ",")},
+        metadata={"says": "decimal separator of numbers written as text", "one_of": (".", ",")},
     )
-    day_first: bool = field(
-        default=False, metadata={"says": "read 01/02/2024 as the first of February"}
-    )
+    day_first: bool = field(default=False, metadata={"says": "read 01/02/2024 as 1 February"})
 
 
 @dataclass(frozen=True)
 class PackageSettings:
-    """All of `config.toml`; `author` is the author's own, handed on as `ctx.settings`."""
+    """All of `config.toml`; `author` is the author's own section, passed on as `ctx.settings`."""
 
     name: str = ""
     description: str = ""
@@ -95,7 +92,7 @@ SECTIONS: dict[str, type] = {
 
 
 def read_settings(folder: Path, problems: list[PackageProblem]) -> PackageSettings:
-    """Read `config.toml` if there is one, noting whatever is not known or not allowed."""
+    """Read `config.toml` if it exists, and report settings that are unknown or not allowed."""
     path = folder / SETTINGS_FILE
     if not path.is_file():
         return PackageSettings(name=folder.name)
@@ -104,7 +101,7 @@ def read_settings(folder: Path, problems: list[PackageProblem]) -> PackageSettin
         given = tomllib.loads(text)
     except (OSError, ValueError) as error:
         line = getattr(error, "lineno", None)
-        message = "this is not TOML that can be read."
+        message = "the file is not valid TOML."
         problems.append(
             PackageProblem("settings_unreadable", message, SourceLocation(SETTINGS_FILE, line))
         )
@@ -127,7 +124,7 @@ class _Reader:
             self.unknown(key, (*SECTIONS, "author", *words))
         for key, value in words.items():
             if not isinstance(value, str):
-                self.refuse(key, f"{key} must be a text.")
+                self.refuse(key, f"{key} must be a string.")
         return PackageSettings(
             name=str(words["name"]) or name,
             description=str(words["description"]),
@@ -154,7 +151,7 @@ class _Reader:
         place = f"[{section}] has" if section else "there is"
         near = difflib.get_close_matches(key, known, n=1)
         meant = f"Did you mean {near[0]}? " if near else ""
-        hint = f"{meant}Known are: {', '.join(known)}."
+        hint = f"{meant}The settings are: {', '.join(known)}."
         self.refuse(key, f"{place} no setting {key}.", hint, "unknown_setting")
 
     def refuse(
@@ -165,7 +162,7 @@ class _Reader:
         )
 
     def line(self, key: str) -> int | None:
-        """Find the line that names a key; the first, if several do."""
+        """Find the first line that begins with a key."""
         for number, line in enumerate(self.text.splitlines(), 1):
             if line.lstrip(" [\"'").startswith(key):
                 return number
@@ -173,18 +170,18 @@ class _Reader:
 
 
 def _wrong(value: Any, known: Any) -> str | None:
-    """Say what a setting must be, if the value is not."""
+    """Return what a setting must be, or None if the value is allowed."""
     default, about = known.default, known.metadata
     if isinstance(default, bool):
         return None if isinstance(value, bool) else "true or false"
     if isinstance(default, tuple):
         fits = isinstance(value, list) and all(isinstance(one, str) for one in value)
-        return None if fits else "a list of texts"
+        return None if fits else "a list of strings"
     if isinstance(default, str):
         choices = about.get("one_of")
         if choices:
             return None if value in choices else " or ".join(f'"{one}"' for one in choices)
-        return None if isinstance(value, str) and value else "a text"
+        return None if isinstance(value, str) and value else "a string"
     low, high = about["range"]
     kinds = (int,) if isinstance(default, int) else (int, float)
     fits = isinstance(value, kinds) and not isinstance(value, bool) and low <= value <= high

@@ -1,4 +1,4 @@
-"""All passes over one file, from its sheets to the output, with the hooks between them."""
+"""Run all steps for one file, from its sheets to the output, and call the hooks in between."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _write(
     total = sum(table.mapped.region.data_rows.count for table in written)
     done = 0
 
-    def told(rows: int) -> None:
+    def report_rows(rows: int) -> None:
         nonlocal done
         done += rows
         progress(done, total, "writing")
@@ -78,7 +78,7 @@ def _write(
         for table, layout in zip(written, layouts, strict=True):
             sheet = output.open_table(layout)
             made = process_table(
-                table, package, ctx, layout.columns, layout.kept_columns, output, told
+                table, package, ctx, layout.columns, layout.kept_columns, output, report_rows
             )
             number = table.mapped.number
             place = {"table": number, "sheet": table.mapped.sheet}

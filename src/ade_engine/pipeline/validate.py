@@ -1,4 +1,4 @@
-"""Look for issues: each cell against its field, then the author's validators, then whole tables."""
+"""Find issues: built-in checks of each cell, the author's validators, checks of whole tables."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from ade_engine.sheets.arrays import IntArray
 from ade_engine.sheets.cells import CellArray
 
 INVALID = "invalid"
-WANTS_VALUE = "It must give back None, True, False, a code, or one or several Issue(...)."
-WANTS_COLUMN = "It must give back column.issues_where(...), a list of those, or None."
-WANTS_TABLE = "It must give back column.issues_where(...), Issue(...), a list of those, or None."
+WANTS_VALUE = "It must return None, True, False, a code, or one or several Issue(...)."
+WANTS_COLUMN = "It must return column.issues_where(...), a list of those, or None."
+WANTS_TABLE = "It must return column.issues_where(...), Issue(...), a list of those, or None."
 
 
 @dataclass
 class Validate:
-    """Validate chunk after chunk of one table, then the table as a whole."""
+    """Validate the chunks of one table, then the table as a whole."""
 
     table: MappedTable
     rules: tuple[FieldRules, ...]
@@ -55,7 +55,7 @@ class Validate:
         self._kept = {name: [] for name in self._needed_whole()}
 
     def _needed_whole(self) -> list[str]:
-        """List the fields whose columns a validator of the whole table names."""
+        """List the fields that a `validate_table` function uses, whose columns are kept whole."""
         named: set[str] = set()
         for rules in self.rules:
             function = rules.functions.get("validate_table")
@@ -115,7 +115,7 @@ class Validate:
             self.issue_log.authored(rules.name, str(function.rule), issue, rows[np.array(indexes)])
 
     def finish(self) -> None:
-        """Validate the table as a whole, once all of its chunks went by."""
+        """Validate the table as a whole, after all of its chunks."""
         for name, unique in self._unique.items():
             self.issue_log.built_in(name, "unique", DUPLICATE_VALUE, unique.repeated())
         for name, total in self._totals.items():
@@ -142,7 +142,7 @@ class Validate:
                 self._note(rules, function, said, rows)
 
     def whole_column(self, name: str) -> Column | None:
-        """Return all rows of a field, if a validator of the whole table names it."""
+        """Return all rows of a field, if a `validate_table` function uses it."""
         parts = self._kept.get(name)
         return self.table.column(name, CellArray.joined(parts)) if parts else None
 
@@ -150,7 +150,9 @@ class Validate:
         self, rules: FieldRules, function: AuthorFunction, issues: Issues, rows: IntArray
     ) -> None:
         if len(issues.where) != len(rows):
-            raise function.failures.misused(function, "Its mask is of other rows than the column.")
+            raise function.failures.misused(
+                function, "Its mask does not have the length of the column."
+            )
         marked = issues.where.marked()
         if marked.any():
             self.issue_log.authored(rules.name, str(function.rule), issues.issue, rows[marked])

@@ -110,7 +110,7 @@ def test_a_type_that_does_not_exist_is_answered_with_the_nearest(tmp_path: Path)
     ("function", "hint"),
     [("def transfrom(value): pass", "transform"), ("def detect(column): pass", "detect_<rule>")],
 )
-def test_slips_of_the_pen_are_warned_of(tmp_path: Path, function: str, hint: str) -> None:
+def test_typos_are_warned_about(tmp_path: Path, function: str, hint: str) -> None:
     write_package(tmp_path, columns__a=FIELD + function)
     with load_package(tmp_path) as package:
         (warning,) = package.warnings
@@ -264,15 +264,15 @@ def test_names_that_the_source_uses_may_be_told(tmp_path: Path) -> None:
     [
         (
             {"columns__a": FIELD + "\ndef validate(value): raise ValueError\n"},
-            "Think of numbers, dates and texts of another form in this column.",
+            "The column may hold numbers, dates, or texts of another form.",
         ),
         (
             {"columns__a": FIELD + "\ndef validate_table(table): {}['b']\n"},
-            "`row` and `table` know the fields that were mapped; ask with .get().",
+            "`row` and `table` hold only the fields that were mapped; use .get().",
         ),
         (
             {"row_types__note": "def detect_note(row): raise TypeError\n"},
-            "Think of rows with other cells than those that you have in mind.",
+            "The sheet may have rows with other cells than expected.",
         ),
         ({"row_types__note": "def detect_note(ctx): raise TypeError\n"}, ""),
         ({"hooks__on_job_end": "def on_job_end(summary): {}['b']\n"}, ""),
