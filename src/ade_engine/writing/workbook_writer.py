@@ -58,9 +58,8 @@ class WorkbookWriter:
             raise OutputTooLarge(f"a sheet has at most {COLUMNS_MAX} columns")
         columns = [self._fitting(column) for column in columns]
         height, start = len(columns[0]), 0
-        step = (
-            -(-height // -(-height // BLOCK_ROWS)) if height else 0
-        )  # equal parts, so that none is tiny
+        # Equal parts of at most BLOCK_ROWS, so that none is tiny.
+        step = -(-height // -(-height // BLOCK_ROWS)) if height else 0
         while start < height:
             if self._next_row > ROWS_MAX or self._archive.part_bytes > PART_BYTES_MAX:
                 self._end_sheet()
