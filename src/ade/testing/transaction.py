@@ -5,7 +5,7 @@ WHERE: `_held` finds a job only for whoever presents its current fence.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ade.domain.job import WAITING, Status
@@ -47,7 +47,7 @@ class MemoryTransaction(MemoryReading):
         self.now_us = now_us
         self.topics: dict[str, None] = {}
 
-    def wake(self, *topics: str) -> None:
+    def notify(self, *topics: str) -> None:
         """Tell whoever waits for these topics, once the transaction has committed."""
         self.topics.update(dict.fromkeys(topics))
 
@@ -74,15 +74,18 @@ class MemoryTransaction(MemoryReading):
                 standing.append(self._tables.jobs[JobRef(ref.workspace_id, known)])
         return standing
 
-    def insert_jobs(self, born: Sequence[JobRow], payloads: Sequence[str]) -> None:
-        """Insert jobs with their first events."""
+    def insert_jobs(
+        self, born: Sequence[JobRow], payloads: Sequence[str], first_events: Mapping[str, str]
+    ) -> None:
+        """Insert jobs with their first events, whose data depend on the status."""
         for row, payload in zip(born, payloads, strict=True):
             ref = JobRef(row.workspace_id, row.id)
             if ref in self._tables.jobs:
                 raise ImpossibleRow("pk_jobs")
             self._tables.put_job(row)
             self._tables.payloads[ref] = payload
-            self._tables.add_event(NewEvent(*ref, 1, row.submitted_at, f"job.{row.status}", "{}"))
+            data = first_events[row.status]
+            self._tables.add_event(NewEvent(*ref, 1, row.submitted_at, f"job.{row.status}", data))
 
     def forget_executions(self, stands: Sequence[NewExecution]) -> None:
         """Take from jobs that they stand for pieces of work."""
@@ -194,7 +197,7 @@ class MemoryTransaction(MemoryReading):
             started_at=ask.started_at,
             event_seq=job.event_seq + 1,
         )
-        data = json.dumps({"attempt": claimed.fence, "worker": ask.owner})
+        data = json.dumps({"attempt": claimed.fence, "cause": ask.cause, "worker": ask.owner})
         self._log(claimed, ask.now, ask.event_type, data)
         payload = self._tables.payloads[JobRef(job.workspace_id, job.id)]
         return Claim(**_picked(claimed, Claim._fields), payload=payload)
@@ -324,9 +327,10 @@ class MemoryTransaction(MemoryReading):
         waiting = self._jobs(workspace_id=workspace_id, build_id=build_id, eligible=0)
         return [job for job in waiting if job.status in WAITING]
 
-    def settled_builds(self, refs: Sequence[JobRef]) -> set[str]:
-        """Find which of these builds are terminal."""
-        return {ref.id for ref in refs if self._tables.builds.get(ref) in BUILD_SETTLED}
+    @property
+    def builds(self) -> "MemoryBuilds":
+        """Read builds."""
+        return MemoryBuilds(self._tables)
 
     def insert_artifacts(self, new: Sequence[ArtifactRow]) -> None:
         """Remember the files that results name."""
@@ -360,6 +364,17 @@ class MemoryTransaction(MemoryReading):
                 rows.pop(ref, None)
             del self._tables.jobs[ref]
         return refs
+
+
+class MemoryBuilds:
+    """Read builds from dictionaries."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def settled(self, refs: Sequence[JobRef]) -> set[str]:
+        """Find which of these builds are terminal."""
+        return {ref.id for ref in refs if self._tables.builds.get(ref) in BUILD_SETTLED}
 
 
 def _picked(row: Any, names: Iterable[str]) -> dict[str, Any]:

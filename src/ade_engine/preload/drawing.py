@@ -7,7 +7,7 @@ that starts threads.
 import string
 
 from ade_engine.render.formula import formula_svg
-from ade_engine.render.raster import fonts
+from ade_engine.render.raster import bundled_fonts
 
 COMMON = (
     " ".join(string.ascii_letters + string.digits),
@@ -17,4 +17,4 @@ COMMON = (
 
 for latex in COMMON:
     formula_svg(latex)
-fonts()
+bundled_fonts()

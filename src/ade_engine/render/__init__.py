@@ -13,7 +13,7 @@ from ade_engine.render.render_errors import (
 )
 from ade_engine.render.safe_svg import Drawing
 
-assert import_ziamath  # before anything that imports ziamath itself
+assert import_ziamath  # must come before the modules that import ziamath
 
 __all__ = [
     "BadDiagram",

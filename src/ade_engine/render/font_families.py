@@ -1,12 +1,12 @@
-"""What kind of font a name means."""
+"""The generic family of a font, by its name."""
 
 MONO, SERIF, SANS = "monospace", "serif", "sans-serif"
 MONO_NAMES = ("mono", "courier", "consolas", "typewriter")
 SERIF_NAMES = ("serif", "times", "roman", "georgia", "garamond", "palatino", "libertinus")
 
 
-def generic(family: str) -> str:
-    """Return the kind of a font, by the names that are known."""
+def generic_family(family: str) -> str:
+    """Return the CSS generic family of a font; sans-serif if its name tells nothing."""
     plain = family.lower()
     if any(name in plain for name in MONO_NAMES):
         return MONO

@@ -1,17 +1,17 @@
-"""Import ziamath where it cannot on its own.
+"""Import ziamath in an environment where a plain import fails. Import this before ziamath.
 
-It asks for a home folder, and behind walls there is none; and it calls what Python has deprecated,
-which is an error to whoever makes warnings errors.
+ziamath looks up the home folder, and the sandbox has none. It also uses deprecated functions of
+Python, which is an error in a process that turns warnings into errors.
 """
 
 import os
 import warnings
 
-homeless = "HOME" not in os.environ
-if homeless:
+without_home = "HOME" not in os.environ
+if without_home:
     os.environ["HOME"] = os.sep
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import ziamath  # noqa: F401
-if homeless:
+if without_home:
     del os.environ["HOME"]

@@ -1,6 +1,6 @@
-"""Commands and environments that are read here, and not by the converter."""
+"""Commands and environments that `latex` handles itself and does not leave to the converter."""
 
-TEXTS = {
+TEXT_COMMANDS = {
     r"\text": "",
     r"\textrm": "",
     r"\textnormal": "",
@@ -15,7 +15,7 @@ TEXTS = {
     r"\textsf": "sans",
     r"\texttt": "mono",
 }
-IN_TEXT = {
+TEXT_CHARACTERS = {
     **{f"\\{sign}": sign for sign in "%&$#_{}"},
     r"\ ": " ",
     r"\,": "\u2009",
@@ -27,7 +27,7 @@ IN_TEXT = {
     r"\degree": "°",
     r"\S": "§",
 }
-MARKS = {
+CLASS_COMMANDS = {
     r"\mathord": "ord",
     r"\mathop": "op",
     r"\mathbin": "bin",
@@ -37,7 +37,7 @@ MARKS = {
     r"\mathpunct": "punct",
     r"\mathinner": "inner",
 }
-# What it is called here, by what people call it. An empty name: its content stands for itself.
+# The name that the converter knows. Empty: the environment is dropped and its content kept.
 ENVIRONMENTS = {
     **{name: name for name in ("matrix", "pmatrix", "bmatrix", "Bmatrix", "vmatrix", "Vmatrix")},
     **{name: name for name in ("smallmatrix", "array", "cases", "split")},
@@ -48,15 +48,15 @@ ENVIRONMENTS = {
 }
 NEGATED = {"=": r"\neq ", "<": r"\nless ", ">": r"\ngtr "}
 RENAMED = {r"\cfrac": r"\dfrac", r"\tag*": r"\tag", r"\hspace*": r"\hspace"}
-COLORS = {r"\color": 1, r"\textcolor": 1, r"\colorbox": 1, r"\fcolorbox": 2}
+COLOR_ARGUMENTS = {r"\color": 1, r"\textcolor": 1, r"\colorbox": 1, r"\fcolorbox": 2}
 # How many lengths follow a command.
-LENGTHS = {
+LENGTH_ARGUMENTS = {
     **dict.fromkeys((r"\hspace", r"\hspace*", r"\mspace", r"\kern", r"\mkern"), 1),
     **dict.fromkeys((r"\hskip", r"\mskip", r"\raise", r"\lower", r"\moveleft", r"\moveright"), 1),
     r"\above": 1,
     r"\rule": 2,
 }
-# In em, as far as letters of 10 points have one.
+# In em, for letters of 10 points.
 UNITS = {"em": 1.0, "ex": 0.45, "mu": 1 / 18, "pt": 0.1, "bp": 0.1, "dd": 0.107, "sp": 0.1 / 65_536}
 UNITS |= {"pc": 1.2, "cc": 1.284, "mm": 0.2845, "cm": 2.845, "in": 7.227}
 DROPPED = {r"\nonumber", r"\notag", r"\displaylimits", r"\allowbreak", r"\nobreak", r"\relax"}
@@ -72,4 +72,4 @@ DEFINING = {
     r"\let",
     r"\DeclareMathOperator",
 }
-REFUSED = {r"\href", r"\style", r"\class", r"\verb", r"\unicode", r"\require", r"\input"}
+FORBIDDEN = {r"\href", r"\style", r"\class", r"\verb", r"\unicode", r"\require", r"\input"}

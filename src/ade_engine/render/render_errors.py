@@ -1,14 +1,14 @@
-"""What can be wrong with an object that is to be drawn, in the words of a job's error.
+"""The errors of drawing; each class declares the code and category of the job error.
 
 ```
 RenderError
-├── BadFormula          BAD_FORMULA          USER_CODE_ERROR    not LaTeX, or not known here
+├── BadFormula          BAD_FORMULA          USER_CODE_ERROR    not LaTeX, or not supported
 ├── BadDiagram          BAD_DIAGRAM          USER_CODE_ERROR    not DOT, or beyond a limit
 ├── BadPicture          BAD_PICTURE          USER_CODE_ERROR    too large to be drawn
-└── GraphvizNotFound    GRAPHVIZ_NOT_FOUND   DEPENDENCY_ERROR   `dot` cannot be run here
+└── GraphvizNotFound    GRAPHVIZ_NOT_FOUND   DEPENDENCY_ERROR   `dot` cannot be run
 ```
 
-They are no kind of `EngineError`: those are about workbooks, and are recorded in artifacts.
+They do not derive from `EngineError`, whose classes are about workbooks and end up in artifacts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 class RenderError(Exception):
     """The object cannot be drawn.
 
-    `line` and `column` count from 1 and are told as far as they are known.
+    `line` and `column` count from 1; each is None if it is unknown.
     """
 
     code: ClassVar[str] = "RENDER_ERROR"
@@ -28,41 +28,41 @@ class RenderError(Exception):
     def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.place = {
+        self.position = {
             name: number
             for name, number in (("line", line), ("column", column))
             if number is not None
         }
 
     def __str__(self) -> str:
-        place = ", ".join(f"{name} {number}" for name, number in self.place.items())
-        return f"{self.message} ({place})." if place else f"{self.message}."
+        position = ", ".join(f"{name} {number}" for name, number in self.position.items())
+        return f"{self.message} ({position})." if position else f"{self.message}."
 
     def details(self) -> dict[str, Any]:
-        """Say where it is wrong."""
-        return dict(self.place)
+        """Return the position of the error, as far as it is known."""
+        return dict(self.position)
 
 
 class BadFormula(RenderError):
-    """The formula is not LaTeX, or uses what is not known here."""
+    """The formula is not LaTeX, or uses a command that is not supported."""
 
     code = "BAD_FORMULA"
 
 
 class BadDiagram(RenderError):
-    """The diagram is not DOT, or asks for what is not allowed."""
+    """The diagram is not DOT, or uses what is not allowed."""
 
     code = "BAD_DIAGRAM"
 
 
 class BadPicture(RenderError):
-    """The picture is too large to be drawn."""
+    """The drawing or image is too large."""
 
     code = "BAD_PICTURE"
 
 
 class GraphvizNotFound(RenderError):
-    """Diagrams need the program `dot`, and it cannot be run here."""
+    """Diagrams need the program `dot`, and it cannot be run."""
 
     code = "GRAPHVIZ_NOT_FOUND"
     category = "DEPENDENCY_ERROR"

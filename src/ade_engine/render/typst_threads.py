@@ -1,6 +1,7 @@
-"""Let Typst start few threads: import this before anything is set or drawn.
+"""Limit the threads that Typst starts. Import this before Typst compiles anything.
 
-It would start one for each core: on a large machine more than a job may have.
+By default Typst starts one thread per core, which on a large machine exceeds the process limit of a
+job.
 """
 
 import os

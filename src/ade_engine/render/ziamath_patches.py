@@ -1,9 +1,10 @@
-"""What ADE lays out differently from ziamath. Importing it is enough: nodes are found by their tag.
+"""Change how ziamath lays out rows, tables, arrows and glyphs. Importing this module is enough.
 
-Rows: ziamath lays the content of every row out twice, once to know how high it is and once to draw
-it, so that each level of nesting doubles the work. Here only the fences are laid out again.
-Tables: lines between columns and rows are drawn. Arrows: they grow with what stands on them.
-Letters: they are drawn where they stand, in the whole numbers of the font, and not by reference.
+Rows: ziamath lays out the content of every row twice, once to find its height and once to draw it,
+so that each level of nesting doubles the work. Here only the fences are laid out again.
+Tables: lines between columns and rows are drawn. Arrows: they grow with their labels.
+Glyphs: their outlines are drawn in place, in the integer units of the font, and not by reference.
+ziamath finds the classes below by the tag in their definition.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from ziamath.nodes.mtable import Mtable
 from ziamath.nodes.munderover import Mover, Munderover
 
 ARROW_PADDING_EM = 0.6
-OVER, OVER_AND_UNDER = "arrowover", "arrowunderover"
+ARROW_OVER, ARROW_UNDER_OVER = "arrowover", "arrowunderover"
 
 
-def _single_line(self: Any, line: list[Element], **kwargs: Any) -> None:
-    """Lay out a row once; then, knowing how high it is, the fences that must be as high."""
+def _lay_out_row(self: Any, line: list[Element], **kwargs: Any) -> None:
+    """Lay out a row once, and then again only the fences, which grow to its height."""
     kwargs = {key: value for key, value in kwargs.items() if key not in ("rowymin", "rowymax")}
     line = [child for child in line if child.tag != "mo" or (child.text or "").strip()]
     for child in line:
@@ -52,7 +53,7 @@ def _single_line(self: Any, line: list[Element], **kwargs: Any) -> None:
 
 
 def _grows(node: Any) -> bool:
-    """Tell whether a node is a fence, or a fence with scripts."""
+    """Tell whether a node is a fence that grows, possibly with scripts."""
     while node.mtag in ("msub", "msup", "msubsup"):
         node = node.base
     if node.mtag != "mo" or node.params.get("largeop") == "true":
@@ -60,40 +61,40 @@ def _grows(node: Any) -> bool:
     return bool(node.params.get("stretchy", "false") != "false")
 
 
-Mrow._setup_single_line = _single_line  # type: ignore[method-assign]
+Mrow._setup_single_line = _lay_out_row  # type: ignore[method-assign]
 
 
-_PATHS: dict[tuple[str, int], str] = {}
+_OUTLINES: dict[tuple[str, int], str] = {}
 
 
-def _draw_letter(self: Any, x: float, y: float, svg: Element) -> tuple[float, float]:
-    """Draw one letter; the space between words is none, and is not drawn."""
-    path = "" if self.phantom else _path(self.glyph)
+def _draw_glyph(self: Any, x: float, y: float, svg: Element) -> tuple[float, float]:
+    """Draw one glyph; one without an outline, such as a space, adds no element."""
+    path = "" if self.phantom else _outline(self.glyph)
     if path:
         scale = self.size / self.glyph.font.info.layout.unitsperem
-        place = f"translate({fmt(x)} {fmt(y)}) scale({scale:.6g})"
-        SubElement(svg, "path", d=path, transform=place, fill=self.style.mathcolor)
+        transform = f"translate({fmt(x)} {fmt(y)}) scale({scale:.6g})"
+        SubElement(svg, "path", d=path, transform=transform, fill=self.style.mathcolor)
     return x + self.funit_to_points(self.glyph.advance()), y
 
 
-def _path(glyph: Any) -> str:
-    """Return the outline in units of the font; those that are put together differ each time."""
+def _outline(glyph: Any) -> str:
+    """Return the outline in units of the font; assembled glyphs (index below 0) are not cached."""
     key = (glyph.font.info.filename, glyph.index)
-    if glyph.index >= 0 and key in _PATHS:
-        return _PATHS[key]
+    if glyph.index >= 0 and key in _OUTLINES:
+        return _OUTLINES[key]
     element = glyph.svgpath(scale_factor=1 / glyph.funits_to_points(1))
     parts = [] if element is None else [part.get("d", "") for part in element.iter("path")]
     path = " ".join(part.strip() for part in parts)
     if glyph.index >= 0:
-        _PATHS[key] = path
+        _OUTLINES[key] = path
     return path
 
 
-Glyph.draw = _draw_letter  # type: ignore[method-assign]
+Glyph.draw = _draw_glyph  # type: ignore[method-assign]
 
 
-class Table(Mtable, tag="mtable"):
-    """Draw the lines that `columnlines` and `rowlines` ask for."""
+class RuledTable(Mtable, tag="mtable"):
+    """Draw the lines that `columnlines` and `rowlines` declare."""
 
     def _setup(self, **kwargs: Any) -> None:
         super()._setup(**kwargs)
@@ -103,14 +104,14 @@ class Table(Mtable, tag="mtable"):
             for at, ((x, y), node) in enumerate(zip(self.nodexy, self.nodes, strict=True))
         ]
         thickness = self.units_to_points(self.font.math.consts.fractionRuleThickness)
-        for line in _asked(self.element, "columnlines"):
+        for line in _line_positions(self.element, "columnlines"):
             left = max((x + box.xmax for c, _, x, _, box in cells if c == line - 1), default=None)
             right = min((x + box.xmin for c, _, x, _, box in cells if c == line), default=None)
             if left is not None and right is not None:
                 height = self.bbox.ymax - self.bbox.ymin
                 self.nodes.append(VLine(height, thickness, style=self.style, **kwargs))
                 self.nodexy.append(((left + right) / 2, -self.bbox.ymax))
-        for line in _asked(self.element, "rowlines"):
+        for line in _line_positions(self.element, "rowlines"):
             above = max((y - box.ymin for _, r, _, y, box in cells if r == line - 1), default=None)
             below = min((y - box.ymax for _, r, _, y, box in cells if r == line), default=None)
             if above is not None and below is not None:
@@ -119,14 +120,14 @@ class Table(Mtable, tag="mtable"):
                 self.nodexy.append((self.bbox.xmin, (above + below - thickness) / 2))
 
 
-def _asked(element: Element, name: str) -> list[int]:
-    """Return after how many columns or rows a line is asked for."""
+def _line_positions(element: Element, name: str) -> list[int]:
+    """Return after how many columns or rows a line is declared."""
     lines = element.get(name, "").split()
     return [at for at, kind in enumerate(lines, start=1) if kind != "none"]
 
 
-class ArrowOver(Mover, tag=OVER):
-    """An arrow as long as what stands on it."""
+class ArrowOver(Mover, tag=ARROW_OVER):
+    """An arrow as long as the label above it."""
 
     def __init__(self, element: Element, parent: Mnode, **kwargs: Any) -> None:
         Mnode.__init__(self, element, parent, **kwargs)
@@ -136,8 +137,8 @@ class ArrowOver(Mover, tag=OVER):
         self._setup(**kwargs)
 
 
-class ArrowUnderOver(Munderover, tag=OVER_AND_UNDER):
-    """An arrow as long as what stands on it and below it."""
+class ArrowUnderOver(Munderover, tag=ARROW_UNDER_OVER):
+    """An arrow as long as the longer of the labels above and below it."""
 
     def __init__(self, element: Element, parent: Mnode, **kwargs: Any) -> None:
         Mnode.__init__(self, element, parent, **kwargs)

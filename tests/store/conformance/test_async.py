@@ -46,7 +46,7 @@ async def test_nothing_asked_is_nothing_done(acts: Acts) -> None:
 
 
 async def test_whoever_waits_is_woken(acts: Acts) -> None:
-    with acts.kernel.wake.listen("work:local") as bell:
+    with acts.kernel.notifier.subscribe("work:local") as bell:
         await acts.kernel.submit(submission())
         assert await bell.wait(30)
 

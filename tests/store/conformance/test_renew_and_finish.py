@@ -116,6 +116,7 @@ def test_an_error_is_kept_whole_but_only_named_in_the_log(acts: Acts) -> None:
     assert json.loads(acts.job(claim).error or "") == error.as_dict()
     assert acts.told(claim) == {
         "attempt": 1,
+        "cause": "finished",
         "error": {"category": "USER_CODE_ERROR", "code": "PYTHON_EXCEPTION"},
     }
 

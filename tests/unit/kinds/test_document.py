@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ade.domain.errors import NotFound, Unavailable
 from ade.kinds import Workroom, document
-from ade.kinds.document import Document, fetch_images
+from ade.kinds.document import DocumentContent, fetch_images
 from ade.worker.workroom import NoLibrary
 
 DIGEST = "sha256:" + "0" * 64
@@ -40,7 +40,9 @@ def table(columns: list[Any], rows: list[Any], **more: Any) -> dict[str, Any]:
 
 def taken(*objects: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Take a document in, as the worker hands it to the runtime."""
-    return Document.model_validate({"objects": list(objects), **more}).model_dump(mode="json")
+    return DocumentContent.model_validate({"objects": list(objects), **more}).model_dump(
+        mode="json"
+    )
 
 
 def test_every_type_of_object_is_taken() -> None:
@@ -133,7 +135,7 @@ def test_what_is_beyond_a_limit_or_unknown_is_refused(one: dict[str, Any]) -> No
 )
 def test_documents_have_limits_too(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        Document.model_validate(given)
+        DocumentContent.model_validate(given)
 
 
 def cpu_seconds(act: Callable[[], object]) -> float:
@@ -170,7 +172,7 @@ def test_a_long_list_of_wrong_things_is_refused_as_fast_as_it_is_read(
 
     def refuse() -> None:
         with pytest.raises(ValidationError) as refused:
-            Document.model_validate(given)
+            DocumentContent.model_validate(given)
         assert refused.value.error_count() < 5
 
     assert cpu_seconds(refuse) < 2 * cpu_seconds(lambda: json.loads(written)) + 0.01

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import ValidationError
 
+from ade.app.times import rfc3339
 from ade.domain.errors import InvalidRequest, StorageFull, Unavailable, UnreadableDocument
 from ade.domain.outcome import Category, Outcome
 from ade.http.auth import Grant
@@ -15,8 +16,7 @@ from ade.http.library_models import DocumentBody, DocumentPage, PreviewBody, Pre
 from ade.http.multipart import FORM, receive_form
 from ade.http.openapi import answers
 from ade.http.paging import cursor_after, read_cursor
-from ade.http.times import rfc3339
-from ade.store.library import Document
+from ade.store.rows import Document
 
 PAGE_SIZE = 50
 UPLOADS_MAX = 64

@@ -72,6 +72,6 @@ def test_an_image_that_was_placed_is_found_and_one_that_is_none_is_an_error_of_t
     assert failed["declared"] == {
         "category": "VALIDATION_ERROR",
         "code": "BAD_IMAGE",
-        "message": "The image is cut off or damaged (object b).",
+        "message": "The image is truncated or damaged (object b).",
         "details": {"object_id": "b"},
     }

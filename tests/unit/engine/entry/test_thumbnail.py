@@ -111,7 +111,7 @@ def test_the_page_that_was_asked_for_is_drawn() -> None:
 
 
 def test_a_page_that_is_not_there_is_told() -> None:
-    with pytest.raises(NoSuchPage, match="no page 3, the document has 2"):
+    with pytest.raises(NoSuchPage, match="no page 3; the document has 2"):
         thumbnail(
             document={"objects": [text("# A"), text("# B")]},
             view_mode="slide",

@@ -13,7 +13,7 @@ from PIL import Image
 from ade_engine.channel import Channel
 from ade_engine.entry import export as export_entry
 from ade_engine.entry import thumbnail as thumbnail_entry
-from ade_engine.export.fonts import own_fonts
+from ade_engine.export.fonts import embedded_fonts
 from ade_engine.export.pages import draw_page
 
 LAYOUT = Path("layout")
@@ -104,7 +104,7 @@ def _gather(value: Any, found: list[str]) -> None:
 
 def page_picture(page: int, *, width: int = 320, height: int = 180) -> Image.Image:
     """Draw a page of the last PDF."""
-    png = draw_page(LAYOUT, PDF.read_bytes(), page, width, height, own_fonts(), fill="white")
+    png = draw_page(LAYOUT, PDF.read_bytes(), page, width, height, embedded_fonts(), fill="white")
     return Image.open(io.BytesIO(png)).convert("RGB")
 
 

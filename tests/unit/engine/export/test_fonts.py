@@ -6,9 +6,9 @@ import pytest
 from tests.unit.engine.export.exported import LAYOUT, export, plain
 
 from ade_engine.export import fonts
-from ade_engine.export.export_warnings import Warnings
-from ade_engine.export.fonts import fonts_for, missing_glyphs, own_fonts
-from ade_engine.export.pages import lay_out
+from ade_engine.export.export_warnings import ExportWarnings
+from ade_engine.export.fonts import embedded_fonts, fonts_for, missing_glyphs
+from ade_engine.export.pages import write_templates
 
 SCRIPTS = {
     "Latin": "Aß∂ĀŁőſỄ",
@@ -23,21 +23,21 @@ NOWHERE = "\N{EGYPTIAN HIEROGLYPH A001}"
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_the_wheels_own_fonts_have_these_scripts(script: str) -> None:
-    lay_out(LAYOUT)
-    assert missing_glyphs(set(SCRIPTS[script]), LAYOUT, own_fonts()) == set()
+    write_templates(LAYOUT)
+    assert missing_glyphs(set(SCRIPTS[script]), LAYOUT, embedded_fonts()) == set()
 
 
 def test_characters_that_no_font_has_are_told() -> None:
-    lay_out(LAYOUT)
+    write_templates(LAYOUT)
     asked = {*"a漢字é", '"', "\\", NOWHERE}
-    assert missing_glyphs(asked, LAYOUT, own_fonts()) == {"漢", "字", NOWHERE}
+    assert missing_glyphs(asked, LAYOUT, embedded_fonts()) == {"漢", "字", NOWHERE}
 
 
 def test_documents_without_gaps_use_no_font_of_the_machine() -> None:
-    lay_out(LAYOUT)
-    warnings = Warnings()
-    assert fonts_for({*"aé∑\u200b\ufe0f\u0301"}, LAYOUT, warnings) is own_fonts()
-    assert warnings.told() == []
+    write_templates(LAYOUT)
+    warnings = ExportWarnings()
+    assert fonts_for({*"aé∑\u200b\ufe0f\u0301"}, LAYOUT, warnings) is embedded_fonts()
+    assert warnings.as_json() == []
 
 
 def test_gaps_are_filled_from_the_machine_or_told(

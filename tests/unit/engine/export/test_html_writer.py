@@ -20,8 +20,8 @@ from tests.unit.engine.export.exported import (
     text,
 )
 
-from ade_engine.export.document_tree import Document, Item
-from ade_engine.export.formula_drawings import Formulas
+from ade_engine.export.document_tree import DocumentTree, Item
+from ade_engine.export.formula_drawings import FormulaDrawings
 from ade_engine.export.html_writer import write_html
 from ade_engine.export.markdown import parse
 
@@ -203,8 +203,8 @@ def test_text_is_text_wherever_it_stands(evil: str, view_mode: str) -> None:
 @given(st.text(max_size=200), st.sampled_from(["document", "slide"]))
 def test_no_text_of_markdown_breaks_the_page(value: str, view_mode: str) -> None:
     blocks = parse(value, lambda code, message: None)
-    document = Document(value, (value,), "en", (Item(value, "text", blocks, blocks),))
-    Looked(write_html(document, Formulas({}), view_mode=view_mode, notes=True))
+    document = DocumentTree(value, (value,), "en", (Item(value, "text", blocks, blocks),))
+    Looked(write_html(document, FormulaDrawings({}), view_mode=view_mode, notes=True))
 
 
 @pytest.mark.parametrize("view_mode", ["document", "slide"])

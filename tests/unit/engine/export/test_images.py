@@ -8,7 +8,13 @@ from PIL import features
 from tests.unit.engine.export.exported import HTML, drawn, export, image, png_of_zeros
 
 from ade_engine.export.export_errors import BadImage
-from ade_engine.export.images import PIXELS_MAX, SIDE_PIXELS_MAX, kind_of, look_at, size_of
+from ade_engine.export.images import (
+    PIXELS_MAX,
+    SIDE_PIXELS_MAX,
+    inspect_image,
+    media_type_of,
+    size_of,
+)
 
 KINDS = {
     "PNG": "image/png",
@@ -22,7 +28,7 @@ KINDS = {
 def test_kind_and_size_are_read_from_the_header(kind: str) -> None:
     assert kind != "WEBP" or features.check("webp")
     content = drawn(37, 91, kind)
-    assert kind_of(content) == KINDS[kind]
+    assert media_type_of(content) == KINDS[kind]
     assert size_of(content, KINDS[kind]) == (37, 91)
 
 
@@ -54,18 +60,18 @@ def test_a_header_that_is_cut_off_is_damage(kind: str, length: int, tmp_path: Pa
     place = tmp_path / "image"
     place.write_bytes(drawn(8, 8, kind)[:length])
     with pytest.raises(BadImage, match="damaged"):
-        look_at(place, None, "o")
+        inspect_image(place, None, "o")
 
 
 @pytest.mark.parametrize(
     ("content", "media_type", "words"),
     [
-        (drawn(8, 8), "image/jpeg", "said to be image/jpeg, but its bytes are image/png"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "image/png", "no PNG, JPEG, GIF or WebP"),
-        (b"", "image/png", "no PNG"),
-        (b"%PDF-1.7", "image/png", "no PNG"),
+        (drawn(8, 8), "image/jpeg", "is image/jpeg, but its bytes are image/png"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "image/png", "not PNG, JPEG, GIF or WebP"),
+        (b"", "image/png", "not PNG"),
+        (b"%PDF-1.7", "image/png", "not PNG"),
         (png_of_zeros(60_000, 60_000), "image/png", "60,000 x 60,000 pixels"),
-        (png_of_zeros(SIDE_PIXELS_MAX + 1, 1), "image/png", "on a side"),
+        (png_of_zeros(SIDE_PIXELS_MAX + 1, 1), "image/png", "per side"),
         (png_of_zeros(2**31, 2**31), "image/png", "pixels"),
         (png_of_zeros(0, 5), "image/png", "damaged"),
         (drawn(64, 64, "JPEG")[:200], "image/jpeg", "damaged|decoded"),

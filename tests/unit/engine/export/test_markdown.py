@@ -9,9 +9,9 @@ from ade_engine.export.document_tree import (
     Blocks,
     Break,
     Code,
-    Formula,
+    FormulaBlock,
+    InlineFormula,
     Link,
-    Math,
     Paragraph,
     Styled,
     Text,
@@ -60,19 +60,19 @@ def test_blocks_are_known() -> None:
     assert kinds == [
         tree.Heading,
         Paragraph,
-        tree.List,
-        tree.Quote,
+        tree.ListBlock,
+        tree.QuoteBlock,
         tree.CodeBlock,
         tree.Rule,
-        Formula,
+        FormulaBlock,
     ]
 
 
 def test_a_list_keeps_its_first_number_and_its_lists() -> None:
     [ordered] = parsed("7. a\n   - b\n8. c")
-    assert ordered == tree.List(
+    assert ordered == tree.ListBlock(
         items=(
-            (Paragraph((Text("a"),)), tree.List(((Paragraph((Text("b"),)),),), None)),
+            (Paragraph((Text("a"),)), tree.ListBlock(((Paragraph((Text("b"),)),),), None)),
             (Paragraph((Text("c"),)),),
         ),
         start=7,
@@ -81,7 +81,7 @@ def test_a_list_keeps_its_first_number_and_its_lists() -> None:
 
 def test_a_table_has_columns_rows_and_sides() -> None:
     [table] = parsed("| a | b | c |\n|---|:-:|--:|\n| 1 | *2* |\n")
-    assert table == tree.Table(
+    assert table == tree.TableBlock(
         columns=((Text("a"),), (Text("b"),), (Text("c"),)),
         rows=(((Text("1"),), (Styled("emphasis", (Text("2"),)),), ()),),
         alignment=("left", "center", "right"),
@@ -95,11 +95,11 @@ def test_raw_html_is_text() -> None:
 
 
 def test_formulas_stand_in_lines_and_on_their_own() -> None:
-    assert line("so $a+b$, says he") == (Text("so "), Math("a+b"), Text(", says he"))
-    assert parsed("$$\na\n= b\n$$") == (Formula("a\n= b"),)
+    assert line("so $a+b$, says he") == (Text("so "), InlineFormula("a+b"), Text(", says he"))
+    assert parsed("$$\na\n= b\n$$") == (FormulaBlock("a\n= b"),)
     assert parsed("one $$x$$ two") == (
         Paragraph((Text("one"),)),
-        Formula("x"),
+        FormulaBlock("x"),
         Paragraph((Text("two"),)),
     )
 
@@ -111,13 +111,15 @@ def test_formulas_stand_in_lines_and_on_their_own() -> None:
 def test_money_and_stray_signs_are_no_formulas(text: str) -> None:
     for block in parsed(text):
         assert isinstance(block, Paragraph)
-        assert not any(isinstance(inline, Math) for inline in block.inlines)
+        assert not any(isinstance(inline, InlineFormula) for inline in block.inlines)
 
 
 def test_a_formula_in_a_heading_or_a_cell_stays_in_its_line() -> None:
     heading, table = parsed("# a $$b$$\n\n| $x$ |\n|---|\n| $$y$$ |")
-    assert heading == tree.Heading(1, (Text("a "), Math("b")))
-    assert table == tree.Table(((Math("x"),),), (((Math("y"),),),), ("left",))
+    assert heading == tree.Heading(1, (Text("a "), InlineFormula("b")))
+    assert table == tree.TableBlock(
+        ((InlineFormula("x"),),), (((InlineFormula("y"),),),), ("left",)
+    )
 
 
 @pytest.mark.parametrize("url", ["https://a.b/c?d=e#f", "http://a.b", "mailto:a@b.c"])
@@ -163,7 +165,7 @@ def test_what_nests_too_deeply_is_less_deep_and_complete() -> None:
     depth = BLOCK_DEPTH_MAX + 3
     [block] = parsed("> " * depth + "inmost")
     levels = 0
-    while isinstance(block, tree.Quote):
+    while isinstance(block, tree.QuoteBlock):
         levels += 1
         [block] = block.blocks
     assert levels == BLOCK_DEPTH_MAX

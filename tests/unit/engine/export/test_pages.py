@@ -149,7 +149,7 @@ def test_a_slide_that_became_unreadable_is_told() -> None:
     result = export(text("# Fine"), text(f"# Full\n\n{FULL}"), view_mode="slide", title="T")
     [told] = result["warnings"]
     assert told["code"] == "slide_too_full"
-    assert told["message"].startswith("Slide 3 holds too much: it was scaled to ")
+    assert told["message"].startswith("Slide 3 has too much content: it was scaled to ")
     assert FULL.splitlines()[-1].partition(". ")[2] in set_texts("slides.typ")
 
 

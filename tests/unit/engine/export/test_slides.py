@@ -16,16 +16,16 @@ from tests.unit.engine.export.exported import (
     text,
 )
 
-from ade_engine.export.document_reader import read
-from ade_engine.export.document_tree import Document
-from ade_engine.export.export_warnings import Warnings
+from ade_engine.export.document_reader import read_document
+from ade_engine.export.document_tree import DocumentTree
+from ade_engine.export.export_warnings import ExportWarnings
 from ade_engine.export.slides import ROW_IMAGES_MAX, Slide, has_cover, rows_of, slides_of
 
 
-def document(*objects: dict[str, Any], title: str = "") -> Document:
+def document(*objects: dict[str, Any], title: str = "") -> DocumentTree:
     """Read a document whose objects are named a, b, c and so on."""
     named = [one | {"object_id": name} for one, name in zip(objects, "abcdefghij", strict=False)]
-    return read({"objects": named, "title": title}, Path(), Warnings())
+    return read_document({"objects": named, "title": title}, Path(), ExportWarnings())
 
 
 def shared(*objects: dict[str, Any]) -> list[str]:
@@ -77,7 +77,7 @@ def test_a_title_gets_a_cover_unless_the_first_slide_has_it() -> None:
 def test_formulas_images_and_tables_alone_are_set_in_the_middle() -> None:
     def middle(*objects: dict[str, Any]) -> bool:
         [slide] = slides_of(document(*objects))
-        return slide.shows_only_things
+        return slide.is_centred
 
     assert middle(text("# A"), equation("x"), table(["a"], []))
     assert not middle(HEAD, equation("x"))

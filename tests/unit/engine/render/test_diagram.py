@@ -147,9 +147,9 @@ def program(folder: Path, script: str) -> None:
         ("exec cat /dev/zero", "The drawing is larger than"),
         ("exec tail -f /dev/null", "takes longer than 0.3 seconds"),
         ("exec tail -f /dev/null > /dev/null", "takes longer than 0.3 seconds"),
-        ("echo 'Error: no room' >&2; exit 3", "Graphviz refused the diagram: no room"),
+        ("echo 'Error: no room' >&2; exit 3", "Graphviz rejected the diagram: no room"),
         ("exit 1", "it gave no reason"),
-        ("cat /dev/zero | head -c 9000000 >&2; exit 1", "Graphviz refused the diagram"),
+        ("cat /dev/zero | head -c 9000000 >&2; exit 1", "Graphviz rejected the diagram"),
         ("exit 0", "must be one graph"),
     ],
 )

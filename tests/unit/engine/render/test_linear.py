@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ade_engine.export import characters, document_reader, markdown
 from ade_engine.render import BadDiagram, BadFormula, dot, latex
-from ade_engine.render.raster import FAMILY
-from ade_engine.render.safe_svg import REFERRING, VALUES
+from ade_engine.render.raster import FONT_FAMILY
+from ade_engine.render.safe_svg import ATTRIBUTES, REFERENCE
 
 pytestmark = pytest.mark.slow
 
@@ -65,11 +65,11 @@ def quietly(act: Callable[[str], object]) -> Callable[[str], None]:
     return tried
 
 
-FORMS = {form: name for name, form in VALUES.items()}  # many attributes share one
+FORMS = {form: name for name, form in ATTRIBUTES.items()}  # many attributes share one
 READERS: dict[str, Callable[[str], object]] = {
     **{name: form.fullmatch for form, name in FORMS.items()},
-    "reference": REFERRING.fullmatch,
-    "family": lambda text: FAMILY.sub("", text),
+    "reference": REFERENCE.fullmatch,
+    "family": lambda text: FONT_FAMILY.sub("", text),
     "dot": quietly(dot.check),
     "dot defaults": lambda text: dot.with_defaults(text, "a"),
     "latex": lambda text: list(latex.TOKEN.finditer(text)),

@@ -62,9 +62,9 @@ def test_fonts_that_take_part_are_told_apart() -> None:
 
 def test_too_many_pixels_are_refused_before_they_are_drawn() -> None:
     side = (PIXELS_MAX**0.5) + 1
-    with pytest.raises(BadPicture, match="Ask for a smaller scale"):
+    with pytest.raises(BadPicture, match="Choose a smaller scale"):
         to_png(square("", side), scale=1)
-    with pytest.raises(BadPicture, match="pixels; there can be 25,000,000"):
+    with pytest.raises(BadPicture, match="pixels; at most 25,000,000 are allowed"):
         to_png(square("", side / 4), scale=4.1)
 
 

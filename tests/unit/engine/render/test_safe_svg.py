@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 
 from ade_engine.render import BadPicture
 from ade_engine.render.safe_svg import (
+    ATTRIBUTES,
     ELEMENTS,
     ELEMENTS_MAX,
     SIZE_MAX,
     SVG,
     TITLE_CHARS_MAX,
-    VALUES,
-    clean,
-    parse,
+    parse_svg,
+    safe_copy,
 )
 
 XLINK = 'xmlns:xlink="http://www.w3.org/1999/xlink"'
 HARMLESS = {f"{{{SVG}}}{name}" for name in (*ELEMENTS, "title")}
-KNOWN = {*VALUES, "id", "role", "aria-label"}
+KNOWN = {*ATTRIBUTES, "id", "role", "aria-label"}
 REFERENCE = re.compile(r"url\(|:|//|&|expression|script|import|@", re.IGNORECASE)
 
 
 def cleaned(svg: str, title: str = "a picture") -> str:
-    return clean(parse(svg), title=title, width=10, height=10, view_box="0 0 10 10")
+    return safe_copy(parse_svg(svg), title=title, width=10, height=10, view_box="0 0 10 10")
 
 
 def drawing(inner: str) -> str:
@@ -114,7 +114,7 @@ def test_a_link_is_left_out_and_what_it_is_around_is_kept() -> None:
 )
 def test_a_document_type_that_declares_anything_is_refused(doctype: str) -> None:
     with pytest.raises(BadPicture, match="declares"):
-        parse(doctype + drawing("<text>&a;</text>"))
+        parse_svg(doctype + drawing("<text>&a;</text>"))
 
 
 def test_the_document_type_of_graphviz_is_left_out() -> None:
@@ -124,15 +124,15 @@ def test_the_document_type_of_graphviz_is_left_out() -> None:
 
 @pytest.mark.parametrize("svg", ["", "words", "<svg", "<svg></g>", drawing("<text>&b;</text>")])
 def test_what_is_no_drawing_is_refused(svg: str) -> None:
-    with pytest.raises(BadPicture, match="not SVG"):
-        parse(svg)
+    with pytest.raises(BadPicture, match="not valid SVG"):
+        parse_svg(svg)
 
 
 def test_too_many_elements_and_too_deep_ones_are_refused() -> None:
     with pytest.raises(BadPicture, match="too many"):
-        parse(drawing("<g/>" * ELEMENTS_MAX))
+        parse_svg(drawing("<g/>" * ELEMENTS_MAX))
     with pytest.raises(BadPicture, match="too deeply"):
-        parse(drawing("<g>" * 200 + "</g>" * 200))
+        parse_svg(drawing("<g>" * 200 + "</g>" * 200))
 
 
 # --- what is kept ---------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_a_picture_says_what_it_shows_in_bounded_words() -> None:
 @pytest.mark.parametrize("size", [0, -1, float("nan"), float("inf"), SIZE_MAX + 1])
 def test_a_size_that_is_none_is_refused(size: float) -> None:
     with pytest.raises(BadPicture, match="pixels"):
-        clean(Element("svg"), title="", width=size, height=10, view_box="0 0 1 1")
+        safe_copy(Element("svg"), title="", width=size, height=10, view_box="0 0 1 1")
 
 
 # --- whatever comes -------------------------------------------------------------------------------
@@ -189,7 +189,17 @@ NAMES = st.sampled_from(
     [*sorted(ELEMENTS), "a", "script", "style", "image", "use", "foreignObject", "animate", "title"]
 )
 KEYS = st.sampled_from(
-    [*sorted(VALUES), "id", "style", "class", "href", "xlink:href", "onload", "onclick", "xml:base"]
+    [
+        *sorted(ATTRIBUTES),
+        "id",
+        "style",
+        "class",
+        "href",
+        "xlink:href",
+        "onload",
+        "onclick",
+        "xml:base",
+    ]
 )
 WORDS = st.text(
     st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff"), max_size=30
@@ -239,4 +249,4 @@ def test_whatever_comes_only_what_is_harmless_is_left(inner: str, title: str) ->
                 assert value[5:-1] in gradients
             else:
                 assert not REFERENCE.search(value)
-    assert clean(parse(svg), title=title, width=10, height=10, view_box="0 0 10 10") == svg
+    assert safe_copy(parse_svg(svg), title=title, width=10, height=10, view_box="0 0 10 10") == svg
