@@ -69,7 +69,7 @@ class PackageProblem:
 
     code: str
     message: str
-    place: SourceLocation
+    location: SourceLocation
     hint: str = ""
     severity: str = "error"
 
@@ -78,7 +78,7 @@ class PackageProblem:
 
     def __str__(self) -> str:
         hint = f" {self.hint}" if self.hint else ""
-        return f"{self.place}: {self.message}{hint}"
+        return f"{self.location}: {self.message}{hint}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the problem as `ade config check --json` prints it."""
@@ -86,8 +86,8 @@ class PackageProblem:
             "code": self.code,
             "severity": self.severity,
             "message": self.message,
-            "file": self.place.file,
-            "line": self.place.line,
+            "file": self.location.file,
+            "line": self.location.line,
             "hint": self.hint,
         }
 
@@ -109,7 +109,7 @@ class PackageInvalid(EngineError):
     def __init__(self, problems: Sequence[PackageProblem]) -> None:
         first, more = problems[0], len(problems) - 1
         others = f" (and {more} more)" if more else ""
-        super().__init__(f"{first.message.rstrip('.')}{others}", where=str(first.place))
+        super().__init__(f"{first.message.rstrip('.')}{others}", where=str(first.location))
         self.problems = tuple(problems)
         missing = all(problem.code == "dependency_missing" for problem in problems)
         self.category = DEPENDENCY_ERROR if missing else USER_CODE_ERROR
@@ -124,7 +124,7 @@ class Failure:
     """What may be reported about an exception that a function of the package raised."""
 
     exception: str
-    place: SourceLocation
+    location: SourceLocation
     function: str
     source: str = ""
     field: str | None = None
@@ -160,8 +160,8 @@ class AuthorError(EngineError):
         return {
             **({} if number is None else {"errno": number}),
             "exception": failure.exception,
-            "file": failure.place.file,
-            "line": failure.place.line,
+            "file": failure.location.file,
+            "line": failure.location.line,
             "function": failure.function,
             "source": failure.source,
             "field": failure.field,
@@ -190,7 +190,7 @@ class DependencyMissing(AuthorError, ModuleNotFoundError):
 
 
 def _where(failure: Failure) -> str:
-    return f"{failure.place}, cell {failure.cell}" if failure.cell else str(failure.place)
+    return f"{failure.location}, cell {failure.cell}" if failure.cell else str(failure.location)
 
 
 def _errno(raised: BaseException | None) -> int | None:

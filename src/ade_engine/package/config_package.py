@@ -59,7 +59,7 @@ class FieldRules:
 
     name: str
     field: Field
-    place: SourceLocation
+    location: SourceLocation
     detectors: tuple[AuthorFunction, ...]
     functions: dict[str, AuthorFunction]
 
@@ -147,15 +147,15 @@ class _Loading:
         found = [rules for file in self.files("columns") if (rules := self.field_rules(file))]
         if not found and not self.problems:
             hint = "Write columns/<field>.py with FIELD = Field(...); `ade config init` makes one."
-            place = SourceLocation("columns/")
-            self.problems.append(
-                PackageProblem("no_fields", "the package has no fields.", place, hint)
-            )
+            location = SourceLocation("columns/")
+            self.report("no_fields", "the package has no fields.", location, hint)
         labels: dict[str, FieldRules] = {}
         for rules in found[:FIELDS_MAX]:
             if rules.label in labels:
-                message = f"the label {rules.label!r} is also that of {labels[rules.label].place}."
-                self.problems.append(PackageProblem("duplicate_label", message, rules.place))
+                message = (
+                    f"the label {rules.label!r} is also that of {labels[rules.label].location}."
+                )
+                self.report("duplicate_label", message, rules.location)
             labels[rules.label] = rules
         return sorted(found, key=lambda rules: (rules.field.order, rules.name))
 
@@ -163,7 +163,7 @@ class _Loading:
         name = self.sources.name(file)
         if not file.stem.isidentifier() or keyword.iskeyword(file.stem):
             message = "the file name of a field must be a Python identifier, such as member_id.py."
-            self.problems.append(PackageProblem("file_name", message, SourceLocation(name)))
+            self.report("file_name", message, SourceLocation(name))
             return None
         if self.has_unknown_keywords(name):
             return None
@@ -174,12 +174,12 @@ class _Loading:
         if not isinstance(declared, Field):
             message = "the file does not define FIELD."
             hint = 'Write FIELD = Field(label="...", type="text").'
-            self.problems.append(PackageProblem("no_field", message, SourceLocation(name, 1), hint))
+            self.report("no_field", message, SourceLocation(name, 1), hint)
             return None
         return FieldRules(
             name=file.stem,
             field=declared,
-            place=SourceLocation(name, 1),
+            location=SourceLocation(name, 1),
             detectors=tuple(self.detectors(module, f"col.{file.stem}", DETECT_COLUMN, file.stem)),
             functions=dict(self.column_functions(module, file.stem, name)),
         )
@@ -193,14 +193,14 @@ class _Loading:
         for call in calls:
             if not (isinstance(call.func, ast.Name) and call.func.id == "Field"):
                 continue
-            for given in call.keywords:
-                if given.arg is not None and given.arg not in known:
-                    near = difflib.get_close_matches(given.arg, known, n=1)
+            for argument in call.keywords:
+                if argument.arg is not None and argument.arg not in known:
+                    near = difflib.get_close_matches(argument.arg, known, n=1)
                     meant = f"Did you mean {near[0]}? " if near else ""
-                    message = f"Field has no argument {given.arg}."
+                    message = f"Field has no argument {argument.arg}."
                     hint = f"{meant}It takes: {', '.join(known)}."
-                    place = SourceLocation(file, given.value.lineno)
-                    self.problems.append(PackageProblem("unknown_parameter", message, place, hint))
+                    location = SourceLocation(file, argument.value.lineno)
+                    self.report("unknown_parameter", message, location, hint)
         return len(self.problems) > noted
 
     def warn_about_computed_messages(self, file: str) -> None:
@@ -217,12 +217,8 @@ class _Loading:
                 ):
                     message = "a text that is computed at run time is not recorded."
                     hint = "Use literal strings for codes and messages; they must not hold a value."
-                    place = SourceLocation(file, text.lineno)
-                    self.problems.append(
-                        PackageProblem(
-                            "message_not_literal", message, place, hint, severity="warning"
-                        )
-                    )
+                    location = SourceLocation(file, text.lineno)
+                    self.report("message_not_literal", message, location, hint, severity="warning")
 
     def column_functions(
         self, module: ModuleType, field_name: str, file: str
@@ -239,9 +235,7 @@ class _Loading:
         if {"transform", "transform_column"} <= vars(module).keys():
             message = "the file has both transform and transform_column."
             hint = "Keep transform_column; call the other from it if you need both."
-            self.problems.append(
-                PackageProblem("two_transforms", message, SourceLocation(file), hint)
-            )
+            self.report("two_transforms", message, SourceLocation(file), hint)
 
     def row_detectors(self) -> Iterator[RowDetector]:
         for file in self.files("row_types"):
@@ -272,8 +266,8 @@ class _Loading:
             if event not in HOOKS:
                 message = f"{event} is not an event."
                 hint = f"The events are: {', '.join(HOOKS)}."
-                place = SourceLocation(self.sources.name(entry))
-                self.problems.append(PackageProblem("unknown_hook", message, place, hint))
+                location = SourceLocation(self.sources.name(entry))
+                self.report("unknown_hook", message, location, hint)
                 continue
             files = sorted(entry.glob("*.py")) if entry.is_dir() else [entry]
             bound = [self.hook(file, event) for file in files if not file.stem.startswith("_")]
@@ -286,12 +280,20 @@ class _Loading:
         function = vars(module).get(event) or vars(module).get("run")
         if not inspect.isfunction(function):
             message = f"the file does not define the function {event}."
-            place = SourceLocation(self.sources.name(file), 1)
-            self.problems.append(
-                PackageProblem("no_hook", message, place, f"Write def {event}(ctx): ...")
-            )
+            location = SourceLocation(self.sources.name(file), 1)
+            self.report("no_hook", message, location, f"Write def {event}(ctx): ...")
             return None
         return self.binder.bind(function, HOOKS[event], rule=f"hook.{event}")
+
+    def report(
+        self,
+        code: str,
+        message: str,
+        location: SourceLocation,
+        hint: str = "",
+        severity: str = "error",
+    ) -> None:
+        self.problems.append(PackageProblem(code, message, location, hint, severity))
 
     def files(self, folder: str) -> list[Path]:
         return [
@@ -312,10 +314,8 @@ class _Loading:
         except KeyboardInterrupt:
             raise
         except SyntaxError as error:  # in a file that this one imports
-            place, _ = self.failures.place(error, SourceLocation(name))
-            self.problems.append(
-                PackageProblem("syntax_error", "it imports a file that is not valid Python.", place)
-            )
+            location, _ = self.failures.locate(error, SourceLocation(name))
+            self.report("syntax_error", "it imports a file that is not valid Python.", location)
         except BaseException as error:
             self.problems.append(self.import_problem(self.failures.of_import(error, name)))
         return None
@@ -330,7 +330,7 @@ class _Loading:
                 hint = failed.advice
             named = f"the module {failed.module}" if failed.module else "a module"
             message = f"it imports {named}, which is not installed."
-            return PackageProblem("dependency_missing", message, failure.place, hint)
+            return PackageProblem("dependency_missing", message, failure.location, hint)
         shown = f" at `{failure.source}`" if failure.source else ""
         message = f"loading the file raised {failure.exception}{shown}."
-        return PackageProblem("load_failed", message, failure.place, failure.hint)
+        return PackageProblem("load_failed", message, failure.location, failure.hint)

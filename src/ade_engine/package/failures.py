@@ -32,7 +32,7 @@ class FunctionIdentity:
 
     name: str  # recorded when the package was loaded: running code can change `__name__`
     parameters: tuple[str, ...]
-    place: SourceLocation
+    location: SourceLocation
     field: str | None = None
     rule: str | None = None
 
@@ -49,12 +49,12 @@ class Failures:
         """Describe an exception that a function of the package raised."""
         if isinstance(error, AuthorError):
             return error  # one function of the package called another through the engine
-        place, source = self.place(error, function.place)
+        location, source = self.locate(error, function.location)
         return self._described(
             error,
             Failure(
                 exception=public_name(type(error)),
-                place=place,
+                location=location,
                 function=function.name,
                 source=source,
                 field=function.field,
@@ -71,7 +71,7 @@ class Failures:
         return AuthorError(
             Failure(
                 exception=Misuse.__name__,
-                place=function.place,
+                location=function.location,
                 function=function.name,
                 field=function.field,
                 rule=function.rule,
@@ -82,10 +82,10 @@ class Failures:
 
     def of_import(self, error: BaseException, file: str) -> AuthorError:
         """Describe an exception that a file of the package raised while it was loaded."""
-        place, source = self.place(error, SourceLocation(file))
+        location, source = self.locate(error, SourceLocation(file))
         failure = Failure(
             exception=public_name(type(error)),
-            place=place,
+            location=location,
             function="loading the file",
             source=source,
             hint=self.hint(error, source) if isinstance(error, Misuse | NameError) else "",
@@ -97,7 +97,7 @@ class Failures:
             return DependencyMissing(self._module(error), failure, error)
         return AuthorError(failure, error)
 
-    def place(self, error: BaseException, otherwise: SourceLocation) -> tuple[SourceLocation, str]:
+    def locate(self, error: BaseException, otherwise: SourceLocation) -> tuple[SourceLocation, str]:
         """Find the innermost line of the package in the traceback, and its source."""
         found = None
         step: TracebackType | None = error.__traceback__
@@ -115,8 +115,8 @@ class Failures:
     def hint(self, error: BaseException, source: str) -> str:
         """Return a hint made only of words that the package's source or the engine contains."""
         if isinstance(error, Misuse) and _raised_by_engine(error):
-            said = str(error)
-            return said[:1].upper() + said[1:] + ("" if said.endswith("?") else ".")
+            message = str(error)
+            return message[:1].upper() + message[1:] + ("" if message.endswith("?") else ".")
         name = getattr(error, "name", None)
         named = isinstance(name, str) and name in self.sources.words and name in source
         if isinstance(error, NameError) and named:
@@ -136,13 +136,13 @@ class Failures:
 
 def _advice(error: BaseException, function: FunctionIdentity) -> str:
     """Return the usual cause of such an exception in a function with these parameters."""
-    given = set(function.parameters)
+    parameters = set(function.parameters)
     if isinstance(error, TypeError | ValueError):
-        if function.field is not None and given & {"value", "column", "row", "table"}:
+        if function.field is not None and parameters & {"value", "column", "row", "table"}:
             return "The column may hold numbers, dates, or texts of another form."
-        if "row" in given:
+        if "row" in parameters:
             return "The sheet may have rows with other cells than expected."
-    if isinstance(error, KeyError) and given & {"row", "table"}:
+    if isinstance(error, KeyError) and parameters & {"row", "table"}:
         return "`row` and `table` hold only the fields that were mapped; use .get()."
     return ""
 

@@ -73,7 +73,7 @@ def _finite(number: object) -> bool:
     return isinstance(number, int | float) and math.isfinite(number)
 
 
-def _known_types(given: object) -> str:
+def _known_types(wrong: object) -> str:
     known = ", ".join(FieldType)
-    near = difflib.get_close_matches(str(given), list(FieldType), n=1)
+    near = difflib.get_close_matches(str(wrong), list(FieldType), n=1)
     return f"{known}; did you mean {str(near[0])!r}?" if near else known

@@ -43,10 +43,10 @@ class AuthorFunction(FunctionIdentity):
     function: Callable[..., Any]
     failures: Failures
 
-    def __call__(self, given: Mapping[str, Any], cell: str | None = None) -> Any:
+    def __call__(self, arguments: Mapping[str, Any], cell: str | None = None) -> Any:
         """Call the function; an exception becomes an AuthorError, which holds no cell's value."""
         try:
-            return self.function(**{name: given[name] for name in self.parameters})
+            return self.function(**{name: arguments[name] for name in self.parameters})
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # including sys.exit and panics of Rust libraries
@@ -83,9 +83,9 @@ class Binder:
         rule: str | None = None,
     ) -> AuthorFunction | None:
         """Check the parameters of a function and wrap it."""
-        place = self._place(function)
+        location = self._location(function)
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            self._note("async_function", f"{function.__name__} must not be async.", place)
+            self._note("async_function", f"{function.__name__} must not be async.", location)
             return None
         declared = []
         for parameter in inspect.signature(function).parameters.values():
@@ -93,15 +93,15 @@ class Binder:
                 continue
             if parameter.kind is parameter.POSITIONAL_ONLY:
                 message = f"{function.__name__} takes {parameter.name} by position only."
-                self._note("parameter_kind", message, place, "Remove the `/`.")
+                self._note("parameter_kind", message, location, "Remove the `/`.")
             elif parameter.name in allowed:
                 declared.append(parameter.name)
             elif parameter.default is parameter.empty or _near(parameter.name, allowed):
-                self._unknown(function, parameter.name, allowed, place)
+                self._unknown(function, parameter.name, allowed, location)
         return AuthorFunction(
             name=function.__name__,
             parameters=tuple(declared),
-            place=place,
+            location=location,
             field=field,
             rule=rule,
             function=function,
@@ -128,12 +128,12 @@ class Binder:
             near = _near(name, (*known, "detect"))
             if near or name.startswith("detect"):
                 meant = near if near and near != "detect" else f"{DETECT}<rule>"
-                place = SourceLocation(file, function.__code__.co_firstlineno)
+                location = SourceLocation(file, function.__code__.co_firstlineno)
                 self.problems.append(
                     PackageProblem(
                         "unused_function",
                         f"{name} is never called.",
-                        place,
+                        location,
                         f"Did you mean {meant}?",
                         severity="warning",
                     )
@@ -144,18 +144,18 @@ class Binder:
         function: Callable[..., Any],
         name: str,
         allowed: tuple[str, ...],
-        place: SourceLocation,
+        location: SourceLocation,
     ) -> None:
         near = _near(name, allowed)
         meant = f"Did you mean {near}? " if near else ""
         hint = f"{meant}It may declare: {', '.join(allowed)}."
         message = f"{function.__name__} declares a parameter that does not exist: {name}."
-        self._note("unknown_parameter", message, place, hint)
+        self._note("unknown_parameter", message, location, hint)
 
-    def _note(self, code: str, message: str, place: SourceLocation, hint: str = "") -> None:
-        self.problems.append(PackageProblem(code, message, place, hint))
+    def _note(self, code: str, message: str, location: SourceLocation, hint: str = "") -> None:
+        self.problems.append(PackageProblem(code, message, location, hint))
 
-    def _place(self, function: Callable[..., Any]) -> SourceLocation:
+    def _location(self, function: Callable[..., Any]) -> SourceLocation:
         code = inspect.unwrap(function).__code__
         path = Path(code.co_filename)
         inside = path.is_relative_to(self.folder)

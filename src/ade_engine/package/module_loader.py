@@ -56,17 +56,17 @@ class PackageModules(importlib.abc.MetaPathFinder):
         """Find a module of this package; a folder is a package with or without `__init__.py`."""
         if not self._owns(fullname):
             return None
-        place = self.folder.joinpath(*fullname.split(".")[1:])
-        if place.is_dir():
-            init = place / "__init__.py"
+        module_path = self.folder.joinpath(*fullname.split(".")[1:])
+        if module_path.is_dir():
+            init = module_path / "__init__.py"
             loader = _Loader(fullname, str(init), self._names) if init.is_file() else None
             spec = importlib.machinery.ModuleSpec(
                 fullname, loader, origin=str(init) if loader else None, is_package=True
             )
-            spec.submodule_search_locations = [str(place)]
+            spec.submodule_search_locations = [str(module_path)]
             spec.has_location = loader is not None
             return spec
-        file = place.with_name(f"{place.name}.py")
+        file = module_path.with_name(f"{module_path.name}.py")
         if not file.is_file():
             return None
         return importlib.util.spec_from_file_location(

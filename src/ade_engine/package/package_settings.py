@@ -98,7 +98,7 @@ def read_settings(folder: Path, problems: list[PackageProblem]) -> PackageSettin
         return PackageSettings(name=folder.name)
     try:
         text = path.read_text(encoding="utf-8")
-        given = tomllib.loads(text)
+        values = tomllib.loads(text)
     except (OSError, ValueError) as error:
         line = getattr(error, "lineno", None)
         message = "the file is not valid TOML."
@@ -106,7 +106,7 @@ def read_settings(folder: Path, problems: list[PackageProblem]) -> PackageSettin
             PackageProblem("settings_unreadable", message, SourceLocation(SETTINGS_FILE, line))
         )
         return PackageSettings(name=folder.name)
-    return _Reader(text, problems).settings(given, folder.name)
+    return _Reader(text, problems).settings(values, folder.name)
 
 
 @dataclass(frozen=True)
@@ -114,13 +114,13 @@ class _Reader:
     text: str
     problems: list[PackageProblem]
 
-    def settings(self, given: dict[str, Any], name: str) -> PackageSettings:
+    def settings(self, values: dict[str, Any], name: str) -> PackageSettings:
         sections = {
-            key: self.section(key, kind, given.pop(key, {})) for key, kind in SECTIONS.items()
+            key: self.section(key, kind, values.pop(key, {})) for key, kind in SECTIONS.items()
         }
-        author = given.pop("author", {})
-        words = {key: given.pop(key, "") for key in ("name", "description")}
-        for key in given:
+        author = values.pop("author", {})
+        words = {key: values.pop(key, "") for key in ("name", "description")}
+        for key in values:
             self.unknown(key, (*SECTIONS, "author", *words))
         for key, value in words.items():
             if not isinstance(value, str):
@@ -132,13 +132,13 @@ class _Reader:
             **sections,
         )
 
-    def section(self, section: str, kind: type, given: Any) -> Any:
-        if not isinstance(given, dict):
+    def section(self, section: str, kind: type, values: Any) -> Any:
+        if not isinstance(values, dict):
             self.refuse(section, f"{section} must be a table: [{section}].")
             return kind()
         known = {one.name: one for one in fields(kind)}
         taken = {}
-        for key, value in given.items():
+        for key, value in values.items():
             if key not in known:
                 self.unknown(key, tuple(known), section)
             elif (wrong := _wrong(value, known[key])) is not None:
@@ -148,11 +148,11 @@ class _Reader:
         return kind(**taken)
 
     def unknown(self, key: str, known: tuple[str, ...], section: str = "") -> None:
-        place = f"[{section}] has" if section else "there is"
+        subject = f"[{section}] has" if section else "there is"
         near = difflib.get_close_matches(key, known, n=1)
         meant = f"Did you mean {near[0]}? " if near else ""
         hint = f"{meant}The settings are: {', '.join(known)}."
-        self.refuse(key, f"{place} no setting {key}.", hint, "unknown_setting")
+        self.refuse(key, f"{subject} no setting {key}.", hint, "unknown_setting")
 
     def refuse(
         self, key: str, message: str, hint: str = "", code: str = "setting_not_allowed"

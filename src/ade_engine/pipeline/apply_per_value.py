@@ -41,7 +41,7 @@ class ApplyPerValue:
     """Call one function for the values of each chunk of a table."""
 
     function: AuthorFunction
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     _cache: _Cache = field(init=False)
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class ApplyPerValue:
             if len(self._cache) > CACHED_MAX:
                 self._cache.reset()
             return map(self._cache.__getitem__, values)
-        fixed = {name: self.given[name] for name in parameters if name not in ("value", "row")}
+        fixed = {name: self.arguments[name] for name in parameters if name not in ("value", "row")}
         wants_value, wants_row = "value" in parameters, "row" in parameters
 
         def called(index: int, value: Any) -> Any:

@@ -48,8 +48,8 @@ class MappedTable:
 
     def cell(self, name: str, row: int) -> str:
         """Return the reference of a cell of a field: `Sheet1!B7`, or `B7` in a text file."""
-        place = a1(row, self.targets[name])
-        return f"{self.sheet}!{place}" if self.sheet else place
+        reference = a1(row, self.targets[name])
+        return f"{self.sheet}!{reference}" if self.sheet else reference
 
 
 @dataclass(frozen=True)

@@ -136,19 +136,19 @@ def _mapped_json(planned: PlannedTable, headers: bool) -> dict[str, Any]:
         "evaluation": planned.evaluation.value,
         "missing": list(mapped.mapping.missing),
         "columns": [
-            _column_json(place, column, mapped, headers)
-            for place, column in enumerate(mapped.mapping.columns, 1)
+            _column_json(position, column, mapped, headers)
+            for position, column in enumerate(mapped.mapping.columns, 1)
         ],
     }
 
 
 def _column_json(
-    place: int, column: MappedColumn, mapped: MappedTable, headers: bool
+    position: int, column: MappedColumn, mapped: MappedTable, headers: bool
 ) -> dict[str, Any]:
     chosen = column.chosen
     rows = mapped.region.data_range
     reach = f"{column.letter}{rows.first_row}:{column.letter}{rows.last_row}" if rows else None
-    raw = {"col": f"col_{place}", "column": column.letter}
+    raw = {"col": f"col_{position}", "column": column.letter}
     if headers:
         raw["header"] = column.header
     return {

@@ -79,10 +79,10 @@ def process_table(
     totals = _StatedTotals(planned)
     view = _View(planned)
     table = author_table(planned, view.column, totals)
-    given: dict[str, Any] = {"table": table, "ctx": ctx}
+    arguments: dict[str, Any] = {"table": table, "ctx": ctx}
     issue_log = IssueLog(package.sources.texts | {INVALID})
-    transform = Transform(mapped, rules, given)
-    validate = Validate(mapped, rules, given, issue_log, totals)
+    transform = Transform(mapped, rules, arguments)
+    validate = Validate(mapped, rules, arguments, issue_log, totals)
     rows = 0
     region = mapped.region
     if region.data_rows:

@@ -44,7 +44,7 @@ def read_tables(
         hidden = _hidden_columns(sheet, package.settings.reading)
         tables = [_without(table, hidden) for table in found.tables]
         numbered = [
-            WorkbookTable(place, sheet, table) for place, table in enumerate(tables, number + 1)
+            WorkbookTable(index, sheet, table) for index, table in enumerate(tables, number + 1)
         ]
         number += len(tables)
         record.emit(EventName.SHEET_READ, **_sheet_json(sheet, found, numbered))

@@ -31,7 +31,7 @@ class Transform:
 
     table: MappedTable
     rules: tuple[FieldRules, ...]
-    given: dict[str, Any]
+    arguments: dict[str, Any]
     changed: dict[str, int] = field(default_factory=dict)
     _each: dict[str, ApplyPerValue] = field(default_factory=dict)
 
@@ -60,10 +60,10 @@ class Transform:
     def _transformed(
         self, rules: FieldRules, cells: CellArray, rows: RowValues, numbers: IntArray
     ) -> CellArray:
-        given = {**self.given, "field": rules.field}
+        arguments = {**self.arguments, "field": rules.field}
         whole = rules.functions.get("transform_column")
         if whole is not None:
-            made = whole({**given, "column": self.table.column(rules.name, cells)})
+            made = whole({**arguments, "column": self.table.column(rules.name, cells)})
             try:
                 return _without_blanks(cells_of_result(made, len(cells)))
             except Misuse as misuse:
@@ -72,7 +72,7 @@ class Transform:
         single = rules.functions.get("transform")
         if single is None:
             return cells
-        each = self._each.setdefault(rules.name, ApplyPerValue(single, given))
+        each = self._each.setdefault(rules.name, ApplyPerValue(single, arguments))
         results = each.results(
             cells, rows, lambda index: self.table.cell(rules.name, int(numbers[index]))
         )

@@ -40,7 +40,7 @@ class Validate:
 
     table: MappedTable
     rules: tuple[FieldRules, ...]
-    given: dict[str, Any]
+    arguments: dict[str, Any]
     issue_log: IssueLog
     stated_total: Callable[[str], float | None]
     _each: dict[str, ApplyPerValue] = field(default_factory=dict)
@@ -86,8 +86,8 @@ class Validate:
         function = rules.functions.get("validate_column")
         if function is None:
             return
-        said = function({**self.given, "field": rules.field, "column": column})
-        for issues in _several(said, function, Issues, WANTS_COLUMN):
+        result = function({**self.arguments, "field": rules.field, "column": column})
+        for issues in _several(result, function, Issues, WANTS_COLUMN):
             self._note(rules, function, issues, rows)
 
     def _by_value(
@@ -96,8 +96,8 @@ class Validate:
         function = rules.functions.get("validate")
         if function is None:
             return
-        given = {**self.given, "field": rules.field}
-        each = self._each.setdefault(rules.name, ApplyPerValue(function, given))
+        arguments = {**self.arguments, "field": rules.field}
+        each = self._each.setdefault(rules.name, ApplyPerValue(function, arguments))
 
         def cell(index: int) -> str:
             return self.table.cell(rules.name, int(rows[index]))
@@ -106,10 +106,10 @@ class Validate:
         if set(map(type, results)) <= {NOTHING}:
             return
         found: dict[Issue, list[int]] = {}
-        for index, said in enumerate(results):
-            if said is None or said is True:
+        for index, result in enumerate(results):
+            if result is None or result is True:
                 continue
-            for issue in _issues_of_value(said, function, cell(index)):
+            for issue in _issues_of_value(result, function, cell(index)):
                 found.setdefault(issue, []).append(index)
         for issue, indexes in found.items():
             self.issue_log.authored(rules.name, str(function.rule), issue, rows[np.array(indexes)])
@@ -132,14 +132,14 @@ class Validate:
     def _by_table(
         self, rules: FieldRules, function: AuthorFunction, whole: Columns, rows: IntArray
     ) -> None:
-        given = {**self.given, "field": rules.field}
+        arguments = {**self.arguments, "field": rules.field}
         if rules.name in whole:
-            given["column"] = self.table.column(rules.name, whole[rules.name])
-        for said in _several(function(given), function, Issues | Issue, WANTS_TABLE):
-            if isinstance(said, Issue):
-                self.issue_log.authored(rules.name, str(function.rule), said, None)
+            arguments["column"] = self.table.column(rules.name, whole[rules.name])
+        for result in _several(function(arguments), function, Issues | Issue, WANTS_TABLE):
+            if isinstance(result, Issue):
+                self.issue_log.authored(rules.name, str(function.rule), result, None)
             else:
-                self._note(rules, function, said, rows)
+                self._note(rules, function, result, rows)
 
     def whole_column(self, name: str) -> Column | None:
         """Return all rows of a field, if a `validate_table` function uses it."""
@@ -158,25 +158,27 @@ class Validate:
             self.issue_log.authored(rules.name, str(function.rule), issues.issue, rows[marked])
 
 
-def _several(said: object, function: AuthorFunction, kind: Any, wants: str) -> Iterable[Any]:
-    if said is None:
+def _several(result: object, function: AuthorFunction, kind: Any, wants: str) -> Iterable[Any]:
+    if result is None:
         return ()
-    if isinstance(said, kind):
-        return (said,)
-    found = list(said) if isinstance(said, Iterable) and not isinstance(said, str) else [said]
+    if isinstance(result, kind):
+        return (result,)
+    found = (
+        list(result) if isinstance(result, Iterable) and not isinstance(result, str) else [result]
+    )
     if not all(isinstance(one, kind) for one in found if one is not None):
         raise function.failures.misused(function, wants)
     return [one for one in found if one is not None]
 
 
-def _issues_of_value(said: object, function: AuthorFunction, cell: str) -> Iterable[Issue]:
-    if said is False:
+def _issues_of_value(result: object, function: AuthorFunction, cell: str) -> Iterable[Issue]:
+    if result is False:
         return (Issue(INVALID),)
-    if isinstance(said, str):
-        said = _issue_of_code(said)
-    if said is None:
+    if isinstance(result, str):
+        result = _issue_of_code(result)
+    if result is None:
         raise function.failures.misused(function, WANTS_VALUE, cell)
-    return _several(said, function, Issue, WANTS_VALUE)
+    return _several(result, function, Issue, WANTS_VALUE)
 
 
 def _issue_of_code(code: str) -> Issue | None:

@@ -1,4 +1,4 @@
-"""A file goes in, and rows, issues and an explanation come out."""
+"""A run turns a file into rows, issues and an explanation."""
 
 import datetime as dt
 import json

@@ -1,4 +1,4 @@
-"""The column that authors see: masks with a third answer, text, numbers, dates."""
+"""The column that authors receive: three-valued masks, text, numbers, dates."""
 
 import datetime as dt
 from typing import Any

@@ -1,4 +1,4 @@
-"""Calamine may fail in any way; the caller sees rows or one clear error."""
+"""Calamine may fail in any way; the caller gets rows or one clear error."""
 
 import datetime as dt
 import gc
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.engine.sheets.making import CORPUS, cells_of, needs_corpus, read
+from tests.unit.engine.sheets.workbook_files import CORPUS, cells_of, needs_corpus, read
 
 from ade_engine.errors import DamagedFile, EncryptedFile, ReaderCrashed, TooLarge
 from ade_engine.sheets import legacy, legacy_details
