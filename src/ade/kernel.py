@@ -35,7 +35,7 @@ from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.retain import Retain
 from ade.stages.stop import Stop
 from ade.stages.submit import idempotency, submit
-from ade.stages.submit.submission import Accepted, Submission
+from ade.stages.submit.model import Accepted, Submission
 from ade.store.port import Reading, Result, Store
 from ade.store.rows import Claim, Held, IdempotencyRow, JobRef, JobRow, Renewed
 

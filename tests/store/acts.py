@@ -18,7 +18,7 @@ from ade.stages.finish import Finish, Finished
 from ade.stages.report import AttemptReport
 from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.stop import Stop
-from ade.stages.submit.submission import Accepted, Submission
+from ade.stages.submit.model import Accepted, Submission
 from ade.store.port import Reading
 from ade.store.rows import Claim, Held, JobRef, JobRow, NewEvent, Renewed
 

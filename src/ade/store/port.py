@@ -1,7 +1,7 @@
 """What the stages ask of a database: one verb for each statement, inside one transaction.
 
-`SqlTransaction` runs them on SQLite, PostgreSQL and SQL Server; `ade.testing.memory` holds them in
-dictionaries. One conformance suite runs over all of them.
+`SqlTransaction` runs them on SQLite, PostgreSQL and SQL Server; the reference model
+of the tests holds them in dictionaries. One conformance suite runs over all of them.
 """
 
 import asyncio

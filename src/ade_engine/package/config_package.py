@@ -7,6 +7,7 @@ columns/<field>.py               FIELD, detect_<rule>, transform, validate, ...
 row_types/<type>.py              detect_<rule>
 hooks/<event>.py                 a function named like the event, or `run`
 hooks/<event>/<name>.py          several hooks, called in the order of their file names
+vendor/<module>.py               modules that the code imports by their own names (optional)
 ```
 
 Files whose names begin with `_`, and files elsewhere, are modules that the author's code may

@@ -1,9 +1,13 @@
 """Load the files of a package as modules below a unique name.
 
 The modules of a package have a name that no other package has (`ade_config_1.columns.member_id`)
-and are found by an import finder of their own. `sys.path` is not changed, so a file of the package
-never shadows a module of the runtime, whatever its name is. Files of the package import each other
-relatively (`from ..shared import tidy`). No bytecode is written.
+and are found by an import finder of their own. The folder is not on `sys.path`, so a file of the
+package never shadows a module of the runtime, whatever its name is. Files of the package import
+each other relatively (`from ..shared import tidy`). No bytecode is written.
+
+The folder `vendor/` holds modules that the package imports by their own names. It is searched after
+everything else, so a module in it never replaces one of the runtime or of requirements.txt: while the
+package is loaded, `vendor/` is at the end of `sys.path`.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from types import ModuleType
 from typing import Any
 
 PREFIX = "ade_config_"
+VENDOR = "vendor"
 _numbers = itertools.count(1)
 
 
@@ -30,20 +35,27 @@ class PackageModules(importlib.abc.MetaPathFinder):
         self.folder = folder
         self.name = f"{PREFIX}{next(_numbers)}"
         self._names = names  # names that authors may use without an import
+        self._vendor = folder / VENDOR
 
     def __enter__(self) -> PackageModules:
         sys.meta_path.insert(0, self)
+        if self._vendor.is_dir():
+            sys.path.append(str(self._vendor))
         return self
 
     def __exit__(self, *_: object) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Remove the finder and every module that it loaded."""
+        """Remove the finder, the vendor folder, and every module that they loaded."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        for name in [name for name in sys.modules if self._owns(name)]:
-            del sys.modules[name]
+        if str(self._vendor) in sys.path:
+            sys.path.remove(str(self._vendor))
+            sys.path_importer_cache.pop(str(self._vendor), None)
+        for name, module in list(sys.modules.items()):
+            if self._owns(name) or self._is_vendored(module):
+                del sys.modules[name]
 
     def load(self, file: Path) -> ModuleType:
         """Import one file of the package."""
@@ -72,6 +84,11 @@ class PackageModules(importlib.abc.MetaPathFinder):
         return importlib.util.spec_from_file_location(
             fullname, file, loader=_Loader(fullname, str(file), self._names)
         )
+
+    def _is_vendored(self, module: ModuleType) -> bool:
+        spec = getattr(module, "__spec__", None)
+        places = [getattr(spec, "origin", None), *(getattr(module, "__path__", None) or ())]
+        return any(place and Path(place).is_relative_to(self._vendor) for place in places)
 
     def _owns(self, name: str) -> bool:
         return name == self.name or name.startswith(f"{self.name}.")

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ade_engine.package.author_errors import PackageProblem, SourceLocation
+from ade_engine.package.module_loader import VENDOR
 
 SETTINGS_FILE = "config.toml"
-LEFT_OUT = {"__pycache__", ".git", ".venv", ".pytest_cache", "vendor"}
+LEFT_OUT = {"__pycache__", ".git", ".venv", ".pytest_cache"}
 FILES_MAX = 2_000
 FILE_BYTES_MAX = 1_000_000
 
@@ -31,7 +32,7 @@ class PackageSource:
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
-        """List the files that make up the package, in order."""
+        """List the files that make up the package, including vendored modules, in order."""
         found = sorted(path for path in self.folder.rglob("*") if self._counts(path))
         return tuple(found[:FILES_MAX])
 
@@ -55,10 +56,10 @@ class PackageSource:
 
     @cached_property
     def trees(self) -> dict[str, ast.Module]:
-        """Return the syntax tree of every Python file that has one."""
+        """Return the syntax tree of every Python file of the author's own that has one."""
         trees = {}
         for path in self.files:
-            if path.suffix == ".py":
+            if path.suffix == ".py" and path.relative_to(self.folder).parts[0] != VENDOR:
                 tree, _ = parse(path, self.name(path))
                 if tree is not None:
                     trees[self.name(path)] = tree

@@ -168,6 +168,40 @@ def test_a_file_that_is_named_as_a_module_of_the_runtime_shadows_nothing(tmp_pat
         assert sys.path == path
 
 
+def test_vendored_modules_are_imported_by_their_own_names(tmp_path: Path) -> None:
+    folder = write_package(
+        tmp_path,
+        columns__a=FIELD + "import tidying\nfrom tidying.deep import WORD\n",
+        vendor__tidying__deep="WORD = 'vendored'\n",
+    )
+    with load_package(folder) as package:
+        assert [rules.name for rules in package.fields] == ["a"]
+        assert sys.modules["tidying.deep"].WORD == "vendored"
+    assert not [name for name in sys.modules if name.startswith("tidying")]
+    assert str(folder / "vendor") not in sys.path
+
+
+def test_a_vendored_module_shadows_nothing(tmp_path: Path) -> None:
+    folder = write_package(
+        tmp_path,
+        columns__a=FIELD + "import numpy, json\nassert numpy.array and json.dumps\n",
+        vendor__numpy="raise RuntimeError('shadowed')\n",
+        vendor__json="raise RuntimeError('shadowed')\n",
+    )
+    with load_package(folder) as package:
+        assert package.warnings == ()
+
+
+def test_vendored_modules_count_in_the_digest_and_not_as_the_authors_words(tmp_path: Path) -> None:
+    folder = write_package(tmp_path, columns__a=FIELD, vendor__tidying="WORD = 'vendored'\n")
+    with load_package(folder) as package:
+        before = package.sources.digest
+        assert "vendored" not in package.sources.texts
+    write_package(tmp_path, vendor__tidying="WORD = 'changed'\n")
+    with load_package(folder) as package:
+        assert package.sources.digest != before
+
+
 def test_two_packages_with_the_same_names_do_not_meet(tmp_path: Path) -> None:
     first = write_package(tmp_path / "1", columns__a="FIELD = Field(label='One')")
     second = write_package(tmp_path / "2", columns__a="FIELD = Field(label='Two')")

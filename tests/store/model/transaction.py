@@ -8,6 +8,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tests.store.model.invariants import ImpossibleRow
+from tests.store.model.reading import MemoryReading, place_in_line
+from tests.store.model.tables import Tables
+
 from ade.domain.job import WAITING, Status
 from ade.domain.lease import has_expired
 from ade.store.rows import (
@@ -32,9 +36,6 @@ from ade.store.rows import (
     Renewed,
     StopAsk,
 )
-from ade.testing.invariants import ImpossibleRow
-from ade.testing.reading import MemoryReading, place_in_line
-from ade.testing.tables import Tables
 
 BUILD_SETTLED = frozenset({"ready", "failed", "cancelled"})
 
