@@ -1,4 +1,4 @@
-"""Texts of Markdown: what is markup, what is text, and that no text makes it slow."""
+"""Markdown: what is markup, what is text, and that no text is slow to parse."""
 
 import time
 
@@ -53,7 +53,7 @@ def test_a_line_has_its_styles() -> None:
     )
 
 
-def test_blocks_are_known() -> None:
+def test_all_kinds_of_blocks_are_parsed() -> None:
     kinds = [
         type(block) for block in parsed("# a\n\nb\n\n- c\n\n> d\n\n```py\ne\n```\n\n---\n\n$$f$$")
     ]
@@ -108,7 +108,7 @@ def test_formulas_stand_in_lines_and_on_their_own() -> None:
     "text",
     ["it costs $5 and $6", "$ a$", "$a $", "a $", r"\$a\$", "$$$$", "$$ $$", "$$a\n\nb$$", "`$a$`"],
 )
-def test_money_and_stray_signs_are_no_formulas(text: str) -> None:
+def test_money_and_stray_signs_are_not_formulas(text: str) -> None:
     for block in parsed(text):
         assert isinstance(block, Paragraph)
         assert not any(isinstance(inline, InlineFormula) for inline in block.inlines)
@@ -151,17 +151,17 @@ def test_other_addresses_become_text(url: str) -> None:
     assert safe_url(url) is None
 
 
-def test_what_is_no_address_is_no_link() -> None:
+def test_an_invalid_address_is_not_a_link() -> None:
     assert safe_url("http://[") is None
 
 
-def test_a_picture_is_not_fetched_but_described() -> None:
+def test_an_image_is_replaced_by_its_alternative_text() -> None:
     blocks, told = warned("![a cat](https://a.b/cat.png)")
     assert blocks == (Paragraph((Text("[a cat]"),)),)
     assert told == ["image_not_fetched"]
 
 
-def test_what_nests_too_deeply_is_less_deep_and_complete() -> None:
+def test_deep_nesting_is_flattened_and_complete() -> None:
     depth = BLOCK_DEPTH_MAX + 3
     [block] = parsed("> " * depth + "inmost")
     levels = 0
@@ -172,14 +172,14 @@ def test_what_nests_too_deeply_is_less_deep_and_complete() -> None:
     assert block == Paragraph((Text("inmost"),))
 
 
-def test_what_the_parser_does_not_follow_is_shown_as_written() -> None:
+def test_text_beyond_the_limits_of_the_parser_is_shown_plain() -> None:
     text = "> " * 200 + "inmost"
     blocks, told = warned(text)
     assert blocks == plain(text)
     assert told == ["markdown_shown_plain"]
 
 
-def test_plain_text_keeps_its_lines_and_means_itself() -> None:
+def test_plain_text_keeps_its_lines_and_is_literal() -> None:
     assert plain("*a*\n# b\n\n  c") == (
         Paragraph((Text("*a*"), Break(), Text("# b"))),
         Paragraph((Text("  c"),)),
