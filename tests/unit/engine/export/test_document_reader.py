@@ -91,7 +91,7 @@ def test_a_result_of_false_is_a_result_and_nothing_is_none() -> None:
 
 
 def test_plain_text_is_not_markdown() -> None:
-    assert blocks(plain("# a")) == (tree.Paragraph((tree.Text("# a"),)),)
+    assert blocks(plain("# a")) == (tree.Paragraph((tree.LiteralText("# a"),)),)
 
 
 def test_an_object_without_an_id_is_named_by_its_number() -> None:
