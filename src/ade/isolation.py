@@ -10,12 +10,12 @@ import structlog
 
 from ade.domain.errors import Unavailable
 from ade.environments.environment import environment_of, folder_of
-from ade.sandbox.environment import Environment, own_environment
+from ade.sandbox.child.plan import LANDLOCK
 from ade.sandbox.folders import closed_to_others
-from ade.sandbox.inside.plan import LANDLOCK
-from ade.sandbox.order import Bounds
-from ade.sandbox.pool import Pool, PoolRules, Walls
-from ade.sandbox.probe import NONE, Report, probe
+from ade.sandbox.pool import Layers, Pool, PoolRules
+from ade.sandbox.probe import NONE, SandboxReport, probe
+from ade.sandbox.runtime_environment import Environment, own_environment
+from ade.sandbox.spec import WorkerBounds
 from ade.settings import Settings
 from ade.worker.runner import Runner
 from ade.worker.sandbox_runner import SandboxRunner
@@ -28,7 +28,7 @@ log = structlog.get_logger()
 class Isolation:
     """Hold what was found, and what runs jobs accordingly."""
 
-    report: Report
+    report: SandboxReport
     runner: Runner
     least: str
 
@@ -38,8 +38,8 @@ class Isolation:
         if self.runner.refusal is not None:
             return self.runner.refusal
         if self.report.level == NONE:
-            return "ADE_SANDBOX=none: jobs run without walls."
-        weaker = [wall.name for wall in self.report.walls if wall.state != "up"]
+            return "ADE_SANDBOX=none: jobs run without isolation."
+        weaker = [layer.name for layer in self.report.layers if layer.state != "up"]
         note = f"; weaker: {', '.join(weaker)}" if weaker else ""
         accepted = "; ADE_SANDBOX=none accepts less" if self.least == NONE else ""
         return f"Jobs run at level {self.report.level}{note}{accepted}."
@@ -50,8 +50,8 @@ class Isolation:
         return self.runner.refusal is not None or NONE in {self.report.level, self.least}
 
 
-async def examine(settings: Settings) -> tuple[Report, str | None]:
-    """Find out which walls hold here, and why that is not enough, if it is not."""
+async def examine(settings: Settings) -> tuple[SandboxReport, str | None]:
+    """Find out which layers hold here, and why that is not enough, if it is not."""
     scratch = scratch_folder(settings)
     report = await probe(settings.sandbox_uid_base, scratch, settings.worker_nice)
     return report, None if report.meets(settings.sandbox) else _refusal(report, settings.sandbox)
@@ -59,7 +59,7 @@ async def examine(settings: Settings) -> tuple[Report, str | None]:
 
 @asynccontextmanager
 async def isolated(settings: Settings) -> AsyncIterator[Isolation]:
-    """Find the walls, and keep warm interpreters behind them while inside."""
+    """Find the layers, and keep warm interpreters behind them while inside."""
     scratch = scratch_folder(settings)
     report, refusal = await examine(settings)
     if report.found is None or refusal is not None:
@@ -69,18 +69,18 @@ async def isolated(settings: Settings) -> AsyncIterator[Isolation]:
             refusal=refusal,
             environment_of=lambda digest: environment_of(digest, settings),
         )
-        log.warning("weak isolation", walls=report.level, least=settings.sandbox)
+        log.warning("weak isolation", layers=report.level, least=settings.sandbox)
         yield Isolation(report, runner, settings.sandbox)
         return
     pool = Pool(report.found, _rules(settings), scratch)
     try:
         pool.warm(own_environment())
-        bounds = Bounds(
+        bounds = WorkerBounds(
             file_mb=settings.worker_fsize_mb,
             result_bytes=settings.result_max_kb * 1024,
             nice=settings.worker_nice,
         )
-        log.debug("isolation", walls=report.level)
+        log.debug("isolation", layers=report.level)
         runner = SandboxRunner(
             pool=pool,
             bounds=bounds,
@@ -102,10 +102,10 @@ def _is_reachable(folder: Path) -> bool:
     return closed_to_others(folder.parents) is None
 
 
-def _environment(digest: str, settings: Settings, walls: Walls | None) -> Environment:
+def _environment(digest: str, settings: Settings, layers: Layers | None) -> Environment:
     """Return the environment of a build, if jobs can get at it."""
     found = environment_of(digest, settings)
-    by_path = walls is not None and walls.level == LANDLOCK and walls.user_base is not None
+    by_path = layers is not None and layers.level == LANDLOCK and layers.user_base is not None
     if by_path and not _is_reachable(folder_of(digest, settings)):
         raise Unavailable(
             "The users that jobs run as cannot reach the installed packages: let others pass"
@@ -128,9 +128,13 @@ def _rules(settings: Settings) -> PoolRules:
     )
 
 
-def _refusal(report: Report, least: str) -> str:
-    have = "no walls are up" if report.level == NONE else f"only level {report.level} is reached"
+def _refusal(report: SandboxReport, least: str) -> str:
+    have = (
+        "no sandbox layer can be applied"
+        if report.level == NONE
+        else f"only level {report.level} is reached"
+    )
     return (
         f"Other people's code is refused here: {have}, and ADE_SANDBOX={least} asks for more."
-        f" {report.remedy} `ade doctor` says which walls are missing and why."
+        f" {report.remedy} `ade doctor` lists the missing sandbox layers and the reasons."
     )

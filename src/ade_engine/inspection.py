@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from ade_engine.errors import EngineError
-from ade_engine.sheets.limits import Options
+from ade_engine.sheets.read_limits import ReadOptions
 from ade_engine.sheets.workbook import Sheet, open_workbook
-from ade_engine.structure.finder import find_tables
-from ade_engine.structure.headers import text_of
-from ade_engine.structure.rows import SheetRows
-from ade_engine.structure.spans import RowSpans
-from ade_engine.structure.tables import RowKind, SheetStructure, Table
+from ade_engine.tables.finder import find_tables
+from ade_engine.tables.header_text import text_of
+from ade_engine.tables.regions import RowKind, SheetTables, TableRegion
+from ade_engine.tables.row_detectors import SheetRows
+from ade_engine.tables.spans import RowSpans
 
 RUNS_SHOWN_MAX = 200  # of one kind of skipped rows; then "..."
 DRAWN_ROWS_MAX = 60
@@ -24,7 +24,7 @@ OTHER_ROWS_DRAWN = 8  # of any other run of one kind
 
 
 @dataclass(frozen=True)
-class Line:
+class PictureLine:
     """One line of a picture: a row, or so many rows of a kind that are not drawn."""
 
     row: int
@@ -34,7 +34,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class SeenSheet:
+class InspectedSheet:
     """A sheet, its tables, and its picture (empty unless asked for)."""
 
     name: str
@@ -42,8 +42,8 @@ class SeenSheet:
     rows: int
     columns: int
     notes: tuple[str, ...]
-    structure: SheetStructure
-    picture: tuple[Line, ...] = ()
+    structure: SheetTables
+    picture: tuple[PictureLine, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -58,12 +58,12 @@ class SeenSheet:
 
 
 @dataclass
-class SeenFile:
+class InspectedFile:
     """A file: the sheets that could be read, and what went wrong, if anything did."""
 
     file: str
     format: str | None = None
-    sheets: list[SeenSheet] = field(default_factory=list)
+    sheets: list[InspectedSheet] = field(default_factory=list)
     error: EngineError | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -76,10 +76,10 @@ class SeenFile:
 
 
 def inspect_file(
-    path: str | Path, options: Options | None = None, *, draw: bool = False
-) -> SeenFile:
+    path: str | Path, options: ReadOptions | None = None, *, draw: bool = False
+) -> InspectedFile:
     """Look at every sheet of a file; what cannot be read is told, never raised."""
-    seen = SeenFile(str(path))
+    seen = InspectedFile(str(path))
     try:
         with open_workbook(path, options) as book:
             seen.format = book.format
@@ -94,12 +94,12 @@ def inspect_file(
     return seen
 
 
-def inspect_sheet(sheet: Sheet, *, draw: bool = False) -> SeenSheet:
+def inspect_sheet(sheet: Sheet, *, draw: bool = False) -> InspectedSheet:
     """Find the tables of a sheet, and draw it if asked to."""
     sheet.scan()
     structure = find_tables(sheet)
     picture = tuple(_picture(sheet, structure)) if draw else ()
-    return SeenSheet(
+    return InspectedSheet(
         name=sheet.name,
         hidden=sheet.hidden,
         rows=sheet.height,
@@ -110,8 +110,8 @@ def inspect_sheet(sheet: Sheet, *, draw: bool = False) -> SeenSheet:
     )
 
 
-def table_json(table: Table) -> dict[str, Any]:
-    """Give a table as JSON."""
+def table_json(table: TableRegion) -> dict[str, Any]:
+    """Return a table as JSON."""
     return {
         "range": str(table.range),
         "header_rows": list(table.header_rows),
@@ -126,7 +126,7 @@ def table_json(table: Table) -> dict[str, Any]:
 
 
 def error_json(error: EngineError) -> dict[str, str]:
-    """Give an error as JSON."""
+    """Return an error as JSON."""
     return {"code": error.code, "message": error.message, "advice": error.advice}
 
 
@@ -144,7 +144,7 @@ def _spans_json(kinds: Any) -> dict[str, list[str]]:
     return found
 
 
-def _picture(sheet: Sheet, structure: SheetStructure) -> Iterator[Line]:
+def _picture(sheet: Sheet, structure: SheetTables) -> Iterator[PictureLine]:
     """Draw the rows that tell something, and count those that look like the ones before."""
     rows = SheetRows(sheet, min(sheet.width, DRAWN_COLUMNS_MAX))
     drawn = 0
@@ -156,20 +156,20 @@ def _picture(sheet: Sheet, structure: SheetStructure) -> Iterator[Line]:
         for number in range(first, min(first + shown, last + 1)):
             row = rows.row(number)
             cells = tuple(map(text_of, row.values)) if row is not None else ()
-            yield Line(number, kind, cells)
+            yield PictureLine(number, kind, cells)
             drawn += 1
         left = last - first + 1 - shown
         if left > 0:
-            yield Line(first + shown, kind, rows_left_out=left)
+            yield PictureLine(first + shown, kind, rows_left_out=left)
             drawn += 1
         if drawn >= DRAWN_ROWS_MAX:
             if last < sheet.height:
-                yield Line(last + 1, "not drawn", rows_left_out=sheet.height - last)
+                yield PictureLine(last + 1, "not drawn", rows_left_out=sheet.height - last)
             return
 
 
-def _runs(structure: SheetStructure, height: int) -> Iterator[tuple[int, int, str]]:
-    """Give runs of rows of one kind from top to bottom; of tables side by side the first counts."""
+def _runs(structure: SheetTables, height: int) -> Iterator[tuple[int, int, str]]:
+    """Yield runs of rows of one kind from top to bottom; of tables side by side, the first."""
     found: list[tuple[int, int, str]] = []
     for table in structure.tables:
         found += _kind_runs(RowKind.HEADER, RowSpans.of(table.header_rows))

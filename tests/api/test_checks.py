@@ -12,7 +12,7 @@ from tests.api.test_documents import DOCUMENTS, upload
 
 from ade.domain.job import Status
 from ade.domain.outcome import Category, JobError, Outcome
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.worker.errands import Errands
 from ade.worker.subprocess_runner import SubprocessRunner
 
@@ -81,7 +81,7 @@ async def test_a_process_that_runs_nothing_opens_nothing(server: Server, serve: 
     made = await upload(server)
     found = problem(await server.http.get(made["links"]["preview"]), 503, "unavailable")
     assert "run no jobs" in found["detail"]
-    safe = await serve(rules=Rules(queue_size=0, safe_mode=True))
+    safe = await serve(rules=KernelSettings(queue_size=0, safe_mode=True))
     found = problem(await safe.http.get(made["links"]["preview"]), 503, "unavailable")
     assert "ADE_SAFE_MODE" in found["detail"]
 
@@ -202,6 +202,6 @@ async def test_a_check_that_cannot_be_made_is_told(serve: Serve) -> None:
 
 
 async def test_safe_mode_loads_nothing(serve: Serve) -> None:
-    server = await serve(errands=says({}), rules=Rules(queue_size=0, safe_mode=True))
+    server = await serve(errands=says({}), rules=KernelSettings(queue_size=0, safe_mode=True))
     found = problem(await server.http.post(f"{await make(server)}/validate"), 400, "safe_mode")
     assert found["detail"].startswith("ADE_SAFE_MODE is enabled")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from tests.sandbox.driving import Driving
+from tests.sandbox.driver_client import DriverClient
 from tests.sandbox.modes import BY_NAME, can_run
 
 IS_FAST = os.environ.get("ADE_TEST_TIER") == "fast"
@@ -18,12 +18,12 @@ class Drivers:
     """Hold the drivers of this test process."""
 
     def __init__(self) -> None:
-        self._running: dict[str, Driving] = {}
+        self._running: dict[str, DriverClient] = {}
 
-    def of(self, name: str) -> Driving:
-        """Return the driver of a situation; `bare` runs without walls."""
+    def of(self, name: str) -> DriverClient:
+        """Return the driver of a situation; `bare` runs without a sandbox."""
         if name not in self._running:
-            driving = Driving(BY_NAME.get(name))
+            driving = DriverClient(BY_NAME.get(name))
             self._running[name] = driving
         return self._running[name]
 
@@ -54,4 +54,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"{mode} needs root"))
 
 
-assert sys.platform == "linux", "the walls are Linux's"
+assert sys.platform == "linux", "the sandbox needs Linux"

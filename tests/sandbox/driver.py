@@ -4,7 +4,7 @@
 
 The process is the worker of its situation: it owns the pool, runs one snippet after another in it,
 and after each looks whether anything of it is left. With the level "bare" it runs them without any
-wall, as controls.
+layer, as controls.
 """
 
 import asyncio
@@ -27,18 +27,18 @@ from tests.sandbox.surroundings import Surroundings  # noqa: E402
 
 from ade.domain.limits import Limits  # noqa: E402
 from ade.domain.outcome import Outcome, located, timed_out_error  # noqa: E402
-from ade.sandbox import supervisor, watch  # noqa: E402
-from ade.sandbox.environment import RUNTIME, Environment, own_environment  # noqa: E402
-from ade.sandbox.order import Bounds, Order  # noqa: E402
-from ade.sandbox.pool import Pool, PoolRules, Walls  # noqa: E402
-from ade.sandbox.supervisor import Running  # noqa: E402
-from ade.sandbox.walls import landlock  # noqa: E402
+from ade.sandbox import supervisor, usage  # noqa: E402
+from ade.sandbox.layers import landlock  # noqa: E402
+from ade.sandbox.pool import Layers, Pool, PoolRules  # noqa: E402
+from ade.sandbox.runtime_environment import RUNTIME, Environment, own_environment  # noqa: E402
+from ade.sandbox.spec import RunSpec, WorkerBounds  # noqa: E402
+from ade.sandbox.supervisor import SandboxedRun  # noqa: E402
 from ade_engine.entry.cell import cell_inputs  # noqa: E402
 
 # As little as may be: snippets are given seconds, and would starve beside the tests of others.
 NICE = 1
 RULES = PoolRules(job_mb=16, tmp_mb=8, inodes=2_000, processes=32, open_files=64, nice=NICE)
-BOUNDS = Bounds(file_mb=8, result_bytes=256 * 1024, artifact_mb=8, nice=NICE)
+BOUNDS = WorkerBounds(file_mb=8, result_bytes=256 * 1024, artifact_mb=8, nice=NICE)
 LIMITS = {"timeout_ms": 8_000, "cpu_ms": 2_000, "memory_mb": 64, "max_output_kb": 16}
 PATIENCE_SECONDS = 10.0
 HELD_SECONDS = 2.0  # how long a snippet keeps what it took: longer than any watch looks away
@@ -54,12 +54,12 @@ time.sleep(30)
 class Driver:
     """Run snippets in one pool."""
 
-    def __init__(self, walls: dict[str, Any], around: Surroundings, scratch: Path) -> None:
-        self._walls = walls
+    def __init__(self, layers: dict[str, Any], around: Surroundings, scratch: Path) -> None:
+        self._layers = layers
         self._around = around
         self._scratch = scratch
-        known = {"landlock": landlock.version(), **walls, "without": tuple(walls["without"])}
-        self._pool = Pool(Walls(**known), RULES, scratch)
+        known = {"landlock": landlock.version(), **layers, "without": tuple(layers["without"])}
+        self._pool = Pool(Layers(**known), RULES, scratch)
         self._environment = Environment(
             key="tests",
             interpreter=Path(sys.executable),
@@ -92,20 +92,19 @@ class Driver:
             "left": await self._left(),
         }
 
-    def _start(self, asked: dict[str, Any], source: str, facts: dict[str, Any]) -> Running:
+    def _start(self, asked: dict[str, Any], source: str, facts: dict[str, Any]) -> SandboxedRun:
         limits = {**LIMITS, "max_artifacts": 5, **asked.get("limits", {})}
         parameters = {name: value for name, value in facts.items() if not callable(value)}
-        order = Order(
+        spec = RunSpec(
             entry="ade_engine.entry.cell",
             inputs=cell_inputs(source, parameters, "no_entrypoint"),
             limits=Limits(**limits),
-            environment=self._environment,
-            collect_to=self._around.kept,
+            folder=self._around.kept,
             network=asked.get("network", False),
         )
-        return Running(self._pool, order, lambda progress: None, BOUNDS)
+        return SandboxedRun(self._pool, spec, self._environment, lambda progress: None, BOUNDS)
 
-    async def _within(self, running: Running, asked: dict[str, Any]) -> tuple[Outcome, bool]:
+    async def _within(self, running: SandboxedRun, asked: dict[str, Any]) -> tuple[Outcome, bool]:
         """Wait as the worker does, for a job that is asked to stop or one whose time is up."""
         is_late = False
 
@@ -149,8 +148,9 @@ class Driver:
 
     def _artifacts(self) -> dict[str, str]:
         kept = self._around.kept
+        collected = kept / "artifacts"
         found = {
-            str(path.relative_to(kept)): path.read_bytes()[:100].decode(errors="replace")
+            str(path.relative_to(collected)): path.read_bytes()[:100].decode(errors="replace")
             for path in kept.rglob("*")
             if path.is_file()
         }
@@ -178,7 +178,7 @@ class Driver:
         usual |= {zygote.pid for zygote in pool.zygotes} | {child.pid for child in spares}
         usual |= {zygote._launched for zygote in pool.zygotes}  # dead, and buried with its zygote
         left = [
-            f"process {pid} {_name(pid)}" for pid in watch.tree(os.getpid()) if pid not in usual
+            f"process {pid} {_name(pid)}" for pid in usage.tree(os.getpid()) if pid not in usual
         ]
         if pool._filling:
             left.append("a spare is being made")
@@ -224,7 +224,7 @@ class Driver:
         left: list[str] = []
         while time.monotonic() < until:
             usual = {os.getpid(), self._around.victim.pid}
-            left = [f"process {p} {_name(p)}" for p in watch.tree(os.getpid()) if p not in usual]
+            left = [f"process {p} {_name(p)}" for p in usage.tree(os.getpid()) if p not in usual]
             left += [f"scratch {path}" for path in self._scratch.iterdir()]
             if self._descriptors and len(os.listdir("/proc/self/fd")) != self._descriptors:
                 left.append("descriptors")
@@ -266,7 +266,7 @@ class Bare:
 
     def _run(self, given: str, timeout_seconds: float) -> tuple[Any, str]:
         """Wait for the process alone: what it leaves may hold its outputs open."""
-        program = [sys.executable, "-I", "-B", str(ROOT / "tests/sandbox/plain.py")]
+        program = [sys.executable, "-I", "-B", str(ROOT / "tests/sandbox/run_unsandboxed.py")]
         with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as words:
             child = subprocess.Popen(
                 program,
@@ -303,7 +303,7 @@ def _told(outcome: Outcome, is_late: bool) -> dict[str, Any]:
     result = outcome.result or {}
     error = outcome.error
     if is_late and error is not None:
-        error = located(timed_out_error(0), outcome.place)
+        error = located(timed_out_error(0), outcome.location)
     return {
         "verdict": outcome.status.value if error is None else f"{error.category}/{error.code}",
         "message": error.message if error else "",
@@ -362,7 +362,7 @@ def _listed(folder: str) -> list[str]:
 
 async def main() -> None:
     """Serve until stdin ends, then say what is left."""
-    walls = json.loads(sys.argv[1])
+    layers = json.loads(sys.argv[1])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     reader = asyncio.StreamReader(limit=1 << 24)
@@ -371,8 +371,8 @@ async def main() -> None:
     scratch = Path(tempfile.mkdtemp(prefix="ade-scratch-"))
     os.chmod(scratch, 0o711)  # so that slot users may pass
     async with Surroundings() as around:
-        is_bare = walls["level"] == "bare"
-        driver = Bare(around, scratch) if is_bare else Driver(walls, around, scratch)
+        is_bare = layers["level"] == "bare"
+        driver = Bare(around, scratch) if is_bare else Driver(layers, around, scratch)
 
         def say(words: Any) -> None:
             answers.write(json.dumps(words) + "\n")

@@ -17,9 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
-from ade.sandbox.walls import linux, seccomp  # noqa: E402
-from ade.sandbox.walls.calls import Calls  # noqa: E402
-from ade.sandbox.walls.syscall_numbers import NUMBERS  # noqa: E402
+from ade.sandbox.layers import linux, seccomp  # noqa: E402
+from ade.sandbox.layers.syscall_list import SyscallList  # noqa: E402
+from ade.sandbox.layers.syscall_numbers import NUMBERS  # noqa: E402
 
 PR_CAPBSET_DROP = 24
 CAPABILITIES = {
@@ -51,8 +51,8 @@ def main() -> None:
     _drop({CAPABILITIES[name] for name in asked.without})
     if asked.docker:
         _drop(set(range(41)) - {CAPABILITIES[name] for name in KEPT_BY_DOCKER})
-        calls = Calls()
-        seccomp.put_up(calls, docker_filter(), pid=os.getpid())
+        calls = SyscallList()
+        seccomp.add_calls(calls, docker_filter(), pid=os.getpid())
         calls.make_all()
     if asked.user is not None:
         os.setgroups([])

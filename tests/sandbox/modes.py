@@ -1,4 +1,4 @@
-"""In which situations the walls are tried: who starts the worker, and what it may do."""
+"""In which situations the layers are tried: who starts the worker, and what it may do."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ SLOT_USERS = 210_000
 
 @dataclass(frozen=True)
 class Mode:
-    """Name a situation, how it is brought about, and the walls that must come out."""
+    """Name a situation, how it is brought about, and the layers that must come out."""
 
     name: str
     level: str
@@ -24,11 +24,11 @@ class Mode:
     by_root: bool = False
     slot_users: bool = False
     needs_root: bool = True
-    # Calls that the surroundings refuse first: no listener of ours hears of them.
+    # SyscallList that the surroundings refuse first: no listener of ours hears of them.
     refused_already: frozenset[str] = frozenset()
 
-    def walls(self, without: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return what `Walls` is made of in this situation."""
+    def layers(self, without: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Return what `Layers` is made of in this situation."""
         return {
             "level": self.level,
             "by_root": self.by_root,

@@ -17,8 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ade.sandbox.walls.seccomp import COLUMN
-from ade.sandbox.walls.syscall_numbers import NUMBERS
+from ade.sandbox.layers.seccomp import COLUMN
+from ade.sandbox.layers.syscall_numbers import NUMBERS
 
 SECRET_NAME = "ADE_TEST_SECRET"
 PLACE = "/var/tmp"  # not /tmp: a job has one of its own, which would hide what is readable

@@ -1,4 +1,4 @@
-"""An environment's own code, run at the start of its interpreter, runs behind walls too.
+"""An environment's own code, run at the start of its interpreter, runs in the sandbox too.
 
 A `.pth` file and a `sitecustomize` run before anything of ours does, even with `python -I`. Here
 they try to get out, and leave word of how it went where a job can read it.
@@ -19,16 +19,16 @@ from typing import Any
 
 import pytest
 from tests.processes import aeventually
-from tests.sandbox.zygote_chaos import LIMITS, own_walls
+from tests.sandbox.zygote_chaos import LIMITS, own_layers
 
 from ade.domain.outcome import Outcome
-from ade.sandbox.environment import RUNTIME, Environment, own_environment
-from ade.sandbox.inside import messages
-from ade.sandbox.order import Bounds, Order
-from ade.sandbox.pool import Pool, PoolRules, Walls
-from ade.sandbox.supervisor import Running
-from ade.sandbox.walls import landlock
-from ade.sandbox.zygotes import ZygoteGone
+from ade.sandbox.child import zygote_messages
+from ade.sandbox.layers import landlock
+from ade.sandbox.pool import Layers, Pool, PoolRules
+from ade.sandbox.runtime_environment import RUNTIME, Environment, own_environment
+from ade.sandbox.spec import RunSpec, WorkerBounds
+from ade.sandbox.supervisor import SandboxedRun
+from ade.sandbox.zygote_client import ZygoteGone
 from ade_engine.entry.cell import cell_inputs
 
 ATTACK = """
@@ -85,12 +85,14 @@ def _environment(venv: Path, **more: Any) -> Environment:
     )
 
 
-async def _run(environment: Environment, source: str, walls: Walls | None = None) -> Outcome:
-    pool = Pool(walls or own_walls(), PoolRules())
+async def _run(environment: Environment, source: str, layers: Layers | None = None) -> Outcome:
+    pool = Pool(layers or own_layers(), PoolRules())
     inputs = cell_inputs(source, entrypoint="no_entrypoint")
-    order = Order("ade_engine.entry.cell", inputs, LIMITS, environment)
+    spec = RunSpec("ade_engine.entry.cell", inputs, LIMITS)
     try:
-        return await Running(pool, order, lambda progress: None, Bounds()).outcome()
+        return await SandboxedRun(
+            pool, spec, environment, lambda progress: None, WorkerBounds()
+        ).outcome()
     finally:
         await pool.close()
 
@@ -191,12 +193,12 @@ def _processes_of(venv: Path) -> list[int]:
 
 
 async def test_a_zygote_that_lets_another_speak_for_it_dies_all_the_same(venv: Path) -> None:
-    _impostor(venv, messages.HELLO)
-    pool = Pool(own_walls(), PoolRules())
+    _impostor(venv, zygote_messages.HELLO)
+    pool = Pool(own_layers(), PoolRules())
     taking = asyncio.create_task(pool.take(_environment(venv)))
     try:
         zygote = await aeventually(lambda: pool.zygotes and pool.zygotes[0])
-        await aeventually(lambda: "said" in zygote._words.text())
+        await aeventually(lambda: "said" in zygote._stderr.text())
         assert _processes_of(venv)
         assert not zygote.started.done(), "another was taken for the zygote"
         await _close(pool, taking)
@@ -209,12 +211,12 @@ async def test_a_zygote_that_lets_another_speak_for_it_dies_all_the_same(venv: P
 async def test_a_zygote_cannot_have_another_process_killed(venv: Path) -> None:
     """Without namespaces nobody but the zygote itself says which process it is."""
     with subprocess.Popen(["/bin/sleep", "60"]) as victim:  # noqa: ASYNC220 - it starts at once
-        _impostor(venv, messages.LAUNCHED, victim.pid, is_child=True)
-        pool = Pool(Walls("landlock", landlock.version(), False, None), PoolRules())
+        _impostor(venv, zygote_messages.LAUNCHED, victim.pid, is_child=True)
+        pool = Pool(Layers("landlock", landlock.version(), False, None), PoolRules())
         taking = asyncio.create_task(pool.take(_environment(venv)))
         try:
             zygote = await aeventually(lambda: pool.zygotes and pool.zygotes[0])
-            await aeventually(lambda: "said" in zygote._words.text())
+            await aeventually(lambda: "said" in zygote._stderr.text())
             await asyncio.sleep(0)  # the word was heard in the same round as what it tells of
             await _close(pool, taking)
             assert victim.poll() is None, "the worker killed whom the zygote named"
@@ -225,7 +227,7 @@ async def test_a_zygote_cannot_have_another_process_killed(venv: Path) -> None:
 
 
 async def test_a_closed_pool_launches_nothing() -> None:
-    pool = Pool(own_walls(), PoolRules())
+    pool = Pool(own_layers(), PoolRules())
     taking = asyncio.create_task(pool.take(own_environment()))
     await aeventually(lambda: pool.zygotes)
     await pool.close()
@@ -254,8 +256,8 @@ async def test_packages_are_told_once_of_the_fork_of_a_child(venv: Path, level: 
     (_packages(venv) / "noticed.py").write_text(NOTICED)
     environment = _environment(venv)
     environment = replace(environment, preload=(*environment.preload, "noticed"))
-    walls = None if level == "full" else Walls("landlock", landlock.version(), False, None)
-    outcome = await _run(environment, "import noticed\nnoticed.calls", walls)
+    layers = None if level == "full" else Layers("landlock", landlock.version(), False, None)
+    outcome = await _run(environment, "import noticed\nnoticed.calls", layers)
     assert outcome.error is None, outcome.error
     assert outcome.result is not None
     assert outcome.result["outputs"]["result_json"] == [

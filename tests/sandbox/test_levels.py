@@ -35,7 +35,7 @@ def test_the_probe_finds_the_level_of_the_situation(mode: str) -> None:
     program = [sys.executable, "-c", PROBE, SOURCE, str(SLOT_USERS)]
     done = subprocess.run(situation.command(program), stdout=subprocess.PIPE, cwd="/", timeout=60)
     level, by_root, user_base = json.loads(done.stdout)
-    expected = situation.walls()
+    expected = situation.layers()
     assert (level, by_root, user_base) == (
         expected["level"],
         expected["by_root"],

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from ade.sandbox.cgroup import Group, Groups
+from ade.sandbox.cgroup import MemoryGroup, MemoryGroups
 
 LIMIT_MB = 32
 
 
 @pytest.fixture
-def groups() -> Iterator[Groups]:
-    groups = Groups.find()
+def groups() -> Iterator[MemoryGroups]:
+    groups = MemoryGroups.find()
     if groups is None:
         pytest.skip("no memory group may be made here (cgroup version 1, as root)")
     yield groups
     groups.close()
 
 
-def end_in(group: Group, *, megabytes: int) -> int:
+def end_in(group: MemoryGroup, *, megabytes: int) -> int:
     """Let a process take memory in the group; return the signal that ended it, or 0."""
     with group.opened() as entrance:
         group.limit(LIMIT_MB)
@@ -35,14 +35,14 @@ def end_in(group: Group, *, megabytes: int) -> int:
     return ended.si_status if ended.si_code == os.CLD_KILLED else 0
 
 
-def test_tells_who_was_killed_from_who_was_not(groups: Groups) -> None:
+def test_tells_who_was_killed_from_who_was_not(groups: MemoryGroups) -> None:
     group = groups.take()
     for megabytes, is_killed in ((1, False), (100, True), (1, False), (100, True), (100, True)):
         assert (end_in(group, megabytes=megabytes) == signal.SIGKILL) is is_killed
         assert group.has_killed() is is_killed
 
 
-def test_an_end_that_nobody_asked_for_is_not_told_of_the_next(groups: Groups) -> None:
+def test_an_end_that_nobody_asked_for_is_not_told_of_the_next(groups: MemoryGroups) -> None:
     group = groups.take()
     assert end_in(group, megabytes=100) == signal.SIGKILL
     assert end_in(group, megabytes=1) == 0

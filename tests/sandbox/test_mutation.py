@@ -1,10 +1,10 @@
-"""Each wall is needed: with one left out, something that it alone holds back gets through."""
+"""Each layer is needed: with one left out, something that it alone holds back gets through."""
 
 import os
 
 import pytest
 from tests.sandbox.conftest import IS_FAST
-from tests.sandbox.driving import Driving
+from tests.sandbox.driver_client import DriverClient
 from tests.sandbox.hostile.catalogue import BY_NAME
 from tests.sandbox.hostile.test_contained import what_is_wrong
 from tests.sandbox.modes import BY_NAME as MODES
@@ -29,21 +29,21 @@ NOTICED: list[tuple[str, str, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.skipif(IS_FAST, reason="a new driver for each wall takes its time")
+@pytest.mark.skipif(IS_FAST, reason="a new driver for each layer takes its time")
 @pytest.mark.parametrize(
-    ("mode", "wall", "names"), NOTICED, ids=[f"{mode}-{wall}" for mode, wall, _ in NOTICED]
+    ("mode", "layer", "names"), NOTICED, ids=[f"{mode}-{layer}" for mode, layer, _ in NOTICED]
 )
-def test_a_wall_left_out_is_noticed(mode: str, wall: str, names: tuple[str, ...]) -> None:
-    driver = Driving(MODES[mode], without=(wall,))
+def test_a_layer_left_out_is_noticed(mode: str, layer: str, names: tuple[str, ...]) -> None:
+    driver = DriverClient(MODES[mode], without=(layer,))
     try:
         if not driver.is_ready:
-            assert "ordinary_work" in names, f"without {wall} nothing runs at all"
+            assert "ordinary_work" in names, f"without {layer} nothing runs at all"
             return
         unnoticed = []
         for name in names:
             told = driver.run(**BY_NAME[name].asked())
             if not what_is_wrong(BY_NAME[name], MODES[mode], told):
                 unnoticed.append(name)
-        assert not unnoticed, f"nothing is wrong without {wall}"
+        assert not unnoticed, f"nothing is wrong without {layer}"
     finally:
         driver.end()

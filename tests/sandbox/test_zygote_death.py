@@ -5,7 +5,7 @@ import os
 import signal
 
 from tests.processes import aeventually, is_alive
-from tests.sandbox.zygote_chaos import Chaos, own_walls
+from tests.sandbox.zygote_chaos import Chaos, own_layers
 
 from ade.sandbox.pool import Pool, PoolRules
 
@@ -13,7 +13,7 @@ JOBS = 100
 
 
 async def test_jobs_end_rightly_or_internally_while_zygotes_are_killed() -> None:
-    pool = Pool(own_walls(), PoolRules())
+    pool = Pool(own_layers(), PoolRules())
     chaos = Chaos(pool, seed=3)
     try:
         await chaos.run(JOBS)
@@ -26,7 +26,7 @@ async def test_jobs_end_rightly_or_internally_while_zygotes_are_killed() -> None
 
 
 async def test_a_dead_zygote_is_replaced_and_its_children_die_with_it() -> None:
-    pool = Pool(own_walls(), PoolRules())
+    pool = Pool(own_layers(), PoolRules())
     chaos = Chaos(pool, seed=1)
     try:
         assert await chaos.end_of(1, "before") == "right"
@@ -42,7 +42,7 @@ async def test_a_dead_zygote_is_replaced_and_its_children_die_with_it() -> None:
 
 
 async def test_closing_the_pool_leaves_no_process() -> None:
-    pool = Pool(own_walls(), PoolRules())
+    pool = Pool(own_layers(), PoolRules())
     chaos = Chaos(pool, seed=1)
     assert await chaos.end_of(1, "only") == "right"
     pids = [zygote.pid for zygote in pool.zygotes]
@@ -51,7 +51,7 @@ async def test_closing_the_pool_leaves_no_process() -> None:
 
 
 async def test_a_zygote_that_is_replaced_goes_when_its_last_child_has_ended() -> None:
-    pool = Pool(own_walls(), PoolRules(forks_per_zygote_max=5))
+    pool = Pool(own_layers(), PoolRules(forks_per_zygote_max=5))
     chaos = Chaos(pool, seed=1)
 
     async def run_many(who: int) -> None:

@@ -15,11 +15,11 @@ from collections import Counter
 from pathlib import Path
 
 from ade.domain.limits import Limits
-from ade.sandbox.environment import RUNTIME, Environment, own_environment
-from ade.sandbox.order import Bounds, Order
-from ade.sandbox.pool import Pool, PoolRules, Walls
-from ade.sandbox.supervisor import Running
-from ade.sandbox.walls import landlock
+from ade.sandbox.layers import landlock
+from ade.sandbox.pool import Layers, Pool, PoolRules
+from ade.sandbox.runtime_environment import RUNTIME, Environment, own_environment
+from ade.sandbox.spec import RunSpec, WorkerBounds
+from ade.sandbox.supervisor import SandboxedRun
 from ade_engine.entry.cell import cell_inputs
 
 AT_ONCE = 4
@@ -63,13 +63,14 @@ class Chaos:
     async def end_of(self, number: int, secret: str, pause: float = 0) -> str:
         """Run one job and say how it ended; a result that is not its own is an error here."""
         parameters = {"number": number, "secret": secret, "pause": pause}
-        order = Order(
+        spec = RunSpec(
             entry="ade_engine.entry.cell",
             inputs=cell_inputs(SOURCE, parameters),
             limits=LIMITS,
-            environment=self._environment,
         )
-        running = Running(self._pool, order, lambda progress: None, Bounds())
+        running = SandboxedRun(
+            self._pool, spec, self._environment, lambda progress: None, WorkerBounds()
+        )
         async with asyncio.timeout(JOB_SECONDS_MAX):
             outcome = await running.outcome()
         if outcome.error is not None:
@@ -92,15 +93,15 @@ class Chaos:
                 self.kills += 1
 
 
-def own_walls() -> Walls:
-    """Return the walls that this process can put up, with namespaces."""
+def own_layers() -> Layers:
+    """Return the layers that this process can put up, with namespaces."""
     is_root = os.geteuid() == 0
-    return Walls("full", landlock.version(), is_root, 210_000 if is_root else None)
+    return Layers("full", landlock.version(), is_root, 210_000 if is_root else None)
 
 
 async def main(jobs: int, seed: int) -> None:
     """Run the chaos and tell what came of it."""
-    pool = Pool(own_walls(), PoolRules())
+    pool = Pool(own_layers(), PoolRules())
     chaos = Chaos(pool, seed)
     started = time.monotonic()
     try:

@@ -41,11 +41,11 @@ def test_the_doctor_names_each_wall(start: Start) -> None:
     found = json.loads(doctor.output)
     assert found["level"] in {"full", "landlock"}
     assert (found["least"], found["refused"]) == ("landlock", False)
-    walls = {wall["name"]: wall["state"] for wall in found["walls"]}
-    assert {"user", "pid", "mount", "net", "ipc", "uts", "landlock", "seccomp"} <= set(walls)
-    assert {"user number", "memory", "processor"} <= set(walls)
-    assert walls["seccomp"] == "up"
-    assert set(walls.values()) <= {"up", "weaker", "missing"}
+    layers = {layer["name"]: layer["state"] for layer in found["layers"]}
+    assert {"user", "pid", "mount", "net", "ipc", "uts", "landlock", "seccomp"} <= set(layers)
+    assert {"user number", "memory", "processor"} <= set(layers)
+    assert layers["seccomp"] == "up"
+    assert set(layers.values()) <= {"up", "weaker", "missing"}
 
 
 def test_the_doctor_says_it_to_people(start: Start) -> None:
@@ -61,9 +61,9 @@ def test_the_doctor_says_why_a_level_is_not_reached(start_as_in_docker: Start) -
     assert doctor.ended() == 5
     found = json.loads(doctor.output)
     assert (found["level"], found["least"], found["refused"]) == ("landlock", "full", True)
-    walls = {wall["name"]: wall for wall in found["walls"]}
-    assert walls["mount"]["state"] == "weaker"
-    assert "stat" in walls["mount"]["detail"]
+    layers = {layer["name"]: layer for layer in found["layers"]}
+    assert layers["mount"]["state"] == "weaker"
+    assert "stat" in layers["mount"]["detail"]
     assert "namespaces" in found["remedy"]
 
 
@@ -99,7 +99,7 @@ def test_below_the_least_level_nothing_runs(start_as_in_docker: Start) -> None:
     assert part["status"] == "degraded"
     assert "ADE_SANDBOX=full" in part["detail"]
     assert server.http.get("/api/v1/health").json()["status"] == "degraded"
-    echoed = server.ended_job(server.submit(value=1))  # ADE's own code needs no walls
+    echoed = server.ended_job(server.submit(value=1))  # ADE's own code needs no sandbox
     assert echoed["status"] == "succeeded"
     assert echoed["isolation"] == []
 
@@ -171,8 +171,10 @@ def test_jobs_stand_back_as_far_as_the_operator_says(start: Start) -> None:
 def test_the_doctor_says_when_jobs_do_not_stand_back(start: Start) -> None:
     doctor = start.command("doctor", "--json", ADE_WORKER_NICE=0)
     assert doctor.ended() == 0
-    [wall] = [wall for wall in json.loads(doctor.output)["walls"] if wall["name"] == "processor"]
-    assert (wall["state"], "ADE_WORKER_NICE" in wall["detail"]) == ("weaker", True)
+    [layer] = [
+        layer for layer in json.loads(doctor.output)["layers"] if layer["name"] == "processor"
+    ]
+    assert (layer["state"], "ADE_WORKER_NICE" in layer["detail"]) == ("weaker", True)
 
 
 # --- what a kill leaves ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What is said and done about the walls, for machines that have fewer than this one."""
+"""What is said and done about the layers, for machines that have fewer than this one."""
 
 import tempfile
 from pathlib import Path
@@ -8,15 +8,17 @@ import pytest
 
 from ade import isolation
 from ade.isolation import Isolation, examine, isolated, scratch_folder
-from ade.sandbox.probe import Report, Wall
+from ade.sandbox.probe import LayerStatus, SandboxReport
 from ade.settings import Settings
 from ade.worker.sandbox_runner import SandboxRunner
 from ade.worker.subprocess_runner import SubprocessRunner
 
 REMEDY = "Allow user namespaces."
-NOTHING = Report("none", (Wall("full", "missing", "no"),), REMEDY)
-WEAK = Report("landlock", (Wall("pid", "weaker"), Wall("seccomp", "up")), REMEDY)
-STRONG = Report("full", (Wall("pid", "up"), Wall("seccomp", "up")))
+NOTHING = SandboxReport("none", (LayerStatus("full", "missing", "no"),), REMEDY)
+WEAK = SandboxReport(
+    "landlock", (LayerStatus("pid", "weaker"), LayerStatus("seccomp", "up")), REMEDY
+)
+STRONG = SandboxReport("full", (LayerStatus("pid", "up"), LayerStatus("seccomp", "up")))
 LEVELS = {"none": NOTHING, "landlock": WEAK, "full": STRONG}
 
 
@@ -25,7 +27,7 @@ def settings(folder: Path, least: str = "landlock") -> Settings:
     return Settings(storage_data_dir=folder, sandbox=least)  # type: ignore[arg-type]
 
 
-def held(report: Report, least: str, refusal: str | None = None) -> Isolation:
+def held(report: SandboxReport, least: str, refusal: str | None = None) -> Isolation:
     """Say what was found on some machine."""
     runner = SubprocessRunner(file_mb_max=1, result_bytes_max=1, refusal=refusal)
     return Isolation(report, runner, least)
@@ -36,7 +38,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let the probe find what a test wants: no machine is strong and weak at once."""
 
     def find(level: str) -> None:
-        async def probe(*_: object) -> Report:
+        async def probe(*_: object) -> SandboxReport:
             return LEVELS[level]
 
         monkeypatch.setattr(isolation, "probe", probe)
@@ -67,7 +69,7 @@ def test_accepting_no_walls_is_said_even_where_they_stand() -> None:
 
 def test_no_walls_are_said() -> None:
     bare = held(NOTHING, "none")
-    assert bare.summary == "ADE_SANDBOX=none: jobs run without walls."
+    assert bare.summary == "ADE_SANDBOX=none: jobs run without isolation."
     assert bare.is_degraded
 
 
@@ -98,12 +100,12 @@ async def test_a_refusal_says_what_is_missing_and_what_to_do(tmp_path: Path, fou
     assert refusal == (
         "Other people's code is refused here: only level landlock is reached, and"
         " ADE_SANDBOX=full asks for more. Allow user namespaces."
-        " `ade doctor` says which walls are missing and why."
+        " `ade doctor` lists the missing sandbox layers and the reasons."
     )
     found("none")
     _, refusal = await examine(settings(tmp_path))
     assert refusal is not None
-    assert "no walls are up, and ADE_SANDBOX=landlock asks for more" in refusal
+    assert "no sandbox layer can be applied, and ADE_SANDBOX=landlock asks for more" in refusal
 
 
 # --- what runs jobs accordingly -------------------------------------------------------------------
@@ -129,7 +131,7 @@ async def test_without_walls_on_purpose_the_runner_runs(tmp_path: Path, found: A
 async def test_walls_that_stand_are_used_also_when_none_are_asked_for(tmp_path: Path) -> None:
     async with isolated(settings(tmp_path, "none")) as held:
         if held.report.found is None:
-            pytest.skip("this machine has no walls at all")
+            pytest.skip("this machine has no sandbox layers at all")
         assert isinstance(held.runner, SandboxRunner)
         assert held.runner.refusal is None
         assert {"landlock", "seccomp"} & set(held.runner.isolation)

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from ade.domain.outcome import Artifact, LeftFile
+from ade.domain.outcome import Artifact, OutputFile
 
 OCTETS = "application/octet-stream"
 CONTENT_TYPES = {
@@ -30,7 +30,7 @@ TABLES = {"csv", "tsv", "parquet", "xlsx"}
 FORMAT = re.compile(r"[a-z0-9]{1,10}")
 
 
-def described(file: LeftFile, artifact_id: str, uri: str) -> Artifact:
+def described(file: OutputFile, artifact_id: str, uri: str) -> Artifact:
     """Return a file as the artifact that it becomes."""
     format_ = _format(file.name)
     return Artifact(

@@ -1,4 +1,4 @@
-"""`ade doctor`: which walls stand around jobs on this machine, which do not, and what to do."""
+"""`ade doctor`: which layers stand around jobs on this machine, which do not, and what to do."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from ade.cli.exit_codes import ExitCode
 from ade.cli.settings import settings_or_exit
 
 if TYPE_CHECKING:
-    from ade.sandbox.probe import Report
+    from ade.sandbox.probe import SandboxReport
 
 COLOURS = {"up": "green", "weaker": "yellow", "missing": "red"}
 LEVEL_COLOURS = {"full": "green", "landlock": "yellow", "none": "bold red"}
@@ -19,7 +19,7 @@ LEVEL_COLOURS = {"full": "green", "landlock": "yellow", "none": "bold red"}
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say which walls stand around jobs here; exit 5 if other people's code would be refused."""
+    """Say which layers stand around jobs here; exit 5 if other people's code would be refused."""
     settings = settings_or_exit()
     from ade.isolation import examine
 
@@ -33,19 +33,19 @@ def doctor(
         raise typer.Exit(ExitCode.UNAVAILABLE)
 
 
-def _print(report: "Report", refusal: str | None, least: str) -> None:
+def _print(report: "SandboxReport", refusal: str | None, least: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
     console = Console()
     colour = LEVEL_COLOURS[report.level]
     console.print(f"Isolation: [{colour}]{report.level}[/] (least accepted: {least})")
-    table = Table("wall", "state", "what it means", box=None, pad_edge=False)
-    for wall in report.walls:
-        table.add_row(wall.name, f"[{COLOURS[wall.state]}]{wall.state}[/]", wall.detail)
+    table = Table("layer", "state", "what it means", box=None, pad_edge=False)
+    for layer in report.layers:
+        table.add_row(layer.name, f"[{COLOURS[layer.state]}]{layer.state}[/]", layer.detail)
     console.print(table)
     if least == "none":
-        console.print("[bold red]ADE_SANDBOX=none: code may run without walls.[/]")
+        console.print("[bold red]ADE_SANDBOX=none: code may run without isolation.[/]")
     if refusal is not None:
         console.print(f"[red]{refusal}[/]")
     elif report.remedy:

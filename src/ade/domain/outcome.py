@@ -39,7 +39,7 @@ class JobError:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CodeLocation:
     """Say where a job's code was when it was stopped, as far as that is known.
 
     `doing` is what ADE itself was doing for the job, where none of the job's own code was running.
@@ -65,7 +65,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftFile:
+class OutputFile:
     """Hold a file that a job left, and what the job said that it is."""
 
     name: str
@@ -110,7 +110,7 @@ class Outcome:
     """Hold what one attempt came to; `status` is terminal, or `paused`.
 
     `files` is what it left where it ran; `artifacts` what of that is kept, and named by its result;
-    `place` where its code was when it was stopped.
+    `location` where its code was when it was stopped.
     """
 
     status: Status
@@ -118,17 +118,17 @@ class Outcome:
     error: JobError | None = None
     usage: dict[str, Any] = field(default_factory=dict)
     isolation: tuple[str, ...] = ()
-    files: tuple[LeftFile, ...] = ()
+    files: tuple[OutputFile, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
-    place: Place | None = None
+    location: CodeLocation | None = None
 
 
-def located(error: JobError, place: Place | None) -> JobError:
-    """Return an error with the place of the code in it, unless it names one already."""
-    if place is None or "file" in error.details:
+def located(error: JobError, location: CodeLocation | None) -> JobError:
+    """Return an error with the location of the code in it, unless it names one already."""
+    if location is None or "file" in error.details:
         return error
-    message = f"{error.message.rstrip('.')}{place}."
-    return replace(error, message=message, details={**error.details, **place.as_dict()})
+    message = f"{error.message.rstrip('.')}{location}."
+    return replace(error, message=message, details={**error.details, **location.as_dict()})
 
 
 def lease_lost_error(attempt: int) -> JobError:

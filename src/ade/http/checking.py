@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ade.domain.errors import NotFound, SafeMode, Unavailable
+from ade.domain.errors import SAFE_MODE_DETAIL, NotFound, SafeMode, Unavailable
 from ade.domain.outcome import Category, JobError
 from ade.environments import EnvironmentGone
 from ade.environments.failure import BuildFailed
@@ -15,10 +15,10 @@ from ade.environments.requirements import read_requirements
 from ade.http.door import Door
 from ade.http.library_models import ProblemFound
 from ade.http.packages import Packages
-from ade.stages.submit import SAFE_MODE_DETAIL
-from ade.store.library import File, manifest_digest
+from ade.store.catalogue import manifest_digest
+from ade.store.rows import File
 
-ENTRY = "ade_engine.check"
+ENTRY = "ade_engine.entry.check"
 FOLDER = "config"
 BUILDS_LOOKED_AT = 20
 MISSING = "dependency_missing"

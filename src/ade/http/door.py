@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from ade.app.catalogue import Catalogue
+from ade.app.directory import Directory
+from ade.app.job_requests import JobRequests
+from ade.app.run_requests import RunRequests
+from ade.app.submission import SubmissionService
 from ade.artifacts import Blobs
 from ade.domain.errors import NotFound, Unavailable
 from ade.domain.ids import is_uuid
 from ade.domain.outcome import Outcome
 from ade.http.auth import Gatekeeper, Grant
-from ade.http.intake import Intake
 from ade.kernel import Kernel
 from ade.settings import Settings
-from ade.store.directory import Directory
-from ade.store.library import Library
 from ade.store.rows import JobRef, JobRow
 
 NO_JOB = "There is no such job in this workspace."
@@ -40,17 +42,19 @@ class Door:
 
     kernel: Kernel
     directory: Directory
-    library: Library
+    library: Catalogue
     blobs: Blobs
     settings: Settings
     gatekeeper: Gatekeeper
-    intake: Intake
+    job_requests: JobRequests
+    run_requests: RunRequests
+    submissions: SubmissionService
     errands: Errands | None = None
 
     @property
     def safe_mode(self) -> bool:
         """Tell whether nothing may be run."""
-        return self.kernel.rules.safe_mode
+        return self.kernel.settings.safe_mode
 
     @property
     def runs_errands(self) -> Errands:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from ade.domain.outcome import Artifact, LeftFile
-from ade.stages.rules import LOCAL
+from ade.domain.job import LOCAL_POOL
+from ade.domain.outcome import Artifact, OutputFile
 
 FORMATS_MAX = 20
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -69,7 +69,7 @@ class Workroom(Protocol):
         """Return where the bytes with a digest are: of a document or an artifact."""
         ...
 
-    async def keep(self, workspace_id: str, files: Sequence[LeftFile]) -> tuple[Artifact, ...]:
+    async def keep(self, workspace_id: str, files: Sequence[OutputFile]) -> tuple[Artifact, ...]:
         """Keep files by their digests, for a result that will name them."""
         ...
 
@@ -94,7 +94,7 @@ class Kind:
     env_version: ClassVar[str]
     warm: ClassVar[tuple[str, ...]] = ()
     language: ClassVar[str | None] = None  # what its code is written in, if it takes any
-    pool: ClassVar[str] = LOCAL
+    pool: ClassVar[str] = LOCAL_POOL
     retries: ClassVar[int] = 2
     trusted: ClassVar[bool] = False
     # Whether it may be asked for by name; a run is made by way of its configuration instead.

@@ -34,7 +34,7 @@ class Normalize(Kind):
 
     name = "normalize"
     inputs = NormalizeInputs
-    entry = "ade_engine.normalize"
+    entry = "ade_engine.entry.normalize"
     env_version = "normalize@1"
     warm = ENGINE
     direct = False

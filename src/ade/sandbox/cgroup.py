@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ade.sandbox.folders import abandoned, own_name
-from ade.sandbox.watch import read_facts
+from ade.sandbox.usage import read_facts
 
 ROOT = Path("/sys/fs/cgroup")
 MIB = 1024 * 1024
@@ -44,7 +44,7 @@ _V1 = _Files("tasks", "memory.limit_in_bytes", "memory.oom_control")
 _V2 = _Files("cgroup.procs", "memory.max", "memory.events")
 
 
-class Group:
+class MemoryGroup:
     """Bound the memory of one tree of processes at a time."""
 
     def __init__(self, folder: Path, files: _Files) -> None:
@@ -92,17 +92,17 @@ class Group:
         remove_when_empty(Path(self._folder))
 
 
-class Groups:
+class MemoryGroups:
     """Hold the groups of one pool."""
 
     def __init__(self, folder: Path, files: _Files) -> None:
         self._folder = folder
         self._files = files
-        self._free: list[Group] = []
-        self._made: list[Group] = []
+        self._free: list[MemoryGroup] = []
+        self._made: list[MemoryGroup] = []
 
     @classmethod
-    def find(cls) -> "Groups | None":
+    def find(cls) -> "MemoryGroups | None":
         """Make a folder for groups below our own, or return None where that is not allowed."""
         for base, files in _bases():
             folder = _new_folder(base)
@@ -124,17 +124,17 @@ class Groups:
         group.has_killed()
         self.give_back(group)
 
-    def take(self) -> Group:
+    def take(self) -> MemoryGroup:
         """Return a group that nobody uses."""
         if self._free:
             return self._free.pop()
         folder = self._folder / f"job-{len(self._made)}"
         folder.mkdir()
-        group = Group(folder, self._files)
+        group = MemoryGroup(folder, self._files)
         self._made.append(group)
         return group
 
-    def give_back(self, group: Group) -> None:
+    def give_back(self, group: MemoryGroup) -> None:
         """Let another child have a group; whoever was in it is dead."""
         self._free.append(group)
 
@@ -145,7 +145,7 @@ class Groups:
         remove_when_empty(self._folder)
 
 
-class Share:
+class CpuGroup:
     """Let jobs weigh as much as one nice process each, however many processes they start.
 
     Niceness is of each process, and a job may have dozens that never rest.
@@ -156,7 +156,7 @@ class Share:
         self.entrance = os.open(folder / "tasks", os.O_WRONLY | os.O_CLOEXEC)
 
     @classmethod
-    def find(cls, nice: int, jobs: int) -> "Share | None":
+    def find(cls, nice: int, jobs: int) -> "CpuGroup | None":
         """Make a group for so many jobs at once, or return None where that is not allowed."""
         found = next((path for names, path in _own_groups() if "cpu" in names), None)
         folder = None if found is None else _new_folder(ROOT / "cpu" / found)

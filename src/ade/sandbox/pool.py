@@ -1,6 +1,6 @@
 """Zygotes, kept by last use within a memory budget, and for each a child that is ready in advance.
 
-A child costs milliseconds to fork and wall in; one that waits ready makes that the past when an
+A child costs milliseconds to fork and layer in; one that waits ready makes that the past when an
 order comes. It is still one child for one order. A zygote is replaced when it dies and after a
 number of forks; an old one lives until its children have ended.
 """
@@ -14,12 +14,12 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ade.sandbox.cgroup import Groups, Share
-from ade.sandbox.environment import SOURCE, Environment
+from ade.sandbox.cgroup import CpuGroup, MemoryGroups
+from ade.sandbox.child.apply_layers import NAMESPACES
+from ade.sandbox.child.plan import LANDLOCK, Plan
 from ade.sandbox.folders import abandoned, own_name, remove_tree
-from ade.sandbox.inside.plan import LANDLOCK, Plan
-from ade.sandbox.inside.walling import NAMESPACES
-from ade.sandbox.zygotes import Child, WallsDown, Zygote, ZygoteGone
+from ade.sandbox.runtime_environment import SOURCE, Environment
+from ade.sandbox.zygote_client import Child, SetupFailed, ZygoteClient, ZygoteGone
 
 SPAWN_TRIES = 2
 USERS_MAX = 64
@@ -42,8 +42,8 @@ class PoolRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Walls:
-    """Say which walls can be put up here; see `ade.sandbox.probe`."""
+class Layers:
+    """Say which layers can be put up here; see `ade.sandbox.probe`."""
 
     level: str
     landlock: int
@@ -56,24 +56,24 @@ class Walls:
 class Pool:
     """Give out children that are ready."""
 
-    def __init__(self, walls: Walls, rules: PoolRules, scratch: Path | None = None) -> None:
-        self.walls = walls
+    def __init__(self, layers: Layers, rules: PoolRules, scratch: Path | None = None) -> None:
+        self.layers = layers
         self._rules = rules
         self._scratch = scratch
-        self._zygotes: dict[tuple[str, bool], list[Zygote]] = {}
-        self._retired: set[Zygote] = set()
-        self._spares: dict[Zygote, list[Child]] = {}
-        self._orders: dict[Zygote, int] = {}
-        self._spawning: dict[Zygote, asyncio.Lock] = {}
+        self._zygotes: dict[tuple[str, bool], list[ZygoteClient]] = {}
+        self._retired: set[ZygoteClient] = set()
+        self._spares: dict[ZygoteClient, list[Child]] = {}
+        self._orders: dict[ZygoteClient, int] = {}
+        self._spawning: dict[ZygoteClient, asyncio.Lock] = {}
         self._filling: set[asyncio.Task[None]] = set()
         self._users = itertools.cycle(range(USERS_MAX))
         self._cold: set[str] = set()
-        self._groups = Groups.find() if walls.memory_cgroup else None
-        self._share = Share.find(rules.nice, rules.jobs_at_once) if rules.nice else None
+        self._groups = MemoryGroups.find() if layers.memory_cgroup else None
+        self._share = CpuGroup.find(rules.nice, rules.jobs_at_once) if rules.nice else None
         self._closed = False
 
     @property
-    def zygotes(self) -> list[Zygote]:
+    def zygotes(self) -> list[ZygoteClient]:
         """List the zygotes that live."""
         current = [zygote for zygotes in self._zygotes.values() for zygote in zygotes]
         return [*current, *self._retired]
@@ -98,21 +98,21 @@ class Pool:
             child.group.limit(memory_mb + self._rules.job_mb + 2 * self._rules.tmp_mb)
 
     def isolation(self, *, network: bool) -> tuple[str, ...]:
-        """Name the walls around a job."""
-        walls = self.walls
+        """Name the layers around a job."""
+        layers = self.layers
         names = []
-        if walls.level != LANDLOCK:
+        if layers.level != LANDLOCK:
             names += [name for name in NAMESPACES if name != "net" or not network]
-        if walls.landlock:
+        if layers.landlock:
             names.append("landlock")
         names.append("seccomp")
-        if walls.user_base is not None:
+        if layers.user_base is not None:
             names.append("slot_user")
-        if walls.memory_cgroup:
+        if layers.memory_cgroup:
             names.append("cgroup")
         if network:
             names.append("network_allowed")
-        return tuple(name for name in names if name not in walls.without)
+        return tuple(name for name in names if name not in layers.without)
 
     async def take(self, environment: Environment, *, network: bool = False) -> Child:
         """Return a child that is ready for one order."""
@@ -131,7 +131,7 @@ class Pool:
                 child = await self._child(zygote)
             except BaseException as error:
                 self._ended(zygote)
-                if attempt == SPAWN_TRIES - 1 or not isinstance(error, ZygoteGone | WallsDown):
+                if attempt == SPAWN_TRIES - 1 or not isinstance(error, ZygoteGone | SetupFailed):
                     raise
             else:
                 self._refill(zygote)
@@ -144,7 +144,7 @@ class Pool:
 
     # --- zygotes --------------------------------------------------------------------------------
 
-    def _zygote(self, environment: Environment, *, network: bool) -> Zygote:
+    def _zygote(self, environment: Environment, *, network: bool) -> ZygoteClient:
         """Find the zygote for an environment, or launch one."""
         key = (environment.key, network)
         zygotes = self._zygotes.setdefault(key, [])
@@ -157,21 +157,21 @@ class Pool:
         free = [zygote for zygote in zygotes if self._has_room(zygote)]
         if free:
             return free[0]
-        zygote = Zygote(self._plan(environment, network=network), self._forget)
+        zygote = ZygoteClient(self._plan(environment, network=network), self._forget)
         zygotes.append(zygote)
         self._make_room(zygote)
         return zygote
 
-    def _has_room(self, zygote: Zygote) -> bool:
-        return self.walls.level != LANDLOCK or not self._orders.get(zygote)
+    def _has_room(self, zygote: ZygoteClient) -> bool:
+        return self.layers.level != LANDLOCK or not self._orders.get(zygote)
 
     def _plan(self, environment: Environment, *, network: bool) -> Plan:
         user = -1
-        if self.walls.user_base is not None:
-            user = self.walls.user_base + next(self._users)
+        if self.layers.user_base is not None:
+            user = self.layers.user_base + next(self._users)
         rules = self._rules
         return Plan(
-            level=self.walls.level,
+            level=self.layers.level,
             interpreter=str(environment.interpreter),
             source=str(SOURCE),
             paths=[str(path) for path in environment.paths],
@@ -180,17 +180,17 @@ class Pool:
             cold=environment.cold,
             network=network,
             user=user,
-            by_root=self.walls.by_root,
-            scratch=self._new_scratch(user) if self.walls.level == LANDLOCK else "",
-            landlock=self.walls.landlock,
-            memfd=self.walls.memory_cgroup,
+            by_root=self.layers.by_root,
+            scratch=self._new_scratch(user) if self.layers.level == LANDLOCK else "",
+            landlock=self.layers.landlock,
+            memfd=self.layers.memory_cgroup,
             job_mb=rules.job_mb,
             tmp_mb=rules.tmp_mb,
             shared_mb=rules.tmp_mb,
             inodes=rules.inodes,
             processes=rules.processes,
             open_files=rules.open_files,
-            without=list(self.walls.without),
+            without=list(self.layers.without),
         )
 
     def _new_scratch(self, user: int) -> str:
@@ -204,7 +204,7 @@ class Pool:
             os.chown(folder, user, user)
         return str(folder)
 
-    def _forget(self, zygote: Zygote) -> None:
+    def _forget(self, zygote: ZygoteClient) -> None:
         """Let go of a zygote that has died, and of its spares."""
         self._retired.discard(zygote)
         self._orders.pop(zygote, None)
@@ -213,7 +213,7 @@ class Pool:
         for child in self._spares.pop(zygote, []):
             self._let_go(child)
 
-    def _retire(self, zygote: Zygote) -> None:
+    def _retire(self, zygote: ZygoteClient) -> None:
         """Take no more children of a zygote; close it when the last has ended."""
         self._pass_over(zygote)
         self._retired.add(zygote)
@@ -221,7 +221,7 @@ class Pool:
             self._discard(child)
         self._sweep()
 
-    def _pass_over(self, zygote: Zygote) -> None:
+    def _pass_over(self, zygote: ZygoteClient) -> None:
         for zygotes in self._zygotes.values():
             if zygote in zygotes:
                 zygotes.remove(zygote)
@@ -231,7 +231,7 @@ class Pool:
             if not zygote.children:
                 zygote.close()
 
-    def _make_room(self, newest: Zygote) -> None:
+    def _make_room(self, newest: ZygoteClient) -> None:
         """Close those used longest ago, beyond the budget and not in use."""
         budget_kb = self._rules.memory_mb_max * 1024
         idle = sorted(
@@ -241,20 +241,20 @@ class Pool:
         while idle and sum(zygote.memory_kb for zygote in self.zygotes) > budget_kb:
             idle.pop(0).close()
 
-    def _is_busy(self, zygote: Zygote) -> bool:
+    def _is_busy(self, zygote: ZygoteClient) -> bool:
         return zygote.children > len(self._spares.get(zygote, ())) or not zygote.started.done()
 
-    async def _child(self, zygote: Zygote) -> Child:
-        if self.walls.level != LANDLOCK:
+    async def _child(self, zygote: ZygoteClient) -> Child:
+        if self.layers.level != LANDLOCK:
             return self._spare(zygote) or await self._spawn(zygote)
         async with self._spawning.setdefault(zygote, asyncio.Lock()):
             return self._spare(zygote) or await self._spawn(zygote)
 
-    def _ended(self, zygote: Zygote) -> None:
+    def _ended(self, zygote: ZygoteClient) -> None:
         if zygote in self._orders:
             self._orders[zygote] -= 1
 
-    async def _spawn(self, zygote: Zygote) -> Child:
+    async def _spawn(self, zygote: ZygoteClient) -> Child:
         """Fork a child; it enters its groups before anything else."""
         share = [] if self._share is None else [self._share.entrance]
         if self._groups is None:
@@ -284,7 +284,7 @@ class Pool:
 
     # --- spares ---------------------------------------------------------------------------------
 
-    def _spare(self, zygote: Zygote) -> Child | None:
+    def _spare(self, zygote: ZygoteClient) -> Child | None:
         spares = self._spares.get(zygote, [])
         while spares:
             child = spares.pop()
@@ -293,11 +293,11 @@ class Pool:
             self._let_go(child)
         return None
 
-    def _refill(self, zygote: Zygote) -> None:
-        if self.walls.level != LANDLOCK and not zygote.is_cold:
+    def _refill(self, zygote: ZygoteClient) -> None:
+        if self.layers.level != LANDLOCK and not zygote.is_cold:
             self._fill_soon(zygote)
 
-    def _fill_soon(self, zygote: Zygote) -> None:
+    def _fill_soon(self, zygote: ZygoteClient) -> None:
         task = asyncio.create_task(self._fill(zygote))
         self._filling.add(task)
         task.add_done_callback(self._filling.discard)
@@ -307,24 +307,24 @@ class Pool:
         self._discard(child)
         zygote = child.zygote
         self._ended(zygote)
-        if self.walls.level == LANDLOCK and not zygote.is_cold and zygote.is_alive:
+        if self.layers.level == LANDLOCK and not zygote.is_cold and zygote.is_alive:
             self._fill_soon(zygote)
 
-    async def _fill(self, zygote: Zygote) -> None:
+    async def _fill(self, zygote: ZygoteClient) -> None:
         """Have a child ready before it is asked for."""
         async with self._spawning.setdefault(zygote, asyncio.Lock()):
             if not self._may_have_spares(zygote) or not self._has_room(zygote):
                 return
             if len(self._spares.setdefault(zygote, [])) >= self._rules.spares:
                 return
-            with contextlib.suppress(ZygoteGone, WallsDown, OSError):
+            with contextlib.suppress(ZygoteGone, SetupFailed, OSError):
                 child = await self._spawn(zygote)
                 if self._may_have_spares(zygote):
                     self._spares.setdefault(zygote, []).append(child)
                 else:
                     self._discard(child)
 
-    def _may_have_spares(self, zygote: Zygote) -> bool:
+    def _may_have_spares(self, zygote: ZygoteClient) -> bool:
         return not self._closed and zygote.is_alive and zygote not in self._retired
 
     async def close(self) -> None:

@@ -1,9 +1,9 @@
-"""Find out which walls can be put up here, by putting them up.
+"""Find out which layers can be put up here, by putting them up.
 
 Levels, from the strongest: `full` (namespaces, Landlock, seccomp), `landlock` (Landlock and seccomp
 alone: what Docker's default profile leaves). For each way to a level a zygote is launched and a
-child tries a handful of harmful things (`ade_engine.canary`); the level counts only if all of them
-fail inside, and they count only if they work outside. Nothing is taken from a version number.
+child tries a handful of harmful things (`ade_engine.entry.canary`); the level counts only if all of
+them fail inside, and they count only if they work outside. Nothing is taken from a version number.
 """
 
 import asyncio
@@ -15,22 +15,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ade.domain.limits import Limits
-from ade.sandbox.cgroup import Groups, Share
-from ade.sandbox.environment import SOURCE, Environment, own_environment
+from ade.sandbox.cgroup import CpuGroup, MemoryGroups
+from ade.sandbox.child.apply_layers import NAMESPACES
+from ade.sandbox.child.plan import FULL, LANDLOCK
 from ade.sandbox.folders import closed_to_others
-from ade.sandbox.inside.plan import FULL, LANDLOCK
-from ade.sandbox.inside.walling import NAMESPACES
-from ade.sandbox.order import Bounds, Order
-from ade.sandbox.pool import Pool, PoolRules, Walls
-from ade.sandbox.supervisor import Running
-from ade.sandbox.walls import landlock, linux
+from ade.sandbox.layers import landlock, linux
+from ade.sandbox.pool import Layers, Pool, PoolRules
+from ade.sandbox.runtime_environment import SOURCE, Environment, own_environment
+from ade.sandbox.spec import RunSpec, WorkerBounds
+from ade.sandbox.supervisor import SandboxedRun
 
 NONE = "none"
 NICE = PoolRules().nice
 UNREADABLE = "the interpreter or ADE itself is out of reach:"
 UP, WEAKER, MISSING = "up", "weaker", "missing"
 RANK = {NONE: 0, LANDLOCK: 1, FULL: 2}
-CANARY = "ade_engine.canary"
+CANARY = "ade_engine.entry.canary"
 CANARY_LIMITS = Limits(
     timeout_ms=20_000, cpu_ms=10_000, memory_mb=256, max_output_kb=16, max_artifacts=0
 )
@@ -47,8 +47,8 @@ WHY_NOT_FULL = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wall:
-    """Say how one wall is, and why."""
+class LayerStatus:
+    """Say how one layer is, and why."""
 
     name: str
     state: str
@@ -56,13 +56,13 @@ class Wall:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """Hold what was found: the level, each wall, and what would make it stronger."""
+class SandboxReport:
+    """Hold what was found: the level, each layer, and what would make it stronger."""
 
     level: str
-    walls: tuple[Wall, ...]
+    layers: tuple[LayerStatus, ...]
     remedy: str = ""
-    found: Walls | None = None
+    found: Layers | None = None
 
     def meets(self, least: str) -> bool:
         """Tell whether the level is at least the one that is asked for."""
@@ -70,11 +70,11 @@ class Report:
 
     def as_dict(self) -> dict[str, object]:
         """Return the report for machines."""
-        walls = [{"name": w.name, "state": w.state, "detail": w.detail} for w in self.walls]
-        return {"level": self.level, "walls": walls, "remedy": self.remedy}
+        layers = [{"name": w.name, "state": w.state, "detail": w.detail} for w in self.layers]
+        return {"level": self.level, "layers": layers, "remedy": self.remedy}
 
 
-async def probe(user_base: int, scratch: Path | None = None, nice: int = NICE) -> Report:
+async def probe(user_base: int, scratch: Path | None = None, nice: int = NICE) -> SandboxReport:
     """Try the ways to each level, the strongest first, and keep the first that holds."""
     version = landlock.version()
     if not linux.is_known_machine():
@@ -82,36 +82,36 @@ async def probe(user_base: int, scratch: Path | None = None, nice: int = NICE) -
         return _nothing({FULL: reason, LANDLOCK: reason})
     harmless = await _control()
     reasons: dict[str, str] = {}
-    for walls in _ways(version, user_base, memory_cgroup=_has_memory_groups()):
-        why_not = _unreadable(walls) or await _try(walls, scratch, harmless)
+    for layers in _ways(version, user_base, memory_cgroup=_has_memory_groups()):
+        why_not = _unreadable(layers) or await _try(layers, scratch, harmless)
         if why_not is None:
-            return _report(walls, reasons, nice)
-        reasons[walls.level] = "; ".join(filter(None, (reasons.get(walls.level), why_not)))
+            return _report(layers, reasons, nice)
+        reasons[layers.level] = "; ".join(filter(None, (reasons.get(layers.level), why_not)))
     return _nothing(reasons)
 
 
-def _ways(version: int, user_base: int, *, memory_cgroup: bool) -> Iterator[Walls]:
-    """List the ways to put up walls, the strongest first."""
+def _ways(version: int, user_base: int, *, memory_cgroup: bool) -> Iterator[Layers]:
+    """List the ways to put up layers, the strongest first."""
     is_root = os.geteuid() == 0
     base = user_base if is_root else None
     if is_root:
-        yield Walls(FULL, version, by_root=True, user_base=base, memory_cgroup=memory_cgroup)
-    yield Walls(FULL, version, by_root=False, user_base=base, memory_cgroup=memory_cgroup)
+        yield Layers(FULL, version, by_root=True, user_base=base, memory_cgroup=memory_cgroup)
+    yield Layers(FULL, version, by_root=False, user_base=base, memory_cgroup=memory_cgroup)
     if version:
-        yield Walls(LANDLOCK, version, by_root=False, user_base=base, memory_cgroup=memory_cgroup)
+        yield Layers(LANDLOCK, version, by_root=False, user_base=base, memory_cgroup=memory_cgroup)
 
 
 def _has_memory_groups() -> bool:
-    groups = Groups.find()
+    groups = MemoryGroups.find()
     if groups is None:
         return False
     groups.close()
     return True
 
 
-def _unreadable(walls: Walls) -> str | None:
+def _unreadable(layers: Layers) -> str | None:
     """Say which path a user of its own could not even start from; root mounts around that."""
-    if walls.by_root or walls.user_base is None:
+    if layers.by_root or layers.user_base is None:
         return None
     for path in (Path(sys.executable).resolve(), Path(sys.prefix), SOURCE):
         if (folder := closed_to_others((path, *path.parents))) is not None:
@@ -120,8 +120,8 @@ def _unreadable(walls: Walls) -> str | None:
 
 
 async def _control() -> set[str]:
-    """Return the canary's harms that do not even work without walls, and so prove nothing."""
-    code = "import json; from ade_engine.canary import try_all; print(json.dumps(try_all()))"
+    """Return the canary's harms that do not even work without a sandbox, and so prove nothing."""
+    code = "import json; from ade_engine.entry.canary import try_all; print(json.dumps(try_all()))"
     path = str(Path(__file__).parents[2])
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-B", "-c", f"import sys; sys.path.insert(0, {path!r}); {code}"),
@@ -137,12 +137,14 @@ async def _control() -> set[str]:
     return {name for name, did_harm in harms.items() if not did_harm}
 
 
-async def _try(walls: Walls, scratch: Path | None, harmless: set[str]) -> str | None:
-    """Run the canary behind these walls; return why they do not hold, or None."""
-    pool = Pool(walls, PoolRules(spares=0, nice=0), scratch)
+async def _try(layers: Layers, scratch: Path | None, harmless: set[str]) -> str | None:
+    """Run the canary behind these layers; return why they do not hold, or None."""
+    pool = Pool(layers, PoolRules(spares=0, nice=0), scratch)
     try:
-        order = Order(CANARY, {}, CANARY_LIMITS, _bare_environment())
-        running = Running(pool, order, lambda progress: None, Bounds(nice=0))
+        spec = RunSpec(CANARY, {}, CANARY_LIMITS)
+        running = SandboxedRun(
+            pool, spec, _bare_environment(), lambda progress: None, WorkerBounds(nice=0)
+        )
         async with asyncio.timeout(SECONDS_MAX):
             outcome = await running.outcome()
     except (OSError, TimeoutError) as error:
@@ -163,54 +165,65 @@ def _bare_environment() -> Environment:
 # --- what is said about it ------------------------------------------------------------------------
 
 
-def _report(walls: Walls, reasons: dict[str, str], nice: int) -> Report:
-    full = walls.level == FULL
+def _report(layers: Layers, reasons: dict[str, str], nice: int) -> SandboxReport:
+    full = layers.level == FULL
     said = [
-        Wall(name, UP) if full else Wall(name, WEAKER, WHY_NOT_FULL[name]) for name in NAMESPACES
+        LayerStatus(name, UP) if full else LayerStatus(name, WEAKER, WHY_NOT_FULL[name])
+        for name in NAMESPACES
     ]
-    said.append(_landlock_wall(walls.landlock))
-    said.append(Wall("seccomp", UP, "refused calls are named"))
-    said.append(_user_wall(walls))
-    said.append(_memory_wall(walls))
-    said.append(_processor_wall(nice))
+    said.append(_landlock_status(layers.landlock))
+    said.append(LayerStatus("seccomp", UP, "refused calls are named"))
+    said.append(_user_status(layers))
+    said.append(_memory_status(layers))
+    said.append(_processor_status(nice))
     remedy = "" if full else _remedy(reasons.get(FULL, ""))
-    return Report(walls.level, tuple(said), remedy, walls)
+    return SandboxReport(layers.level, tuple(said), remedy, layers)
 
 
-def _landlock_wall(version: int) -> Wall:
+def _landlock_status(version: int) -> LayerStatus:
     if not version:
         detail = "this kernel has none; the mount namespace bounds which files are reached"
-        return Wall("landlock", MISSING, detail)
+        return LayerStatus("landlock", MISSING, detail)
     if version < LANDLOCK_SCOPED:
-        return Wall("landlock", WEAKER, f"version {version} does not bound signals")
-    return Wall("landlock", UP, f"version {version}")
+        return LayerStatus("landlock", WEAKER, f"version {version} does not bound signals")
+    return LayerStatus("landlock", UP, f"version {version}")
 
 
-def _user_wall(walls: Walls) -> Wall:
-    if walls.user_base is not None:
-        return Wall("user number", UP, f"jobs run as numbers from {walls.user_base} on")
-    return Wall("user number", WEAKER, "jobs run as the worker's own user, behind the other walls")
+def _user_status(layers: Layers) -> LayerStatus:
+    if layers.user_base is not None:
+        return LayerStatus("user number", UP, f"jobs run as numbers from {layers.user_base} on")
+    return LayerStatus(
+        "user number", WEAKER, "jobs run as the worker's own user; the other layers still apply"
+    )
 
 
-def _memory_wall(walls: Walls) -> Wall:
-    if walls.memory_cgroup:
-        return Wall("memory", UP, "watched every 25 ms, with a ceiling by the kernel (cgroup)")
-    return Wall("memory", WEAKER, "watched every 25 ms, with a ceiling per process; no cgroup")
+def _memory_status(layers: Layers) -> LayerStatus:
+    if layers.memory_cgroup:
+        return LayerStatus(
+            "memory", UP, "watched every 25 ms, with a ceiling by the kernel (cgroup)"
+        )
+    return LayerStatus(
+        "memory", WEAKER, "watched every 25 ms, with a ceiling per process; no cgroup"
+    )
 
 
-def _processor_wall(nice: int) -> Wall:
+def _processor_status(nice: int) -> LayerStatus:
     if not nice:
-        return Wall("processor", WEAKER, "jobs do not stand back: ADE_WORKER_NICE is 0")
-    share = Share.find(nice, jobs=1)
+        return LayerStatus("processor", WEAKER, "jobs do not stand back: ADE_WORKER_NICE is 0")
+    share = CpuGroup.find(nice, jobs=1)
     if share is None:
-        return Wall("processor", WEAKER, "each process of a job is nice, however many; no cgroup")
+        return LayerStatus(
+            "processor", WEAKER, "each process of a job is nice, however many; no cgroup"
+        )
     share.close()
-    return Wall("processor", UP, "a job weighs as one nice process, whatever it starts (cgroup)")
+    return LayerStatus(
+        "processor", UP, "a job weighs as one nice process, whatever it starts (cgroup)"
+    )
 
 
-def _nothing(reasons: dict[str, str]) -> Report:
-    walls = tuple(Wall(level, MISSING, reason) for level, reason in reasons.items())
-    return Report(NONE, walls, _remedy(" ".join(reasons.values())))
+def _nothing(reasons: dict[str, str]) -> SandboxReport:
+    layers = tuple(LayerStatus(level, MISSING, reason) for level, reason in reasons.items())
+    return SandboxReport(NONE, layers, _remedy(" ".join(reasons.values())))
 
 
 def _remedy(reason: str) -> str:

@@ -17,29 +17,38 @@ from typing import Any
 import structlog
 
 from ade.domain.job import Status
-from ade.domain.outcome import Category, JobError, Outcome, Place, located
-from ade.sandbox import watch
-from ade.sandbox.collect import Harvest, collect, collect_named
-from ade.sandbox.folders import fits
-from ade.sandbox.inside.child import FILES_AT_ONCE
-from ade.sandbox.inside.walling import LENGTH
-from ade.sandbox.judge import (
+from ade.domain.outcome import Category, CodeLocation, JobError, Outcome, located
+from ade.sandbox import usage
+from ade.sandbox.child.apply_layers import LENGTH
+from ade.sandbox.child.job_process import FILES_AT_ONCE
+from ade.sandbox.child_messages import ChildMessages, OnProgress
+from ade.sandbox.exit_status import (
     VIOLATIONS_SHOWN_MAX,
-    Seen,
+    ExitObservation,
+    classify_exit,
     cpu_error,
-    judge,
     limit_error,
     memory_error,
     stopped_error,
 )
-from ade.sandbox.leaving import artifact_error, left_files, logs_of, missing_error
-from ade.sandbox.order import Bounds, Order, data_bytes
-from ade.sandbox.output import Bounded, Intake, Lines
+from ade.sandbox.folders import fits
+from ade.sandbox.layers import seccomp
+from ade.sandbox.outputs import (
+    ARTIFACTS,
+    CollectedFiles,
+    artifact_error,
+    collect,
+    collect_named,
+    logs_of,
+    missing_error,
+    output_files,
+)
 from ade.sandbox.pool import Pool
-from ade.sandbox.walls import seccomp
-from ade.sandbox.whereabouts import ANSWER_SECONDS, Sources, place_of
-from ade.sandbox.words import Tell, Words
-from ade.sandbox.zygotes import Child, Ended, WallsDown, ZygoteGone
+from ade.sandbox.runtime_environment import Environment
+from ade.sandbox.spec import RunSpec, WorkerBounds, data_bytes
+from ade.sandbox.stack_location import ANSWER_SECONDS, JobSources, locate
+from ade.sandbox.streams import BoundedOutput, LineSplitter, PipeReader
+from ade.sandbox.zygote_client import Child, ChildExit, SetupFailed, ZygoteGone
 from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
 log = structlog.get_logger()
@@ -59,12 +68,20 @@ class Stopped(Exception):
     """Nobody wants the job any more."""
 
 
-class Running:
+class SandboxedRun:
     """See one order through."""
 
-    def __init__(self, pool: Pool, order: Order, tell: Tell, bounds: Bounds) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        spec: RunSpec,
+        environment: Environment,
+        on_progress: OnProgress,
+        bounds: WorkerBounds,
+    ) -> None:
         self._pool = pool
-        self._order = order
+        self._spec = spec
+        self._environment = environment
         self._bounds = bounds
         self._child: Child | None = None
         self._killed_for: JobError | None = None
@@ -74,12 +91,12 @@ class Running:
         self._refusals = 0
         self._heard_bytes = 0
         self._taking: asyncio.Task[Child] | None = None
-        self._words = Words(tell)
-        self._usage = watch.Usage()
-        output_bytes = order.limits.max_output_kb * 1024
+        self._messages = ChildMessages(on_progress)
+        self._usage = usage.TreeUsage()
+        output_bytes = spec.limits.max_output_kb * 1024
         self._flood_bytes = max(OUTPUT_FLOOD_BYTES, 8 * output_bytes)
-        self._stdout, self._stderr = Bounded(output_bytes), Bounded(output_bytes)
-        self._lines = Lines(bounds.result_bytes, self._words.hear)
+        self._stdout, self._stderr = BoundedOutput(output_bytes), BoundedOutput(output_bytes)
+        self._lines = LineSplitter(bounds.result_bytes, self._messages.hear)
 
     # --- what the worker does to it -------------------------------------------------------------
 
@@ -131,11 +148,11 @@ class Running:
             return self._internal("STOPPED", "The worker ended the job before it began.")
         except ZygoteGone as error:
             return self._internal("ZYGOTE_LOST", f"The job's interpreter could not start: {error}")
-        except WallsDown as error:
-            return self._internal("SANDBOX_SETUP", f"The walls could not be put up: {error}")
+        except SetupFailed as error:
+            return self._internal("SANDBOX_SETUP", f"The sandbox could not be set up: {error}")
         self._child = child
         try:
-            self._pool.limit_memory(child, self._order.limits.memory_mb)
+            self._pool.limit_memory(child, self._spec.limits.memory_mb)
             return await self._see_through(child)
         except ZygoteGone:
             return self._internal("ZYGOTE_LOST", "The job's interpreter died while it ran.")
@@ -144,8 +161,8 @@ class Running:
 
     async def _take_child(self) -> Child:
         """Wait for a child, but no longer than anybody wants one."""
-        order = self._order
-        taking = asyncio.create_task(self._pool.take(order.environment, network=order.network))
+        take = self._pool.take(self._environment, network=self._spec.network)
+        taking = asyncio.create_task(take)
         self._taking = taking
         if self._killed_for is not None:
             taking.cancel()
@@ -158,16 +175,16 @@ class Running:
 
     async def _see_through(self, child: Child) -> Outcome:
         loop = asyncio.get_running_loop()
-        eye = watch.Watch(child.pid, self._order.limits.memory_mb * 1024)
+        eye = usage.UsageMonitor(child.pid, self._spec.limits.memory_mb * 1024)
         intakes = [
-            Intake(child.release("stdout"), self._take(self._stdout)),
-            Intake(child.release("stderr"), self._take(self._stderr)),
+            PipeReader(child.release("stdout"), self._take(self._stdout)),
+            PipeReader(child.release("stderr"), self._take(self._stderr)),
         ]
         if child.listener >= 0:
             loop.add_reader(child.listener, self._refuse, child)
         if self._killed_for is not None or self._is_stopped:
             child.signal(signal.SIGKILL)
-        line = Intake(os.dup(child.line.fileno()), self._hear_all)
+        line = PipeReader(os.dup(child.line.fileno()), self._hear_all)
         watching = asyncio.create_task(self._watch(child, eye))
         try:
             await self._hand_over(child)
@@ -188,12 +205,12 @@ class Running:
 
     async def _hand_over(self, child: Child) -> None:
         """Send the order and its files; a child that dies meanwhile is judged by its end."""
-        order, bounds, limits = self._order, self._bounds, self._order.limits
+        spec, bounds, limits = self._spec, self._bounds, self._spec.limits
         text = json.dumps(
             {
-                "entry": order.entry,
-                "inputs": order.inputs,
-                "files": list(order.files),
+                "entry": spec.entry,
+                "inputs": spec.inputs,
+                "files": list(spec.files),
                 "limits": {
                     "cpu_seconds": -(-limits.cpu_ms // 1000) + 1,
                     "data_bytes": data_bytes(limits),
@@ -205,7 +222,7 @@ class Running:
         loop = asyncio.get_running_loop()
         try:
             await loop.sock_sendall(child.line, LENGTH.pack(len(text)) + text)
-            paths = list(order.files.values())
+            paths = list(spec.files.values())
             for first in range(0, len(paths), FILES_AT_ONCE):
                 await self._send_files(child, paths[first : first + FILES_AT_ONCE])
         except (BrokenPipeError, ConnectionResetError):
@@ -226,7 +243,7 @@ class Running:
 
     # --- what it writes and says ----------------------------------------------------------------
 
-    def _take(self, kept: Bounded) -> Callable[[bytes], None]:
+    def _take(self, kept: BoundedOutput) -> Callable[[bytes], None]:
         def take(piece: bytes) -> None:
             kept.take(piece)
             if kept.taken_bytes > self._flood_bytes:
@@ -241,7 +258,7 @@ class Running:
         if self._heard_bytes > self._bounds.result_bytes + PROGRESS_BYTES_TOTAL:
             self._kill_for(limit_error("OUTPUT_LIMIT", "The job reported too much progress."))
         self._lines.take(piece)
-        if self._is_asked and self._words.stack.is_whole:
+        if self._is_asked and self._messages.stack.is_whole:
             self.kill()
         if self._lines.overflowed:
             message = f"The result is larger than {self._bounds.result_bytes // 1024} KiB."
@@ -263,7 +280,7 @@ class Running:
 
     # --- limits ---------------------------------------------------------------------------------
 
-    async def _watch(self, child: Child, eye: watch.Watch) -> None:
+    async def _watch(self, child: Child, eye: usage.UsageMonitor) -> None:
         """Look at memory, CPU time and folder until cancelled; who cannot look kills."""
         try:
             await self._watch_on(child, eye)
@@ -272,13 +289,13 @@ class Running:
             message = "The job could not be watched any more, and was stopped."
             self._kill_for(JobError(Category.INTERNAL_ERROR, "WATCH_LOST", message))
 
-    async def _watch_on(self, child: Child, eye: watch.Watch) -> None:
+    async def _watch_on(self, child: Child, eye: usage.UsageMonitor) -> None:
         looks, wait = 0, LOOK_SECONDS
         while not self._is_killed:
             await asyncio.sleep(wait)
             looks += 1
-            now, took = await watch.in_turns(eye.looking())
-            self._usage = watch.Usage(
+            now, took = await usage.in_turns(eye.looking())
+            self._usage = usage.TreeUsage(
                 max(now.memory_kb, self._usage.memory_kb),
                 max(now.cpu_ms, self._usage.cpu_ms),
                 max(now.threads, self._usage.threads),
@@ -289,8 +306,8 @@ class Running:
             # A tree of many processes takes long to look at: the loop has others to serve.
             wait = max(LOOK_SECONDS, LOOK_SHARE * took)
 
-    def _stop_at_limits(self, now: watch.Usage) -> None:
-        limits = self._order.limits
+    def _stop_at_limits(self, now: usage.TreeUsage) -> None:
+        limits = self._spec.limits
         if now.memory_kb > data_bytes(limits) // 1024:  # there is no time to ask where it is
             self._kill_for(memory_error(limits))
         elif now.memory_kb > limits.memory_mb * 1024:
@@ -312,33 +329,33 @@ class Running:
 
     # --- the end --------------------------------------------------------------------------------
 
-    async def _conclude(self, child: Child, ended: Ended, baseline_kb: int) -> Outcome:
+    async def _conclude(self, child: Child, ended: ChildExit, baseline_kb: int) -> Outcome:
         cpu_ms = max(ended.cpu_ms, self._usage.cpu_ms)
         peak_kb = max(0, ended.peak_kb - baseline_kb, self._usage.memory_kb)
-        seen = Seen(
+        seen = ExitObservation(
             ended.status,
-            self._order.limits,
+            self._spec.limits,
             killed_for=self._killed_for,
             was_killed_by_memory_limit=child.group is not None and child.group.has_killed(),
             cpu_ms=cpu_ms,
             memory_mb_peak=round(peak_kb / 1024),
             violations=self._violations,
-            said=self._words.kept,
+            said=self._messages.kept,
             stderr=self._stderr.text(),
         )
-        setup = self._words.first("setup_error")
+        setup = self._messages.first("setup_error")
         if setup is not None:
-            return self._internal("SANDBOX_SETUP", f"The walls could not be put up: {setup}")
-        error = judge(seen)
-        place = await self._place()
+            return self._internal("SANDBOX_SETUP", f"The sandbox could not be set up: {setup}")
+        error = classify_exit(seen)
+        location = await self._location()
         if error is not None and error.category is Category.RESOURCE_LIMIT:
-            error = located(error, place)
+            error = located(error, location)
         outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": self._stderr.text()}
-        kept, harvest = await self._keep_outputs(child), await self._harvest(child)
-        error = error or missing_error(self._order.outputs, kept) or artifact_error(harvest)
+        kept, collected = await self._keep_outputs(child), await self._collect_artifacts(child)
+        error = error or missing_error(self._spec.outputs, kept) or artifact_error(collected)
         if error is None:
-            outputs["result_json"] = self._words.first("result")
-        logs = logs_of(harvest)
+            outputs["result_json"] = self._messages.first("result")
+        logs = logs_of(collected)
         if self._violations and error is None:
             tried = ", ".join(self._violations[:VIOLATIONS_SHOWN_MAX])
             logs.append({"level": "warning", "message": f"The sandbox refused: {tried}."})
@@ -347,41 +364,42 @@ class Running:
             result={"outputs": outputs, "logs": logs},
             error=error,
             usage={"cpu_ms": cpu_ms, "memory_mb_peak": seen.memory_mb_peak},
-            isolation=self._pool.isolation(network=self._order.network),
-            files=(*left_files(kept, self._words), *left_files(harvest, self._words)),
-            place=place,
+            isolation=self._pool.isolation(network=self._spec.network),
+            files=(*output_files(kept, self._messages), *output_files(collected, self._messages)),
+            location=location,
         )
 
-    async def _place(self) -> Place | None:
+    async def _location(self) -> CodeLocation | None:
         """Find out where the code was, if it was stopped or stopped itself."""
-        words, order = self._words, self._order
-        if self._killed_for is None and not words.stack.frames:
+        messages, spec = self._messages, self._spec
+        if self._killed_for is None and not messages.stack.frames:
             return None
-        sources = Sources(order.files, order.inputs)
-        return await asyncio.to_thread(place_of, words.stack, sources, words.progress)
+        sources = JobSources(spec.files, spec.inputs)
+        return await asyncio.to_thread(locate, messages.stack, sources, messages.progress)
 
-    async def _keep_outputs(self, child: Child) -> Harvest:
+    async def _keep_outputs(self, child: Child) -> CollectedFiles:
         """Take out the files that the job was to leave."""
-        order = self._order
-        if order.outputs_to is None or not order.outputs or child.folder < 0:
-            return Harvest()
+        spec = self._spec
+        if spec.folder is None or not spec.outputs or child.folder < 0:
+            return CollectedFiles()
         return await asyncio.to_thread(
             collect_named,
             child.folder,
-            order.outputs,
-            order.outputs_to,
+            spec.outputs,
+            spec.folder,
             bytes_max=self._bounds.artifact_mb * MIB,
         )
 
-    async def _harvest(self, child: Child) -> Harvest:
-        if self._order.collect_to is None or child.folder < 0:
-            return Harvest()
+    async def _collect_artifacts(self, child: Child) -> CollectedFiles:
+        spec = self._spec
+        if spec.folder is None or child.folder < 0:
+            return CollectedFiles()
         return await asyncio.to_thread(
             collect,
             child.folder,
-            self._order.collect_from,
-            self._order.collect_to,
-            files_max=self._order.limits.max_artifacts,
+            ARTIFACTS,
+            spec.folder / ARTIFACTS,
+            files_max=spec.limits.max_artifacts,
             bytes_max=self._bounds.artifact_mb * MIB,
         )
 
@@ -392,5 +410,5 @@ class Running:
             Status.FAILED,
             result={"outputs": outputs, "logs": []},
             error=error,
-            isolation=self._pool.isolation(network=self._order.network),
+            isolation=self._pool.isolation(network=self._spec.network),
         )

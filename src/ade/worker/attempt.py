@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,16 @@ from ade.domain.errors import (
 from ade.domain.job import Status, StopRequest
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome, located, timed_out_error
-from ade.events.mirror import Mirror
+from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
 from ade.kinds import Asked, Kind, Kinds, Prepared, Workroom
-from ade.stages.finish import Finished
-from ade.stages.report import Report
+from ade.sandbox.spec import RunSpec
+from ade.stages.finish import Finish, Finished
+from ade.stages.report import AttemptReport
 from ade.store.rows import Claim, Held, JobRef
 from ade.telemetry import metrics
 from ade.worker.job_files import place_file, write_text
-from ade.worker.runner import Assignment, Runner, Running, see_to_the_end
+from ade.worker.runner import RunHandle, Runner, see_to_the_end
 
 PROGRESS_SECONDS_MIN = 0.5
 FINISH_AGAIN_SECONDS = 0.5
@@ -52,10 +54,11 @@ class Attempt:
         trusted_until: float,
         *,
         kernel: Kernel,
+        record: Callable[[Finish], Awaitable[Finished]],
         kinds: Kinds,
         runner: Runner,
         jobs_dir: Path,
-        mirror: Mirror,
+        exporter: EventFileExporter,
         network_allowed: bool,
         workroom: Workroom,
     ) -> None:
@@ -63,13 +66,14 @@ class Attempt:
         self.held = Held(claim.workspace_id, claim.id, claim.fence)
         self.trusted_until = trusted_until
         self._kernel = kernel
+        self._record = record
         self._kinds = kinds
         self._runner = runner
         self._folder = jobs_dir / claim.id
-        self._mirror = mirror
+        self._exporter = exporter
         self._network_allowed = network_allowed
         self._workroom = workroom
-        self._running: Running | None = None
+        self._running: RunHandle | None = None
         self._stop: StopRequest | None = None
         self._given_up = False
         self._asked: Asked | None = None
@@ -131,10 +135,10 @@ class Attempt:
     async def _outcome(self) -> Outcome:
         """Run the job; whatever goes wrong around it is an internal error, never silence."""
         try:
-            assignment = await self._prepare()
+            spec = await self._prepare()
             if self._stop is not None or self._given_up or self._handed_back:
                 return self._stopped()
-            return await self._run(assignment)
+            return await self._run(spec)
         except Unwalled as error:
             unwalled = JobError(Category.INTERNAL_ERROR, "SANDBOX_UNAVAILABLE", error.detail)
             return _failed(unwalled)
@@ -155,7 +159,7 @@ class Attempt:
             message = "The worker could not run the job; its log says more."
             return _failed(JobError(Category.INTERNAL_ERROR, "WORKER_ERROR", message))
 
-    async def _prepare(self) -> Assignment:
+    async def _prepare(self) -> RunSpec:
         """Lay out the job's folder and gather what the runner needs."""
         kind = self._kinds.named(self.claim.kind)
         payload = json.loads(self.claim.payload)
@@ -167,9 +171,7 @@ class Attempt:
         # Behind walls a job does not work in its folder: the first attempt can begin without it.
         is_needed = prepared.files or not self._runner.isolation or self.claim.fence > 1
         files = await self._laying if is_needed else {}
-        return Assignment(
-            job_id=self.claim.id,
-            attempt=self.claim.fence,
+        return RunSpec(
             entry=kind.entry,
             inputs=prepared.inputs,
             limits=Limits(**json.loads(self.claim.limits)),
@@ -178,7 +180,7 @@ class Attempt:
             files=files,
             outputs=prepared.outputs,
             environment=prepared.environment,
-            warm=prepared.warm or kind.warm,
+            preload=prepared.warm or kind.warm,
         )
 
     def _lay_out(self, payload: dict[str, Any], prepared: Prepared) -> dict[str, Path]:
@@ -193,11 +195,11 @@ class Attempt:
             for name, source in prepared.files.items()
         }
 
-    async def _run(self, assignment: Assignment) -> Outcome:
-        running = self._runner.start(assignment, self._tell)
+    async def _run(self, spec: RunSpec) -> Outcome:
+        running = self._runner.start(spec, self._tell)
         self._running = running
         showing = asyncio.create_task(self._show_beginning())
-        seconds = assignment.limits.timeout_ms / 1000
+        seconds = spec.limits.timeout_ms / 1000
         outcome, timed_out = await see_to_the_end(running, seconds)
         showing.cancel()
         if self._laying is not None:
@@ -208,8 +210,8 @@ class Attempt:
         if outcome.status is not Status.SUCCEEDED:
             if self._stop is not None:
                 return self._stopped(self._as_asked(outcome))
-            if timed_out:
-                error = located(timed_out_error(assignment.limits.timeout_ms), outcome.place)
+            if timed_out and outcome.status is not Status.TIMED_OUT:
+                error = located(timed_out_error(spec.limits.timeout_ms), outcome.location)
                 outcome = replace(outcome, status=Status.TIMED_OUT, error=error)
         return await self._kept(self._as_asked(outcome))
 
@@ -250,7 +252,7 @@ class Attempt:
     async def _copy_events(self) -> None:
         """Bring the file of the job's events up to date; what is missing comes with the next."""
         try:
-            await self._mirror.sync(JobRef(self.claim.workspace_id, self.claim.id))
+            await self._exporter.export(JobRef(self.claim.workspace_id, self.claim.id))
         except Exception as error:
             log.warning("events not copied", reason=type(error).__name__)
 
@@ -281,7 +283,7 @@ class Attempt:
         while (told := self._told) is not None:
             self._told = None
             try:
-                await self._kernel.report(Report(self.held, progress=told))
+                await self._kernel.report(AttemptReport(self.held, progress=told))
                 await self._copy_events()
             except Exception as error:
                 log.info("progress was not recorded", reason=type(error).__name__)
@@ -291,19 +293,21 @@ class Attempt:
 
     async def _finish(self, outcome: Outcome | None) -> None:
         """Record the end; while the database is away, try again as long as the lease is trusted."""
+        record = self._record
         while self._is_trusted():
             try:
-                recorded = await self._kernel.finish(Finished(self.claim, outcome))
+                finished = await record(Finish(self.claim, outcome))
             except LeaseLost:
                 metrics.fence_rejected("finish")
                 log.warning("result discarded", reason="lease lost")
                 return
             except Exception as error:
                 log.warning("end not recorded yet", reason=type(error).__name__)
+                record = self._kernel.finish  # apart from others, in case it is this end that fails
                 await asyncio.sleep(FINISH_AGAIN_SECONDS)
             else:
-                metrics.finished(self.claim.kind, recorded.status.value)
-                log.info("attempt ended", status=recorded.status.value)
+                metrics.finished(self.claim.kind, finished.status.value)
+                log.info("attempt ended", status=finished.status.value)
                 return
         metrics.fence_rejected("trust_over")
         log.warning("result discarded", reason="lease no longer trusted")

@@ -16,8 +16,9 @@ from ade.domain.job import Status
 from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome, located, timed_out_error
 from ade.kinds.normalize import ENGINE
+from ade.sandbox.spec import RunSpec
 from ade.worker.job_files import place_file
-from ade.worker.runner import Assignment, Runner, Running, see_to_the_end
+from ade.worker.runner import RunHandle, Runner, see_to_the_end
 
 AT_ONCE = 2
 WAITING_MAX = 32
@@ -52,26 +53,24 @@ class Errands:
                     place = Path(folder)
                     if not self._runner.isolation:  # it works in the folder itself
                         await asyncio.to_thread(_copy, files, place)
-                    assignment = Assignment(
-                        job_id="errand",
-                        attempt=1,
+                    spec = RunSpec(
                         entry=entry,
                         inputs=inputs,
                         limits=self._limits,
                         folder=place,
                         files=files,
                         environment=environment,
-                        warm=ENGINE,
+                        preload=ENGINE,
                     )
-                    return await self._outcome(self._runner.start(assignment, lambda _: None))
+                    return await self._outcome(self._runner.start(spec, lambda _: None))
         finally:
             self._asked -= 1
 
-    async def _outcome(self, running: Running) -> Outcome:
+    async def _outcome(self, running: RunHandle) -> Outcome:
         """Wait for the end, and kill what takes too long or is not waited for any more."""
         outcome, timed_out = await see_to_the_end(running, self._limits.timeout_ms / 1000)
         if timed_out:
-            error = located(timed_out_error(self._limits.timeout_ms), outcome.place)
+            error = located(timed_out_error(self._limits.timeout_ms), outcome.location)
             return Outcome(Status.FAILED, error=error)
         return outcome
 

@@ -1,50 +1,30 @@
-"""What the worker asks of whatever runs the code: start it, hear from it, kill it."""
+"""What the worker requires of a runner: start code, report its progress, stop it."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome
-from ade.sandbox.words import Tell
+from ade.sandbox.child_messages import OnProgress
+from ade.sandbox.spec import RunSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Hold all that is needed to run one attempt."""
-
-    job_id: str
-    attempt: int
-    entry: str
-    inputs: dict[str, Any]
-    limits: Limits
-    folder: Path
-    network: bool = False
-    files: Mapping[str, Path] = field(default_factory=dict)
-    outputs: Mapping[str, str] = field(default_factory=dict)
-    environment: str | None = None
-    warm: tuple[str, ...] = ()
-
-
-class Running(Protocol):
-    """Stand for code that was started."""
+class RunHandle(Protocol):
+    """Control code that was started."""
 
     async def outcome(self) -> Outcome:
-        """Wait until the code and everything that it started is gone, and say what came of it."""
+        """Wait until the code and every process that it started are gone; return the outcome."""
         ...
 
     def stop(self) -> None:
-        """Ask the code to end, and kill it if it does not soon; return at once."""
+        """Ask the code to end, and kill it if it does not end soon; return at once."""
         ...
 
     def kill(self) -> None:
-        """Kill the code and everything that it started, before returning."""
+        """Kill the code and every process that it started, before returning."""
         ...
 
     def time_out(self) -> None:
-        """Kill the code because its time is over; it may say first where it is, if it is quick."""
+        """Kill the code because its time is over, after it had a moment to report its stack."""
         ...
 
 
@@ -53,25 +33,25 @@ class Runner(Protocol):
 
     @property
     def isolation(self) -> tuple[str, ...]:
-        """Name the walls that hold around what is started; empty is none."""
+        """Name the sandbox layers around what is started; empty means no isolation."""
         ...
 
     @property
     def refusal(self) -> str | None:
-        """Say why other people's code is not started here; None if it is."""
+        """Return why untrusted code is not started here; None if it is."""
         ...
 
-    def start(self, assignment: Assignment, tell: Tell) -> Running:
-        """Start an attempt; `tell` hears its progress."""
+    def start(self, spec: RunSpec, on_progress: OnProgress) -> RunHandle:
+        """Start an attempt; `on_progress` is called with each progress report."""
         ...
 
 
 async def see_to_the_end(
-    running: Running, timeout_seconds: float | None = None
+    running: RunHandle, timeout_seconds: float | None = None
 ) -> tuple[Outcome, bool]:
-    """Wait for what came of the code, and tell whether it was killed for taking too long.
+    """Wait for the outcome; return it, and whether the code was killed for taking too long.
 
-    Code that nobody waits for any more is killed too, and is gone before the waiting ends.
+    If the waiting task is cancelled, the code is killed and gone before the cancellation goes on.
     """
     ending = asyncio.ensure_future(running.outcome())
     try:

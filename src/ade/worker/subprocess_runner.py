@@ -1,7 +1,7 @@
-"""Run an attempt in a plain child process: separate, bounded and killable, but without walls.
+"""Run an attempt in a plain child process, without a sandbox.
 
-Each child leads a process group, so that killing it kills what it started, unless that left the
-group; walls that nothing can leave are the sandbox's. `isolation` is empty and says so.
+The process is separate, has limits and can be killed. It leads a process group, so killing it also
+kills the processes that it started, except those that left the group. `isolation` is empty.
 """
 
 import asyncio
@@ -15,26 +15,34 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ade.domain.job import Status
-from ade.domain.outcome import Category, JobError, Outcome, Place, located
-from ade.sandbox.collect import Harvest, collect, collect_named
-from ade.sandbox.environment import Environment
-from ade.sandbox.judge import Seen, judge, limit_error, stopped_error
-from ade.sandbox.leaving import artifact_error, left_files, logs_of, missing_error
-from ade.sandbox.output import Bounded, Intake, Lines
-from ade.sandbox.whereabouts import ANSWER_SECONDS, Sources, place_of
-from ade.sandbox.words import Words
-from ade.worker.runner import Assignment, Tell
+from ade.domain.outcome import Category, CodeLocation, JobError, Outcome, located
+from ade.sandbox.child_messages import ChildMessages, OnProgress
+from ade.sandbox.exit_status import ExitObservation, classify_exit, limit_error, stopped_error
+from ade.sandbox.outputs import (
+    ARTIFACTS,
+    CollectedFiles,
+    artifact_error,
+    collect,
+    collect_named,
+    logs_of,
+    missing_error,
+    output_files,
+)
+from ade.sandbox.runtime_environment import Environment
+from ade.sandbox.spec import RunSpec
+from ade.sandbox.stack_location import ANSWER_SECONDS, JobSources, locate
+from ade.sandbox.streams import BoundedOutput, LineSplitter, PipeReader
 from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
 CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.subprocess_child")
 STOP_GRACE_SECONDS = 2.0
 RESULT_BYTES_MAX = 1024 * 1024
-# A grandchild may keep a pipe open for ever; nobody waits for what it writes after the child's end.
+# A grandchild may hold a pipe open forever; after the child's end its output is waited for briefly.
 PIPE_GRACE_SECONDS = 0.5
-ARTIFACTS = "artifacts"
 COLLECTED = "collected"
 MIB = 1024 * 1024
 
@@ -52,35 +60,41 @@ class SubprocessRunner:
     refusal: str | None = None
     environment_of: Callable[[str], Environment] | None = None
 
-    def start(self, assignment: Assignment, tell: Tell) -> "RunningChild":
-        """Start the child and hand it its request."""
-        return RunningChild(self, assignment, tell)
+    def start(self, spec: RunSpec, on_progress: OnProgress) -> "SubprocessRun":
+        """Start the child and send it its request."""
+        return SubprocessRun(self, spec, on_progress)
 
 
-class RunningChild:
-    """Stand for one child process."""
+class SubprocessRun:
+    """Control one child process."""
 
-    def __init__(self, runner: SubprocessRunner, assignment: Assignment, tell: Tell) -> None:
-        self._assignment = assignment
+    def __init__(self, runner: SubprocessRunner, spec: RunSpec, on_progress: OnProgress) -> None:
+        if spec.folder is None:
+            raise ValueError("without a sandbox a job needs a folder to work in")
+        self._spec = spec
+        self._folder = spec.folder
         self._artifact_mb_max = runner.artifact_mb_max
         self._stop_grace_seconds = runner.stop_grace_seconds
-        self._words = Words(tell)
+        self._messages = ChildMessages(on_progress)
         self._killed_for: JobError | None = None
         self._stopping: asyncio.TimerHandle | None = None
         self._killing: asyncio.TimerHandle | None = None
-        output_bytes_max = assignment.limits.max_output_kb * 1024
-        self._stdout, self._stderr = Bounded(output_bytes_max), Bounded(output_bytes_max)
-        self._lines = Lines(runner.result_bytes_max, self._words.hear)
-        self._child, channel = _spawn(runner, assignment)
+        output_bytes_max = spec.limits.max_output_kb * 1024
+        self._stdout, self._stderr = (
+            BoundedOutput(output_bytes_max),
+            BoundedOutput(output_bytes_max),
+        )
+        self._lines = LineSplitter(runner.result_bytes_max, self._messages.hear)
+        self._child, channel = _spawn(runner, spec, spec.folder)
         self._pidfd = os.pidfd_open(self._child.pid)
         self._intakes = [
-            Intake(_owned(self._child.stdout), self._stdout.take),
-            Intake(_owned(self._child.stderr), self._stderr.take),
-            Intake(channel, self._lines.take),
+            PipeReader(_owned(self._child.stdout), self._stdout.take),
+            PipeReader(_owned(self._child.stderr), self._stderr.take),
+            PipeReader(channel, self._lines.take),
         ]
 
     async def outcome(self) -> Outcome:
-        """Wait for the child's end and say what came of it."""
+        """Wait for the child's end and return the outcome."""
         status, usage = await self._reaped()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PIPE_GRACE_SECONDS):
@@ -88,35 +102,34 @@ class RunningChild:
                     await intake.ended.wait()
         for intake in self._intakes:
             intake.close()
-        kept, harvest = await asyncio.to_thread(self._collect)
-        place = await asyncio.to_thread(self._place)
-        return self._judge(status, usage, kept, harvest, place)
+        kept, collected = await asyncio.to_thread(self._collect)
+        location = await asyncio.to_thread(self._location)
+        return self._classified(status, usage, kept, collected, location)
 
-    def _place(self) -> Place | None:
-        """Find out where the code was, if it was stopped."""
-        words, assignment = self._words, self._assignment
-        if self._killed_for is None and not words.stack.frames:
+    def _location(self) -> CodeLocation | None:
+        """Find where the code was, if it was stopped."""
+        messages, spec = self._messages, self._spec
+        if self._killed_for is None and not messages.stack.frames:
             return None
-        sources = Sources(assignment.files, assignment.inputs)
-        return place_of(words.stack, sources, words.progress)
+        sources = JobSources(spec.files, spec.inputs)
+        return locate(messages.stack, sources, messages.progress)
 
-    def _collect(self) -> tuple[Harvest, Harvest]:
-        """Take what the job left; it worked in the folder itself, and all of that is suspect."""
-        assignment = self._assignment
-        folder = assignment.folder
+    def _collect(self) -> tuple[CollectedFiles, CollectedFiles]:
+        """Collect the job's files; it worked in the folder itself, so nothing there is trusted."""
+        spec, folder = self._spec, self._folder
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         bytes_max = self._artifact_mb_max * MIB
         try:
-            kept = collect_named(opened, assignment.outputs, folder, bytes_max=bytes_max)
-            files_max = assignment.limits.max_artifacts
-            place = folder / COLLECTED
-            shutil.rmtree(place, ignore_errors=True)
-            harvest = collect(opened, ARTIFACTS, place, files_max=files_max, bytes_max=bytes_max)
+            kept = collect_named(opened, spec.outputs, folder, bytes_max=bytes_max)
+            files_max = spec.limits.max_artifacts
+            target = folder / COLLECTED
+            shutil.rmtree(target, ignore_errors=True)
+            collected = collect(opened, ARTIFACTS, target, files_max=files_max, bytes_max=bytes_max)
         finally:
             os.close(opened)
-        with contextlib.suppress(OSError):  # it left something there, or never had such a folder
+        with contextlib.suppress(OSError):  # a file was skipped, or there is no folder
             (folder / ARTIFACTS).rmdir()
-        return kept, harvest
+        return kept, collected
 
     async def _reaped(self) -> tuple[int, resource.struct_rusage]:
         loop = asyncio.get_running_loop()
@@ -126,7 +139,7 @@ class RunningChild:
             await ended.wait()
         finally:
             loop.remove_reader(self._pidfd)
-        self._signal(signal.SIGKILL)  # what is left; the dead child still keeps its number
+        self._signal(signal.SIGKILL)  # the rest of the group; the dead child still holds its pid
         _, status, usage = os.wait4(self._child.pid, 0)  # noqa: ASYNC222 - it is dead: no wait
         os.close(self._pidfd)
         self._child.returncode = os.waitstatus_to_exitcode(status)
@@ -136,7 +149,7 @@ class RunningChild:
         return status, usage
 
     def stop(self) -> None:
-        """Ask the group to end, and kill it if it does not soon."""
+        """Ask the group to end, and kill it if it does not end soon."""
         if self._child.returncode is None and self._stopping is None:
             self._signal(signal.SIGTERM)
             loop = asyncio.get_running_loop()
@@ -148,7 +161,7 @@ class RunningChild:
         self._signal(signal.SIGKILL)
 
     def time_out(self) -> None:
-        """Kill the group, a moment after asking the child where it is."""
+        """Kill the group, after the child had a moment to report its stack."""
         if self._killed_for is None and self._child.returncode is None:
             self._killed_for = stopped_error()
             with contextlib.suppress(ProcessLookupError):
@@ -158,64 +171,66 @@ class RunningChild:
 
     def _signal(self, number: int) -> None:
         if self._child.returncode is not None:
-            return  # reaped: its number may be another's by now
+            return  # reaped: another process may have its pid by now
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, number)
 
-    def _judge(
+    def _classified(
         self,
         status: int,
         usage: resource.struct_rusage,
-        kept: Harvest,
-        harvest: Harvest,
-        place: Place | None,
+        kept: CollectedFiles,
+        collected: CollectedFiles,
+        location: CodeLocation | None,
     ) -> Outcome:
         cpu_ms = round((usage.ru_utime + usage.ru_stime) * 1000)
         stderr = self._stderr.text()
         too_large = limit_error("RESULT_TOO_LARGE", "The result is larger than allowed.")
-        # Its peak is no evidence: a child begins with the size of whoever started it.
-        seen = Seen(
+        # The peak memory is not used: a forked process inherits the peak of its parent.
+        seen = ExitObservation(
             status,
-            self._assignment.limits,
+            self._spec.limits,
             killed_for=too_large if self._lines.overflowed else self._killed_for,
             cpu_ms=cpu_ms,
-            said=self._words.kept,
+            said=self._messages.kept,
             stderr=stderr,
         )
         outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": stderr}
-        error = judge(seen)
+        error = classify_exit(seen)
         if error is not None and error.category is Category.RESOURCE_LIMIT:
-            error = located(error, place)
-        error = error or missing_error(self._assignment.outputs, kept) or artifact_error(harvest)
+            error = located(error, location)
+        error = error or missing_error(self._spec.outputs, kept) or artifact_error(collected)
         if error is None:
-            outputs["result_json"] = self._words.first("result")
+            outputs["result_json"] = self._messages.first("result")
         return Outcome(
             status=Status.SUCCEEDED if error is None else Status.FAILED,
-            result={"outputs": outputs, "logs": logs_of(harvest)},
+            result={"outputs": outputs, "logs": logs_of(collected)},
             error=error,
             usage={"cpu_ms": cpu_ms, "memory_mb_peak": round(usage.ru_maxrss / 1024)},
-            files=(*left_files(kept, self._words), *left_files(harvest, self._words)),
-            place=place,
+            files=(*output_files(kept, self._messages), *output_files(collected, self._messages)),
+            location=location,
         )
 
 
-def _spawn(runner: SubprocessRunner, assignment: Assignment) -> tuple[subprocess.Popen[bytes], int]:
-    """Start the child in a session of its own, with a clean environment; return its channel."""
-    request = assignment.folder / ".request.json"
-    limits = {**assignment.limits.as_dict(), "file_mb": runner.file_mb_max}
-    told = {"inputs": assignment.inputs, "limits": limits, "paths": _paths(runner, assignment)}
-    request.write_text(json.dumps(told))
+def _spawn(
+    runner: SubprocessRunner, spec: RunSpec, folder: Path
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Start the child in a new session with a clean environment; return it and its channel."""
+    request = folder / ".request.json"
+    limits = {**spec.limits.as_dict(), "file_mb": runner.file_mb_max}
+    content = {"inputs": spec.inputs, "limits": limits, "paths": _paths(runner, spec)}
+    request.write_text(json.dumps(content))
     channel, childs_end = os.pipe()
     try:
         with request.open("rb") as stdin:
             child = subprocess.Popen(
-                [*runner.command, assignment.entry, str(childs_end)],
+                [*runner.command, spec.entry, str(childs_end)],
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 pass_fds=(childs_end,),
-                cwd=assignment.folder,
-                env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(assignment.folder)},
+                cwd=folder,
+                env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(folder)},
                 start_new_session=True,
             )
     except BaseException:
@@ -227,15 +242,15 @@ def _spawn(runner: SubprocessRunner, assignment: Assignment) -> tuple[subprocess
     return child, channel
 
 
-def _paths(runner: SubprocessRunner, assignment: Assignment) -> list[str]:
-    """List where modules are found, if not only where this process finds its own."""
-    if assignment.environment is None or runner.environment_of is None:
+def _paths(runner: SubprocessRunner, spec: RunSpec) -> list[str]:
+    """List the import paths of the build's environment; empty for ADE's own."""
+    if spec.environment is None or runner.environment_of is None:
         return []
-    return [str(path) for path in runner.environment_of(assignment.environment).paths]
+    return [str(path) for path in runner.environment_of(spec.environment).paths]
 
 
 def _owned(stream: Any) -> int:
-    """Take a pipe's descriptor over from the object that would close it."""
+    """Duplicate a pipe's descriptor and close the object that owned it."""
     descriptor = os.dup(stream.fileno())
     stream.close()
     return descriptor

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ade.app.catalogue import Catalogue
 from ade.artifacts import Blobs
 from ade.artifacts.describing import described
 from ade.clock import Clock, SystemClock, new_id
 from ade.domain.errors import NotFound, StorageFull, Unavailable
-from ade.domain.outcome import Artifact, LeftFile
-from ade.store.library import Library
+from ade.domain.outcome import Artifact, OutputFile
 
 MIB = 1024 * 1024
 NO_LIBRARY = "This worker has no library of documents, configurations and artifacts."
@@ -31,7 +31,7 @@ class NoLibrary:
         """Raise that there are no stored bytes."""
         raise Unavailable(NO_LIBRARY)
 
-    async def keep(self, workspace_id: str, files: Sequence[LeftFile]) -> tuple[Artifact, ...]:
+    async def keep(self, workspace_id: str, files: Sequence[OutputFile]) -> tuple[Artifact, ...]:
         """Raise that nothing can be kept."""
         raise Unavailable(NO_LIBRARY)
 
@@ -44,7 +44,7 @@ class NoLibrary:
 class LibraryWorkroom:
     """Look things up in the library, and their bytes among the blobs."""
 
-    library: Library
+    library: Catalogue
     blobs: Blobs
     quota_bytes: int = 0
     clock: Clock = field(default_factory=SystemClock)
@@ -67,7 +67,7 @@ class LibraryWorkroom:
         (path,) = await self._places({f"the dataset {digest}": digest})
         return path
 
-    async def keep(self, workspace_id: str, files: Sequence[LeftFile]) -> tuple[Artifact, ...]:
+    async def keep(self, workspace_id: str, files: Sequence[OutputFile]) -> tuple[Artifact, ...]:
         """Keep files by their digests, for a result that will name them."""
         if self.quota_bytes:
             size_bytes = sum({file.digest: file.size_bytes for file in files}.values())
@@ -78,7 +78,7 @@ class LibraryWorkroom:
                 )
         return tuple(await asyncio.to_thread(self.blobs.abreast, self._keep, files))
 
-    def _keep(self, file: LeftFile) -> Artifact:
+    def _keep(self, file: OutputFile) -> Artifact:
         """Copy a file among the blobs; what is there must be what was taken from the job."""
         with file.path.open("rb") as source:
             kept = self.blobs.write(iter(lambda: source.read(MIB), b""), file.size_bytes)

@@ -15,12 +15,11 @@ import numpy as np
 import polars as pl
 
 from ade_engine.package import conversion
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.column_core import ColumnCore
 from ade_engine.package.issues import Issue, Issues
 from ade_engine.package.mask import Mask
-from ade_engine.package.misuse import Misuse
-from ade_engine.sheets.cells import CellError, CellKind
-from ade_engine.sheets.cells import Column as Cells
+from ade_engine.sheets.cells import CellArray, CellError, CellKind
 
 
 class Column(ColumnCore):
@@ -41,7 +40,7 @@ class Column(ColumnCore):
 
     @property
     def values(self) -> list[object]:
-        """Give the cells as Python values, None for an empty one; slow for many cells."""
+        """Return the cells as Python values, None for an empty one; slow for many cells."""
         return self.cells.values()
 
     # --- questions that give masks ---
@@ -76,7 +75,7 @@ class Column(ColumnCore):
 
     def is_in(self, values: Iterable[object]) -> Mask:
         """Mark cells that hold one of these values."""
-        wanted = Cells.of(values)
+        wanted = CellArray.of(values)
         hits = np.zeros(len(self), np.bool_)
         if (texts := wanted.text.filter(pl.Series(wanted.is_kind(CellKind.TEXT)))).len():
             found = self.cells.text.is_in(texts.implode()).fill_null(False).to_numpy()
@@ -123,23 +122,23 @@ class Column(ColumnCore):
     # --- questions that give numbers ---
 
     def share_matching(self, pattern: str) -> float:
-        """Give the share of cells that match, empty ones left out."""
+        """Return the share of cells that match, empty ones left out."""
         return self.matches(pattern).share
 
     def share_in(self, values: Iterable[object]) -> float:
-        """Give the share of cells that hold one of these values, empty ones left out."""
+        """Return the share of cells that hold one of these values, empty ones left out."""
         return self.is_in(values).share
 
     def share_numbers(self) -> float:
-        """Give the share of cells that are, or can be read as, numbers."""
+        """Return the share of cells that are, or can be read as, numbers."""
         return self.as_number().is_number().share
 
     def share_dates(self) -> float:
-        """Give the share of cells that are, or can be read as, dates."""
+        """Return the share of cells that are, or can be read as, dates."""
         return self.as_date().is_date().share
 
     def share_distinct(self) -> float:
-        """Give the number of different values for each cell that is not empty."""
+        """Return the number of different values for each cell that is not empty."""
         filled = self.fingerprints().drop_nulls()
         return filled.n_unique() / filled.len() if filled.len() else 0.0
 
@@ -153,11 +152,11 @@ class Column(ColumnCore):
             return float(np.nansum(self._numbers()))
 
     def min(self) -> float | None:
-        """Give the least number."""
+        """Return the least number."""
         return _extreme(np.nanmin, self._numbers())
 
     def max(self) -> float | None:
-        """Give the greatest number."""
+        """Return the greatest number."""
         return _extreme(np.nanmax, self._numbers())
 
     # --- other columns ---
@@ -229,14 +228,14 @@ class Column(ColumnCore):
         if isinstance(otherwise, Column):
             other = self._same_length(otherwise).cells
         else:
-            one = Cells.of([otherwise])
-            other = Cells(
+            one = CellArray.of([otherwise])
+            other = CellArray(
                 np.repeat(one.kinds, len(self)),
                 np.repeat(one.numbers, len(self)),
                 one.text.new_from_index(0, len(self)),
             )
         return self._with(
-            Cells(
+            CellArray(
                 np.where(keep, self.cells.kinds, other.kinds),
                 np.where(keep, self.cells.numbers, other.numbers),
                 self.cells.text.zip_with(pl.Series(keep), other.text),
@@ -250,7 +249,7 @@ class Column(ColumnCore):
         """
         if isinstance(change, Mapping):
             held = change
-            return self._with(Cells.of([held.get(value, value) for value in self.values]))
+            return self._with(CellArray.of([held.get(value, value) for value in self.values]))
         known: dict[str, object] = {}
         changed = []
         for value in self.values:
@@ -262,7 +261,7 @@ class Column(ColumnCore):
                 changed.append(value)
             else:
                 changed.append(change(value))
-        return self._with(Cells.of(changed))
+        return self._with(CellArray.of(changed))
 
     def round(self, digits: int = 0) -> Column:
         """Round numbers half away from zero, as spreadsheets do."""
@@ -277,7 +276,7 @@ class Column(ColumnCore):
         source = np.arange(len(self)) - rows
         inside = (source >= 0) & (source < len(self))
         taken = np.clip(source, 0, max(len(self) - 1, 0))
-        moved = Cells(
+        moved = CellArray(
             self.cells.kinds[taken], self.cells.numbers[taken], self.cells.text.gather(taken)
         )
         return self._with(moved).where(Mask(inside))
@@ -318,7 +317,7 @@ class Column(ColumnCore):
         return Issues(Issue(code, severity, message), self._fitting(mask))
 
     def to_polars(self) -> pl.Series:
-        """Give the cells as a polars series: of numbers or dates if all are, else of texts."""
+        """Return the cells as a polars series: of numbers or dates if all are, else of texts."""
         kinds = set(np.unique(self.cells.kinds).tolist()) - {CellKind.EMPTY, CellKind.NO_VALUE}
         if kinds == {CellKind.NUMBER}:
             return pl.Series(self.cells.numbers, nan_to_null=True)

@@ -11,10 +11,9 @@ import numpy as np
 import polars as pl
 
 from ade_engine.package import conversion
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.mask import Mask
-from ade_engine.package.misuse import Misuse
-from ade_engine.sheets.cells import CellKind, date_ms
-from ade_engine.sheets.cells import Column as Cells
+from ade_engine.sheets.cells import CellArray, CellKind, date_ms
 
 Text = Callable[[pl.Series], pl.Series]
 Compare = Callable[[Any, Any], Any]
@@ -28,7 +27,7 @@ class ColumnCore:
 
     def __init__(
         self,
-        cells: Cells | Iterable[object],
+        cells: CellArray | Iterable[object],
         *,
         header: str = "",
         letter: str = "",
@@ -36,7 +35,7 @@ class ColumnCore:
         decimal: str = ".",
         day_first: bool = False,
     ) -> None:
-        self.cells = cells if isinstance(cells, Cells) else Cells.of(cells)
+        self.cells = cells if isinstance(cells, CellArray) else CellArray.of(cells)
         self.header = header
         self.letter = letter
         self.field = field
@@ -54,7 +53,7 @@ class ColumnCore:
         blank = self.cells.text.str.strip_chars(conversion.SPACES) == ""
         return Mask(pl.Series(empty) | blank.fill_null(False))
 
-    def _with(self, cells: Cells) -> Self:
+    def _with(self, cells: CellArray) -> Self:
         made = type(self).__new__(type(self))
         made.cells = cells
         made.header, made.letter, made.field = self.header, self.letter, self.field
@@ -65,7 +64,7 @@ class ColumnCore:
         return self.cells.is_kind(CellKind.TEXT)
 
     def _text(self) -> pl.Series:
-        """Give every cell as it would be written; null where it is empty or an error."""
+        """Return every cell as it would be written; null where it is empty or an error."""
         cells = conversion.to_text(self.cells)
         written = cells.is_kind(CellKind.TEXT)
         filled = cells.text.set(cells.text == "", None) if written.any() else cells.text
@@ -74,7 +73,7 @@ class ColumnCore:
         return filled.set(pl.Series(~written), None)
 
     def fingerprints(self) -> pl.Series:
-        """Give one number for each different value, null where a cell is empty."""
+        """Return one number for each different value, null where a cell is empty."""
         kinds = self.cells.kinds.astype(np.uint64)
         prints = (self.cells.numbers + 0.0).view(np.uint64)  # -0.0 is 0.0
         if self._written().any() or self.cells.is_kind(CellKind.ERROR).any():
@@ -98,10 +97,10 @@ class ColumnCore:
 
     def _computed(self, numbers: Any) -> Self:
         known = np.isfinite(numbers)
-        fresh = Cells(
+        fresh = CellArray(
             np.where(known, np.uint8(CellKind.NUMBER), np.uint8(CellKind.EMPTY)),
             np.where(known, numbers, np.nan),
-            Cells.empty(len(self)).text,
+            CellArray.empty(len(self)).text,
         )
         return self._with(fresh)
 

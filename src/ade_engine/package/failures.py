@@ -12,27 +12,39 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
-from ade_engine.package.errors import AuthorError, DependencyMissing, Failure, Place
-from ade_engine.package.misuse import Misuse
-from ade_engine.package.sources import Sources
-
-if TYPE_CHECKING:
-    from ade_engine.package.functions import AuthorFunction
+from ade_engine.package.author_errors import (
+    AuthorError,
+    DependencyMissing,
+    Failure,
+    Misuse,
+    SourceLocation,
+)
+from ade_engine.package.source_code import PackageSource
 
 ENGINE = Path(__file__).parents[1]
 SOURCE_CHARACTERS_MAX = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionIdentity:
+    """What an error says about a function of the package."""
+
+    name: str  # as it was when the package was loaded: running code can change its own
+    parameters: tuple[str, ...]
+    place: SourceLocation
+    field: str | None = None
+    rule: str | None = None
 
 
 @dataclass(frozen=True)
 class Failures:
     """Describe exceptions of one package."""
 
-    sources: Sources
+    sources: PackageSource
 
     def of(
-        self, error: BaseException, function: AuthorFunction, cell: str | None = None
+        self, error: BaseException, function: FunctionIdentity, cell: str | None = None
     ) -> AuthorError:
         """Describe an exception that a function of the package raised."""
         if isinstance(error, AuthorError):
@@ -52,7 +64,9 @@ class Failures:
             ),
         )
 
-    def misused(self, function: AuthorFunction, wants: str, cell: str | None = None) -> AuthorError:
+    def misused(
+        self, function: FunctionIdentity, wants: str, cell: str | None = None
+    ) -> AuthorError:
         """Say that a function gave back something that the engine cannot use."""
         return AuthorError(
             Failure(
@@ -68,7 +82,7 @@ class Failures:
 
     def of_import(self, error: BaseException, file: str) -> AuthorError:
         """Describe an exception that a file of the package raised while it was loaded."""
-        place, source = self.place(error, Place(file))
+        place, source = self.place(error, SourceLocation(file))
         failure = Failure(
             exception=public_name(type(error)),
             place=place,
@@ -83,7 +97,7 @@ class Failures:
             return DependencyMissing(self._module(error), failure, error)
         return AuthorError(failure, error)
 
-    def place(self, error: BaseException, otherwise: Place) -> tuple[Place, str]:
+    def place(self, error: BaseException, otherwise: SourceLocation) -> tuple[SourceLocation, str]:
         """Find the innermost line of the package that the exception came through."""
         found = None
         step: TracebackType | None = error.__traceback__
@@ -96,7 +110,7 @@ class Failures:
             return otherwise, ""
         path, line = found
         source = linecache.getline(str(path), line).strip()[:SOURCE_CHARACTERS_MAX]
-        return Place(self.sources.name(path), line), source
+        return SourceLocation(self.sources.name(path), line), source
 
     def hint(self, error: BaseException, source: str) -> str:
         """Say what helps, out of words that the package or the engine wrote."""
@@ -120,7 +134,7 @@ class Failures:
         return name if top in wanted and name in (self.sources.imports | wanted) else ""
 
 
-def _advice(error: BaseException, function: AuthorFunction) -> str:
+def _advice(error: BaseException, function: FunctionIdentity) -> str:
     """Say what often is the cause, with a function that was given such things."""
     given = set(function.parameters)
     if isinstance(error, TypeError | ValueError):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ade_engine.package.misuse import Misuse
+from ade_engine.package.author_errors import Misuse
 
 ORDER_DEFAULT = 1000
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ade_engine.package.errors import Place, Problem
-from ade_engine.package.failures import Failures
+from ade_engine.package.author_errors import PackageProblem, SourceLocation
+from ade_engine.package.failures import Failures, FunctionIdentity
 
 DETECT = "detect_"
 DETECT_COLUMN = ("column", "header", "field", "table", "ctx")
@@ -36,17 +36,12 @@ HOOKS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class AuthorFunction:
-    """One function of a package, called with what it declares."""
+@dataclass(frozen=True, kw_only=True)
+class AuthorFunction(FunctionIdentity):
+    """One function of a package, called with the parameters that it declares."""
 
     function: Callable[..., Any]
-    parameters: tuple[str, ...]
-    place: Place
     failures: Failures
-    name: str  # as it was when the package was loaded: running code can change its own
-    field: str | None = None
-    rule: str | None = None
 
     def __call__(self, given: Mapping[str, Any], cell: str | None = None) -> Any:
         """Call it; an exception of its own becomes an AuthorError that holds no value."""
@@ -59,7 +54,7 @@ class AuthorFunction:
         raise failed
 
     def texts(self) -> frozenset[str]:
-        """Give the texts that are written out in the function, such as names of fields."""
+        """Return the texts that are written out in the function, such as names of fields."""
         return frozenset(_constants(self.function.__code__))
 
 
@@ -77,7 +72,7 @@ class Binder:
 
     folder: Path
     failures: Failures
-    problems: list[Problem]
+    problems: list[PackageProblem]
 
     def bind(
         self,
@@ -103,9 +98,15 @@ class Binder:
                 declared.append(parameter.name)
             elif parameter.default is parameter.empty or _near(parameter.name, allowed):
                 self._unknown(function, parameter.name, allowed, place)
-        names = tuple(declared)
-        name = function.__name__
-        return AuthorFunction(function, names, place, self.failures, name, field, rule)
+        return AuthorFunction(
+            name=function.__name__,
+            parameters=tuple(declared),
+            place=place,
+            field=field,
+            rule=rule,
+            function=function,
+            failures=self.failures,
+        )
 
     def detectors(self, module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
         """Find `detect_<rule>` functions in the order in which they are written."""
@@ -127,9 +128,9 @@ class Binder:
             near = _near(name, (*known, "detect"))
             if near or name.startswith("detect"):
                 meant = near if near and near != "detect" else f"{DETECT}<rule>"
-                place = Place(file, function.__code__.co_firstlineno)
+                place = SourceLocation(file, function.__code__.co_firstlineno)
                 self.problems.append(
-                    Problem(
+                    PackageProblem(
                         "unused_function",
                         f"nothing calls {name}.",
                         place,
@@ -139,7 +140,11 @@ class Binder:
                 )
 
     def _unknown(
-        self, function: Callable[..., Any], name: str, allowed: tuple[str, ...], place: Place
+        self,
+        function: Callable[..., Any],
+        name: str,
+        allowed: tuple[str, ...],
+        place: SourceLocation,
     ) -> None:
         near = _near(name, allowed)
         meant = f"Did you mean {near}? " if near else ""
@@ -147,14 +152,14 @@ class Binder:
         message = f"{function.__name__} declares a parameter that does not exist: {name}."
         self._note("unknown_parameter", message, place, hint)
 
-    def _note(self, code: str, message: str, place: Place, hint: str = "") -> None:
-        self.problems.append(Problem(code, message, place, hint))
+    def _note(self, code: str, message: str, place: SourceLocation, hint: str = "") -> None:
+        self.problems.append(PackageProblem(code, message, place, hint))
 
-    def _place(self, function: Callable[..., Any]) -> Place:
+    def _place(self, function: Callable[..., Any]) -> SourceLocation:
         code = inspect.unwrap(function).__code__
         path = Path(code.co_filename)
         inside = path.is_relative_to(self.folder)
-        return Place(
+        return SourceLocation(
             path.relative_to(self.folder).as_posix() if inside else path.name, code.co_firstlineno
         )
 

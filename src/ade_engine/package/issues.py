@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.mask import Mask
-from ade_engine.package.misuse import Misuse
 
 CODE = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 MESSAGE_CHARACTERS_MAX = 300

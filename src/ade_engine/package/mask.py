@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from ade_engine.package.misuse import Misuse
+from ade_engine.package.author_errors import Misuse
+from ade_engine.sheets.arrays import BoolArray
 
 
 class Mask:
@@ -20,7 +19,7 @@ class Mask:
 
     __slots__ = ("series",)
 
-    def __init__(self, marks: pl.Series | npt.NDArray[np.bool_] | Iterable[bool | None]) -> None:
+    def __init__(self, marks: pl.Series | BoolArray | Iterable[bool | None]) -> None:
         series = marks if isinstance(marks, pl.Series) else pl.Series(marks, dtype=pl.Boolean)
         self.series = series if series.dtype == pl.Boolean else series.cast(pl.Boolean)
 
@@ -46,20 +45,20 @@ class Mask:
 
     @property
     def share(self) -> float:
-        """Give the share of marked cells among those with an answer; 0 where there is none."""
+        """Return the share of marked cells among those with an answer; 0 where there is none."""
         answered = len(self.series) - self.series.null_count()
         return self.count / answered if answered else 0.0
 
     def any(self) -> bool:
-        """Tell whether some cell is marked."""
+        """Return whether some cell is marked."""
         return self.count > 0
 
     def all(self) -> bool:
-        """Tell whether every cell with an answer is marked."""
+        """Return whether every cell with an answer is marked."""
         return bool(self.series.all(ignore_nulls=True))
 
-    def marked(self) -> npt.NDArray[np.bool_]:
-        """Give the marks as an array; no answer is no mark."""
+    def marked(self) -> BoolArray:
+        """Return the marks as an array; no answer is no mark."""
         if self.series.null_count():
             return self.series.fill_null(False).to_numpy()
         return self.series.to_numpy()

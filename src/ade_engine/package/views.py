@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.column import Column
-from ade_engine.package.misuse import Misuse
+from ade_engine.sheets.arrays import IntArray
 from ade_engine.sheets.cells import CellError
 
 
@@ -68,11 +66,11 @@ class Table:
         return self._column(name)
 
     def get(self, name: str) -> Column | None:
-        """Give the column of a field, or None if it was not mapped."""
+        """Return the column of a field, or None if it was not mapped."""
         return self[name] if name in self.fields else None
 
     def stated_total(self, name: str) -> float | None:
-        """Give what the table's last total row says of a field, or None if there is none."""
+        """Return what the table's last total row says of a field, or None if there is none."""
         return self._stated(name) if self._stated is not None and name in self.fields else None
 
 
@@ -114,10 +112,10 @@ class TableMapping:
         self.targets.pop(name, None)
 
 
-class Rows:
+class RowValues:
     """The values of some rows by field, taken out of their columns only when asked for."""
 
-    def __init__(self, columns: Mapping[str, Any], numbers: npt.NDArray[np.int64]) -> None:
+    def __init__(self, columns: Mapping[str, Any], numbers: IntArray) -> None:
         self._columns = columns
         self._numbers = numbers
         self._values: dict[str, list[object]] = {}
@@ -143,7 +141,7 @@ class Row(Mapping[str, object]):
 
     __slots__ = ("_index", "_rows")
 
-    def __init__(self, rows: Rows, index: int) -> None:
+    def __init__(self, rows: RowValues, index: int) -> None:
         self._rows = rows
         self._index = index
 
@@ -163,5 +161,5 @@ class Row(Mapping[str, object]):
 
     @property
     def number(self) -> int:
-        """Give the row's number in the sheet, 1-based."""
+        """Return the row's number in the sheet, 1-based."""
         return self._rows.number(self._index)

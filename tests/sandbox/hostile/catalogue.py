@@ -8,7 +8,7 @@ from tests.sandbox.hostile import (
     network,
     processes,
     results,
-    whereabouts,
+    stack_location,
 )
 from tests.sandbox.hostile.snippet import Snippet
 
@@ -20,7 +20,7 @@ ALL: list[Snippet] = [
     *kernel.SNIPPETS,
     *results.SNIPPETS,
     *interpreter.SNIPPETS,
-    *whereabouts.SNIPPETS,
+    *stack_location.SNIPPETS,
 ]
 BY_NAME = {snippet.name: snippet for snippet in ALL}
 assert len(BY_NAME) == len(ALL), "two snippets have the same name"

@@ -374,7 +374,7 @@ os.symlink(outside + "/secret", "artifacts/report.txt")
 os.symlink("/proc/self/environ", "artifacts/environ")
 """,
         OK,
-        control="whoever collects does not run without walls",
+        control="files are not collected without the sandbox",
     ),
     Snippet(
         "linked_folder_of_artifacts",
@@ -383,7 +383,7 @@ os.rmdir("artifacts")
 os.symlink(outside, "artifacts")
 """,
         OK,
-        control="whoever collects does not run without walls",
+        control="files are not collected without the sandbox",
     ),
     Snippet(
         "linked_inner_folder_of_artifacts",
@@ -391,7 +391,7 @@ os.symlink(outside, "artifacts")
 os.symlink(outside, "artifacts/inner")
 """,
         OK,
-        control="whoever collects does not run without walls",
+        control="files are not collected without the sandbox",
     ),
     Snippet(
         "pipe_as_artifact",
@@ -399,7 +399,7 @@ os.symlink(outside, "artifacts/inner")
 os.mkfifo("artifacts/report.txt")
 """,
         OK,
-        control="whoever collects does not run without walls",
+        control="files are not collected without the sandbox",
     ),
     Snippet(
         "artifact_with_two_names",
@@ -409,7 +409,7 @@ os.link("one", "artifacts/report.txt")
 """,
         OK,
         at_landlock=(OK, DENIED),
-        control="whoever collects does not run without walls",
+        control="files are not collected without the sandbox",
     ),
     Snippet(
         "odd_names_of_artifacts",
@@ -420,7 +420,7 @@ for name in ("line\\nbreak", "back\\\\slash", "\\x1b[31m", b"\\xff\\xfe", "a" * 
 """,
         OK,
         artifacts=("a" * 255, "fine.txt"),
-        control="whoever collects does not run without walls",
+        control="files are not collected without the sandbox",
     ),
     Snippet(
         "artifacts_with_holes",
@@ -444,7 +444,7 @@ if os.fork() == 0:
         OK,
         at_landlock=DENIED,
         artifacts=("*",),
-        control="whoever collects does not run without walls",
+        control="files are not collected without the sandbox",
     ),
     # --- too much -------------------------------------------------------------------------------
     Snippet(

@@ -140,7 +140,7 @@ call("connect", one.fileno(), ctypes.c_char_p(b"\\1\\0" + unix_stream.encode()),
 "harm"
 """,
         refused="connect",
-        control="the kernel refuses it without walls too",
+        control="the kernel refuses it without a sandbox too",
     ),
     Snippet(
         "sendto_with_an_address",
@@ -150,7 +150,7 @@ one.sendto(b"x", unix_datagram)
 "harm"
 """,
         refused="sendto",
-        control="the kernel refuses it without walls too",
+        control="the kernel refuses it without a sandbox too",
     ),
     *(
         Snippet(

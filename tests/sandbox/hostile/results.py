@@ -43,12 +43,12 @@ SNIPPETS = [
     _verdict("many_words", FRAME + "[frame({'word': i}) for i in range(99)]; 2", (NO_RESULT, OK)),
     _verdict(
         "forged_internal_error",
-        FRAME + "frame({'setup_error': 'the walls fell'}); os._exit(70)",
+        FRAME + "frame({'setup_error': 'the layers fell'}); os._exit(70)",
         NO_RESULT,
     ),
     _verdict(
         "forged_internal_error_beside_a_result",
-        FRAME + "frame({'setup_error': 'the walls fell'}); 1",
+        FRAME + "frame({'setup_error': 'the layers fell'}); 1",
         (OK, NO_RESULT),
     ),
     *(

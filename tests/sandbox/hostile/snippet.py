@@ -43,8 +43,8 @@ def call(name, *arguments):
 class Snippet:
     """Hold a cell of Python, its limits, and what it comes to.
 
-    `control` is empty where the snippet can be run without walls and then does harm: its value is
-    HARM or the surroundings bear traces. Otherwise it says why that is not tried.
+    `control` is empty where the snippet can be run without a sandbox and then does harm: its value
+    is HARM or the surroundings bear traces. Otherwise it says why that is not tried.
     """
 
     name: str

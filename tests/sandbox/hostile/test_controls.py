@@ -1,4 +1,4 @@
-"""Without walls the same snippets do their harm; else they would test nothing."""
+"""Without a sandbox the same snippets do their harm; else they would test nothing."""
 
 import os
 import platform

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from ade.app.job_requests import Caller, JobRequests
 from ade.domain.errors import InvalidRequest
-from ade.http.intake import Intake
 from ade.kinds import Asked, Kinds
 from ade.kinds.document_export import DocumentExport, ExportInputs, ExportOutputs
 from ade.settings import Settings
@@ -74,8 +74,8 @@ def test_the_key_depends_on_everything_that_the_result_depends_on() -> None:
             "inputs": {"document": DOCUMENT, **inputs},
             "output_spec": spec or {},
         }
-        intake = Intake(Settings(), Kinds([DocumentExport()]))
-        return intake.submission(asked, "workspace", "user").execution_key
+        requests = JobRequests(Settings(), Kinds([DocumentExport()]))
+        return requests.submission(asked, Caller("workspace", "user")).execution_key
 
     keys = [
         key(),

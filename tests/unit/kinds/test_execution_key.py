@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ade.app.job_requests import Caller, JobRequests
 from ade.domain.keys import digest
-from ade.http.intake import Intake
 from ade.kinds import load_kinds
 from ade.settings import Settings
 
-INTAKE = Intake(Settings(), load_kinds())
+REQUESTS = JobRequests(Settings(), load_kinds())
 DATA = "sha256:" + "ab" * 32
 CONTENT = {"format": "python", "value": "def rate():\n    return 1.5"}
 ASKED: dict[str, Any] = {
@@ -49,8 +49,8 @@ ASKED: dict[str, Any] = {
 
 def key(body: str | bytes) -> str | None:
     """Return the execution key of a request, from its bytes on."""
-    asked: Any = INTAKE.read_job(body.encode() if isinstance(body, str) else body)
-    return INTAKE.submission(asked, "workspace", "user").execution_key
+    asked: Any = REQUESTS.parse(body.encode() if isinstance(body, str) else body)
+    return REQUESTS.submission(asked, Caller("workspace", "user")).execution_key
 
 
 KEY = key(json.dumps(ASKED))

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from ade.app.job_requests import Caller, JobRequests
 from ade.domain.errors import InvalidRequest
 from ade.domain.keys import digest
-from ade.http.intake import Intake
 from ade.kinds import Kinds
 from ade.kinds.object_execute import (
     SOURCE_CHARS_MAX,
@@ -37,9 +37,9 @@ def taken(inputs: dict[str, Any]) -> dict[str, Any]:
 
 def key(inputs: dict[str, Any]) -> str | None:
     """Return the execution key of a cell, as the server computes it."""
-    intake = Intake(Settings(), Kinds([ObjectExecute()]))
+    requests = JobRequests(Settings(), Kinds([ObjectExecute()]))
     asked: Any = {"job_type": "object_execute", "document_revision_id": "r", "inputs": inputs}
-    return intake.submission(asked, "workspace", "user").execution_key
+    return requests.submission(asked, Caller("workspace", "user")).execution_key
 
 
 def test_both_notations_become_the_same_inputs() -> None:

@@ -9,20 +9,18 @@ import pytest
 from tests.unit.worker.bench import LIMITS, Bench
 
 from ade.domain.limits import Limits
-from ade.worker.runner import Assignment
+from ade.sandbox.spec import RunSpec
 
-Assign = Callable[..., Assignment]
+Assign = Callable[..., RunSpec]
 
 
 @pytest.fixture
 def assign(tmp_path: Path) -> Assign:
     """Make assignments of echo, or with `do` of a rogue."""
 
-    def make(limits: Limits = LIMITS, **inputs: Any) -> Assignment:
+    def make(limits: Limits = LIMITS, **inputs: Any) -> RunSpec:
         usual = {"value": None, "sleep_ms": 0, "steps": 0, "print": "", "fail": ""}
-        return Assignment(
-            job_id="a-job",
-            attempt=1,
+        return RunSpec(
             entry="rogues" if "do" in inputs else "ade_engine.entry.echo",
             inputs=inputs if "do" in inputs else usual | inputs,
             limits=limits,

@@ -35,7 +35,7 @@ async def test_an_errand_finds_its_files_and_leaves_nothing(scratch: Path, tmp_p
     file.write_text("a,b\n1,2\n")
     errands = Errands(SubprocessRunner())
     asked = {"input": "in/file", "rows": 5}
-    outcome = await errands.run("ade_engine.preview", asked, {"in/file": file})
+    outcome = await errands.run("ade_engine.entry.preview", asked, {"in/file": file})
     assert outcome.result is not None
     assert outcome.result["outputs"]["result_json"]["rows"] == [["a", "b"], ["1", "2"]]
     assert left(scratch) == [file]
@@ -83,4 +83,4 @@ async def test_too_many_errands_are_turned_away() -> None:
 async def test_where_code_is_refused_no_errand_is_run() -> None:
     errands = Errands(SubprocessRunner(refusal="Other people's code is refused here."))
     with pytest.raises(Unavailable, match="refused"):
-        await errands.run("ade_engine.preview", {}, {})
+        await errands.run("ade_engine.entry.preview", {}, {})

@@ -9,14 +9,16 @@ from tests.unit.worker.bench import Bench, ref
 
 from ade.domain.job import Status, StopRequest
 from ade.domain.outcome import Outcome
-from ade.events.mirror import Mirror
+from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.kinds.echo import Echo
+from ade.sandbox.child_messages import OnProgress
+from ade.sandbox.spec import RunSpec
 from ade.stages.stop import Stop
 from ade.worker.job_files import write_text
-from ade.worker.runner import Assignment, Running, Tell
-from ade.worker.subprocess_runner import RunningChild, SubprocessRunner
+from ade.worker.runner import RunHandle
+from ade.worker.subprocess_runner import SubprocessRun, SubprocessRunner
 from ade.worker.worker import Worker, WorkerRules
 
 
@@ -37,9 +39,10 @@ def test_what_cannot_be_spelled_is_written_with_a_mark(tmp_path: Path) -> None:
 class Litterer(SubprocessRunner):
     """Leave a folder where the logs belong, as a job could."""
 
-    def start(self, assignment: Assignment, tell: Tell) -> RunningChild:
-        (assignment.folder / "logs.txt").mkdir()
-        return super().start(assignment, tell)
+    def start(self, spec: RunSpec, tell: OnProgress) -> SubprocessRun:
+        assert spec.folder is not None
+        (spec.folder / "logs.txt").mkdir()
+        return super().start(spec, tell)
 
 
 async def test_a_job_whose_logs_cannot_be_kept_is_done_all_the_same(bench: Bench) -> None:
@@ -53,7 +56,9 @@ async def test_a_job_whose_logs_cannot_be_kept_is_done_all_the_same(bench: Bench
 async def test_a_cancel_counts_although_its_copy_cannot_be_written(
     bench: Bench, tmp_path: Path
 ) -> None:
-    kernel = Kernel(bench.store, bench.kernel.rules, mirror=Mirror(bench.store, bench.jobs_dir))
+    kernel = Kernel(
+        bench.store, bench.kernel.settings, exporter=EventFileExporter(bench.store, bench.jobs_dir)
+    )
     job = await bench.submit(value=1)
     outside = tmp_path / "outside"
     outside.write_text("mine")
@@ -81,7 +86,7 @@ class Held:
     isolation = ()
     refusal = None
 
-    def start(self, assignment: Assignment, tell: Tell) -> Running:
+    def start(self, spec: RunSpec, tell: OnProgress) -> RunHandle:
         self.started.set()
         return self
 

@@ -17,8 +17,8 @@ from tests.unit.worker.conftest import Assign
 from ade.domain.job import Status
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, Outcome
-from ade.sandbox.environment import Environment
-from ade.worker.subprocess_runner import RunningChild, SubprocessRunner
+from ade.sandbox.runtime_environment import Environment
+from ade.worker.subprocess_runner import SubprocessRun, SubprocessRunner
 
 pytestmark = pytest.mark.slow
 
@@ -29,17 +29,15 @@ def _ignore(progress: dict[str, Any]) -> None:
     pass
 
 
-async def _run(assignment: Any, runner: SubprocessRunner = RUNNER) -> Outcome:
+async def _run(spec: Any, runner: SubprocessRunner = RUNNER) -> Outcome:
     async with asyncio.timeout(20):
-        return await runner.start(assignment, _ignore).outcome()
+        return await runner.start(spec, _ignore).outcome()
 
 
-async def _started(
-    assignment: Any, runner: SubprocessRunner = RUNNER
-) -> tuple[RunningChild, list[int]]:
+async def _started(spec: Any, runner: SubprocessRunner = RUNNER) -> tuple[SubprocessRun, list[int]]:
     """Start a rogue and wait until it has told its process ids."""
     told: asyncio.Queue[str] = asyncio.Queue()
-    running = runner.start(assignment, lambda progress: told.put_nowait(progress["message"]))
+    running = runner.start(spec, lambda progress: told.put_nowait(progress["message"]))
     async with asyncio.timeout(20):
         return running, [int(word) for word in (await told.get()).split()]
 
@@ -120,10 +118,10 @@ def _package(folder: Path, hook: str) -> dict[str, Path]:
     return {name: folder / name for name in texts}
 
 
-def _activation(assignment: Any, folder: Path, hook: str) -> Any:
+def _activation(spec: Any, folder: Path, hook: str) -> Any:
     files = _package(folder, hook)
     inputs = {"config": "config"}
-    return replace(assignment, entry="ade_engine.activate", inputs=inputs, files=files)
+    return replace(spec, entry="ade_engine.entry.activate", inputs=inputs, files=files)
 
 
 async def test_cpu_time_is_used_up_in_a_place(assign: Assign, tmp_path: Path) -> None:
@@ -145,9 +143,9 @@ async def test_whose_time_is_over_says_where_it_is(assign: Assign, tmp_path: Pat
         running.time_out()  # a second time changes nothing
         outcome = await running.outcome()
     assert outcome.status is Status.FAILED
-    assert outcome.place is not None
-    assert (outcome.place.file, outcome.place.line) == ("hooks/on_activate.py", 4)
-    assert outcome.place.function == "on_activate"
+    assert outcome.location is not None
+    assert (outcome.location.file, outcome.location.line) == ("hooks/on_activate.py", 4)
+    assert outcome.location.function == "on_activate"
 
 
 async def test_who_does_not_answer_is_killed_all_the_same(assign: Assign) -> None:
@@ -156,7 +154,7 @@ async def test_who_does_not_answer_is_killed_all_the_same(assign: Assign) -> Non
     async with asyncio.timeout(20):
         outcome = await running.outcome()
     assert outcome.status is Status.FAILED
-    assert outcome.place is None
+    assert outcome.location is None
     assert not is_alive(pid)
 
 
@@ -304,12 +302,12 @@ from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from tests.unit.worker.bench import LIMITS, ROGUES
-from ade.worker.runner import Assignment
+from ade.sandbox.spec import RunSpec
 from ade.worker.subprocess_runner import SubprocessRunner
 
 async def main():
     runner = SubprocessRunner(command=ROGUES)
-    job = Assignment("a-job", 1, "rogues", {{"do": "tell_pid"}}, LIMITS, Path({folder!r}))
+    job = RunSpec("rogues", {{"do": "tell_pid"}}, LIMITS, Path({folder!r}))
     await runner.start(job, lambda told: print(told["message"], flush=True)).outcome()
 
 asyncio.run(main())

@@ -12,8 +12,10 @@ from tests.unit.worker.bench import ROGUES, Bench, ref
 from ade.domain.events import EventType
 from ade.domain.job import StopRequest
 from ade.domain.limits import Limits
+from ade.sandbox.child_messages import OnProgress
+from ade.sandbox.spec import RunSpec
 from ade.stages.resume import Resume
-from ade.worker.runner import Assignment, Running, Tell
+from ade.worker.runner import RunHandle
 from ade.worker.subprocess_runner import SubprocessRunner
 
 # Far less than a renewal of the bench, far more than a busy machine needs.
@@ -91,7 +93,7 @@ class BrokenRunner:
     isolation: tuple[str, ...] = ()
     refusal: str | None = None
 
-    def start(self, assignment: Assignment, tell: Tell) -> Running:
+    def start(self, spec: RunSpec, tell: OnProgress) -> RunHandle:
         """Be out of processes."""
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
@@ -182,11 +184,11 @@ class CountingRunner:
         self._now = 0
         self.most = 0
 
-    def start(self, assignment: Assignment, tell: Tell) -> Running:
+    def start(self, spec: RunSpec, tell: OnProgress) -> RunHandle:
         """Start a child."""
         self._now += 1
         self.most = max(self.most, self._now)
-        running = self._runner.start(assignment, tell)
+        running = self._runner.start(spec, tell)
         outcome = running.outcome
 
         async def counted() -> Any:

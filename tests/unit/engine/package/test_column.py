@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from ade_engine.package import Column, Issue
-from ade_engine.package.given_back import cells_of
-from ade_engine.package.misuse import Misuse
+from ade_engine.package.author_errors import Misuse
+from ade_engine.package.result_coercion import cells_of
 from ade_engine.sheets.cells import CellError
 
 DAY = dt.date(2024, 2, 29)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.engine.passes.workbooks import run_on, run_request, write_workbook
+from tests.unit.engine.pipeline.workbooks import run_on, run_request, write_workbook
 
+from ade_engine.entry.normalize import NormalizeRequest
 from ade_engine.errors import EngineError
-from ade_engine.normalize import Request
 
 ROWS = 12
 BASE = "FIELD = Field(label='Name', type='text')\n"
@@ -182,7 +182,9 @@ def test_headers_are_left_out_when_asked(tmp_path: Path) -> None:
     rows = [["Name", "Quaint header"], ["a", 1], ["b", 2], ["c", 3]]
     source = write_workbook(tmp_path / "input.xlsx", Data=rows)
     shown = run_on(tmp_path / "1", source, columns__name=BASE)
-    request = Request(source, tmp_path / "2" / "package", tmp_path / "2" / "out", headers=False)
+    request = NormalizeRequest(
+        source, tmp_path / "2" / "package", tmp_path / "2" / "out", headers=False
+    )
     hidden = run_request(tmp_path / "2", request, {"columns__name": BASE})
     for ran, expected in ((shown, True), (hidden, False)):
         for name in ("artifact.json", "events.ndjson"):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ade_engine.sheets.limits import Options
-from ade_engine.sheets.plain import NotPlain
+from ade_engine.sheets.fast_path import FastPathUnsupported
+from ade_engine.sheets.read_limits import ReadOptions
 from ade_engine.sheets.workbook import Sheet, open_workbook
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -88,7 +88,7 @@ def cells_of(sheet: Sheet) -> Cells:
     }
 
 
-def read(path: Path, options: Options | None = None) -> Cells:
+def read(path: Path, options: ReadOptions | None = None) -> Cells:
     """Read the first sheet of a file."""
     with open_workbook(path, options) as book:
         return cells_of(book.sheets[0])
@@ -103,10 +103,10 @@ def read_both_ways(path: Path) -> Cells:
             sheet._reads = [sheet._reads[way]]
             try:
                 cells = cells_of(sheet)
-            except NotPlain:
+            except FastPathUnsupported:
                 continue
-            facts = (sheet.merged, sheet.hidden_rows.tolist(), sheet.hidden_columns)
-            found.append((cells, sheet.height, sheet.width, *facts))
+            metadata = (sheet.merged, sheet.hidden_rows.tolist(), sheet.hidden_columns)
+            found.append((cells, sheet.height, sheet.width, *metadata))
     assert all(one == found[0] for one in found)
     cells_found: Cells = found[0][0]
     return cells_found
@@ -119,6 +119,6 @@ def is_plain(path: Path) -> bool:
         sheet._reads = sheet._reads[:1]
         try:
             sheet.scan()
-        except NotPlain:
+        except FastPathUnsupported:
             return False
         return True

@@ -11,7 +11,7 @@ from tests.unit.engine.sheets.making import Cells, cells_of, is_plain, read, rea
 
 from ade_engine.errors import EmptyFile, TooLarge, UnknownFormat
 from ade_engine.sheets.delimiter import detect_delimiter
-from ade_engine.sheets.limits import Limits, Options
+from ade_engine.sheets.read_limits import ReadLimits, ReadOptions
 from ade_engine.sheets.workbook import open_workbook
 
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0\r")
@@ -129,12 +129,12 @@ def test_the_limits_hold(tmp_path: Path) -> None:
     path = tmp_path / "text.csv"
     path.write_text("a,b\n" * 100)
     with pytest.raises(TooLarge, match="cells_max"):
-        read(path, Options(Limits(cells_max=100)))
+        read(path, ReadOptions(ReadLimits(cells_max=100)))
     with pytest.raises(TooLarge, match="file_bytes_max"):
-        read(path, Options(Limits(file_bytes_max=100)))
+        read(path, ReadOptions(ReadLimits(file_bytes_max=100)))
     path.write_text('a,"' + "b" * 3_000_000)
     with pytest.raises(TooLarge, match="row_bytes_max"):
-        read(path, Options(Limits(row_bytes_max=1_000_000)))
+        read(path, ReadOptions(ReadLimits(row_bytes_max=1_000_000)))
     path.write_text("," * 20_000)
     with pytest.raises(TooLarge, match="16384"):
         read(path)

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.engine.sheets.making import cells_of, sheet_xml, sst, xlsx
 
 from ade_engine.errors import UnreadableFile
-from ade_engine.sheets.plain import NotPlain
+from ade_engine.sheets.fast_path import FastPathUnsupported
 from ade_engine.sheets.workbook import open_workbook
 
 ROWS = "".join(
@@ -51,7 +51,7 @@ def outcome(path: Path, way: int) -> Any:
             sheet = book.sheets[0]
             sheet._reads = [sheet._reads[way]]
             return cells_of(sheet)
-    except NotPlain:
+    except FastPathUnsupported:
         return "not plain"
     except UnreadableFile as error:
         return error.code

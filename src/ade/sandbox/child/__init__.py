@@ -1,0 +1,1 @@
+"""What runs in the sandbox: standard library, `ade.sandbox.layers` and `ade_engine` only."""

@@ -1,0 +1,261 @@
+"""What came of a child: first what the kernel and the supervisor saw, then what it said itself.
+
+The first rule that fits decides. A child is believed about the value that its code returned and the
+exception that it raised; its end, its limits and what it was refused are facts from outside.
+"""
+
+import errno
+import os
+import signal
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ade.domain.limits import Limits
+from ade.domain.outcome import Category, CodeLocation, JobError, located
+
+NEARLY = 0.97
+NEARLY_ALL_CPU = 0.9  # the kernel and the watch do not count at the same moments
+DETAILS_CHARS_MAX = 24_000
+DETAILS_DEPTH_MAX = 4
+DETAIL_NAME_CHARS_MAX = 100
+DENIED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENOSYS}
+DENIED_NUMBERS = tuple(DENIED)  # a child may say anything here, also what cannot be looked up
+FULL = {errno.ENOSPC, errno.EDQUOT}
+ALLOCATION_WORDS = ("memory allocation of", "bad_alloc", "cannot allocate memory")
+DETAILS = ("file", "line", "column", "function", "traceback", "type")
+VIOLATIONS_SHOWN_MAX = 20
+LINE_MAX = 10**9
+
+
+@dataclass(slots=True)
+class ExitObservation:
+    """Hold what was seen of a child from outside, and what it said."""
+
+    status: int
+    limits: Limits
+    killed_for: JobError | None = None
+    was_killed_by_memory_limit: bool = False
+    cpu_ms: int = 0
+    memory_mb_peak: int = 0
+    violations: list[str] = field(default_factory=list)
+    said: list[dict[str, Any]] = field(default_factory=list)
+    stderr: str = ""
+
+
+def classify_exit(seen: ExitObservation) -> JobError | None:
+    """Return what went wrong; None is success."""
+    error = (
+        seen.killed_for
+        or _killed_by_kernel(seen)
+        or _crashed(seen)
+        or _failed(seen)
+        or _without_result(seen)
+    )
+    if error is not None and seen.violations:
+        error.details["refused"] = seen.violations[:VIOLATIONS_SHOWN_MAX]
+    return error
+
+
+def decent(details: dict[str, Any]) -> dict[str, Any]:
+    """Take of what a child says about its error what a page can hold, and of the right kinds."""
+    room = [DETAILS_CHARS_MAX]
+    kept = _kept(details, room, DETAILS_DEPTH_MAX)
+    for name in ("line", "column"):
+        if not isinstance(kept.get(name, 1), int):
+            del kept[name]
+    return cast(dict[str, Any], kept)
+
+
+def _kept(value: Any, room: list[int], depth: int) -> Any:
+    """Copy a value as far as there is room; what is too deep or too much becomes nothing."""
+    room[0] -= len(value) + 1 if isinstance(value, str) else 8
+    if isinstance(value, str):
+        return value if room[0] > 0 else value[: max(0, room[0] + len(value))]
+    if depth == 0 or room[0] <= 0 or not isinstance(value, dict | list):
+        return value if value is None or isinstance(value, int | float) else None
+    if isinstance(value, list):
+        return [_kept(item, room, depth - 1) for item in value if room[0] > 0]
+    return {
+        name[:DETAIL_NAME_CHARS_MAX]: _kept(item, room, depth - 1)
+        for name, item in value.items()
+        if room[0] > 0 and isinstance(name, str)
+    }
+
+
+def limit_error(code: str, message: str, **details: Any) -> JobError:
+    """Say that a job went over one of its limits."""
+    return JobError(Category.RESOURCE_LIMIT, code, message, details)
+
+
+def memory_error(limits: Limits) -> JobError:
+    """Say that a job used more memory than it may."""
+    message = f"The job used more than its {limits.memory_mb} MiB of memory."
+    return limit_error("MEMORY_LIMIT", message, memory_mb=limits.memory_mb)
+
+
+def cpu_error(limits: Limits) -> JobError:
+    """Say that a job used more CPU time than it may."""
+    message = f"The job used more than {limits.cpu_ms / 1000:g} s of CPU time."
+    return limit_error("CPU_LIMIT", message, cpu_ms=limits.cpu_ms)
+
+
+def stopped_error() -> JobError:
+    """Say that it was the worker who ended the job, for a reason that it knows better."""
+    return JobError(Category.INTERNAL_ERROR, "STOPPED", "The worker ended the job.")
+
+
+def _killed_by_kernel(seen: ExitObservation) -> JobError | None:
+    if seen.was_killed_by_memory_limit:
+        return memory_error(seen.limits)
+    if not os.WIFSIGNALED(seen.status):
+        return None
+    number = os.WTERMSIG(seen.status)
+    used_up = seen.cpu_ms >= NEARLY_ALL_CPU * seen.limits.cpu_ms
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and used_up):
+        return cpu_error(seen.limits)
+    if number == signal.SIGXFSZ:
+        return _file_error(seen)
+    if number == signal.SIGSYS:
+        return _refused(seen, "The job made a system call of another kind of machine.")
+    if number == signal.SIGKILL:
+        message = "The operating system killed the job; most often the machine ran out of memory."
+        return limit_error("KILLED_BY_OS", message)
+    return None
+
+
+def _crashed(seen: ExitObservation) -> JobError | None:
+    if not os.WIFSIGNALED(seen.status):
+        return None
+    name = _signal_name(os.WTERMSIG(seen.status))
+    if _ran_out_of_memory(seen):
+        return memory_error(seen.limits)
+    message = f"The job was ended by {name}."
+    return JobError(Category.USER_CODE_ERROR, "KILLED_BY_SIGNAL", message, {"signal": name})
+
+
+def _ran_out_of_memory(seen: ExitObservation) -> bool:
+    last_words = seen.stderr[-2000:].lower()
+    near = seen.memory_mb_peak >= NEARLY * seen.limits.memory_mb
+    return near or any(words in last_words for words in ALLOCATION_WORDS)
+
+
+def _failed(seen: ExitObservation) -> JobError | None:
+    """Judge the exception that the child reported."""
+    failures = [word["failure"] for word in seen.said if "failure" in word]
+    if not failures:
+        return None
+    told = failures[-1]
+    if not isinstance(told, dict):
+        return _wordless()
+    if "exit" in told:
+        return _exited(told["exit"])
+    if "result_not_json" in told:
+        return JobError(Category.USER_CODE_ERROR, "BAD_RESULT", str(told["result_not_json"])[:500])
+    if not isinstance(told.get("type"), str):
+        return _wordless()
+    declared = told.get("declared")
+    if isinstance(declared, dict) and (said := _declared(seen, declared)) is not None:
+        return said
+    return _exception(seen, told)
+
+
+def _declared(seen: ExitObservation, declared: dict[str, Any]) -> JobError | None:
+    """Take an error in the job's own words; ADE's failures are not for it to claim."""
+    try:
+        category = Category(declared.get("category") or Category.VALIDATION_ERROR)
+        code = str(declared["code"]).upper()[:100]
+        message, details = str(declared["message"])[:2000], decent(dict(declared["details"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+    if code == "OUT_OF_MEMORY" or details.get("exception") == "MemoryError":
+        return located(memory_error(seen.limits), _place(details))
+    if category in (Category.INTERNAL_ERROR, Category.SANDBOX_VIOLATION):
+        category = Category.USER_CODE_ERROR
+    is_refusal = bool(seen.violations) or details.get("errno") in DENIED_NUMBERS
+    if category is Category.USER_CODE_ERROR and is_refusal:
+        return _refused(seen, message, **details)
+    return JobError(category, code, message, details)
+
+
+def _exception(seen: ExitObservation, told: dict[str, Any]) -> JobError:
+    given = told.get("bases")
+    bases = given if isinstance(given, list) else []
+    message = f"{told['type']}: {told.get('message', '')}"[:2000].rstrip(": ")
+    details = decent({name: told[name] for name in DETAILS if told.get(name) is not None})
+    number = told.get("errno") if isinstance(told.get("errno"), int) else None
+    if "MemoryError" in bases:
+        return located(memory_error(seen.limits), _place(details))
+    if "can't start new thread" in message or (number == errno.EAGAIN and "OSError" in bases):
+        return limit_error(
+            "PROCESS_LIMIT", f"The job started too many processes or threads: {message}", **details
+        )
+    if number in FULL:
+        return limit_error("DISK_LIMIT", f"The job's folder or /tmp is full: {message}", **details)
+    if number == errno.EFBIG:
+        return _file_error(seen, **details)
+    if number == errno.EMFILE:
+        return limit_error(
+            "OPEN_FILES_LIMIT", f"The job opened too many files: {message}", **details
+        )
+    if "ModuleNotFoundError" in bases:
+        module = str(told.get("module") or "?")
+        text = f"The module {module!r} is not installed in the job's environment."
+        details["module"] = module
+        return JobError(Category.DEPENDENCY_ERROR, "MODULE_NOT_FOUND", text, details)
+    if seen.violations or number in DENIED:
+        return _refused(seen, message, **details)
+    return JobError(Category.USER_CODE_ERROR, "PYTHON_EXCEPTION", message, details)
+
+
+def _place(details: dict[str, Any]) -> CodeLocation | None:
+    """Take the place of an exception in the job's own words."""
+    words = {name: details.get(name) for name in ("file", "function", "field", "source")}
+    told: dict[str, Any] = {n: word[:300] for n, word in words.items() if isinstance(word, str)}
+    if not told.get("function", "").isidentifier():
+        told.pop("function", None)  # such as <module>
+    line = details.get("line")
+    is_line = type(line) is int and 0 < line < LINE_MAX
+    return CodeLocation(**told, line=line if is_line else None) if "file" in told else None
+
+
+def _refused(seen: ExitObservation, message: str, **details: Any) -> JobError:
+    tried = f" (refused: {', '.join(seen.violations[:3])})" if seen.violations else ""
+    text = f"The job tried something that the sandbox does not allow{tried}. {message}"
+    return JobError(Category.SANDBOX_VIOLATION, "OPERATION_DENIED", text, details)
+
+
+def _file_error(seen: ExitObservation, **details: Any) -> JobError:
+    return limit_error("FILE_SIZE_LIMIT", "The job wrote a file larger than it may be.", **details)
+
+
+def _exited(code: Any) -> JobError:
+    code = code if isinstance(code, int) else 1
+    message = f"The job ended itself with exit code {code} before it gave a result."
+    return JobError(Category.USER_CODE_ERROR, "EXITED_WITHOUT_RESULT", message, {"exit_code": code})
+
+
+def _wordless() -> JobError:
+    message = "The job failed and did not say how."
+    return JobError(Category.USER_CODE_ERROR, "FAILED_WITHOUT_WORDS", message)
+
+
+def _without_result(seen: ExitObservation) -> JobError | None:
+    """Demand exactly one result and a clean end."""
+    results = [word for word in seen.said if "result" in word]
+    code = os.waitstatus_to_exitcode(seen.status)
+    if len(results) == 1 and code == 0:
+        return None
+    if len(results) > 1:
+        message = "The job gave more than one result; none of them can be believed."
+        return JobError(Category.USER_CODE_ERROR, "BAD_RESULT", message, {"results": len(results)})
+    if seen.violations:
+        return _refused(seen, "It then ended without a result.")
+    message = f"The job's process ended with exit code {code} before it gave a result."
+    return JobError(Category.USER_CODE_ERROR, "EXITED_WITHOUT_RESULT", message, {"exit_code": code})
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name
+        return f"signal {number}"

@@ -1,1 +1,0 @@
-"""What runs behind the walls: standard library, `ade.sandbox.walls` and `ade_engine` only."""

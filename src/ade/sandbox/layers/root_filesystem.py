@@ -1,0 +1,83 @@
+"""A root that holds what an interpreter needs, read-only, and nothing else."""
+
+import os
+
+from ade.sandbox.layers import linux
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+FILES = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/fonts", "/etc/mime.types")
+NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/services", "/etc/ssl", "/etc/pki",
+                 "/etc/ca-certificates")  # fmt: skip
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+MADE_UP = {
+    "/etc/passwd": "job:x:1000:1000:job:/job:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+    "/etc/group": "job:x:1000:\nnogroup:x:65534:\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+}
+ROOT_BYTES_MAX = 1024 * 1024
+READ_ONLY = linux.MOUNT_ATTR_RDONLY | linux.MOUNT_ATTR_NOSUID
+PROC_FLAGS = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+STAGE = "/tmp"  # any folder that exists everywhere; what was there is copied or not needed
+
+
+def readable_paths(plan_readable, network):
+    """Name what exists of the paths that code in the sandbox may read, outermost first."""
+    wanted = [*SYSTEM, *FILES, *(NETWORK_FILES if network else ()), *plan_readable]
+    kept: list = []
+    for path in sorted({os.path.normpath(path) for path in wanted}):
+        inside_another = any(path.startswith(f"{outer}/") for outer in kept)
+        if os.path.lexists(path) and not inside_another:
+            kept.append(path)
+    return kept
+
+
+def build(readable, network, folders):
+    """Build the root in this mount namespace and enter it.
+
+    The trees are copied before anything is mounted, because any folder may lie on the way to
+    another; each is made read-only as a whole, mounts below mounts included.
+    """
+    linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    paths = readable_paths(readable, network)
+    links = {path: os.readlink(path) for path in paths if os.path.islink(path)}
+    trees = {path: linux.clone_tree(path) for path in paths if path not in links}
+    devices = {path: linux.clone_tree(path) for path in DEVICES}
+    is_folder = {path: os.path.isdir(path) for path in trees}
+    linux.mount("root", STAGE, "tmpfs", linux.MS_NOSUID, f"size={ROOT_BYTES_MAX},mode=755")
+    for path, target in links.items():
+        _make_way(path)
+        os.symlink(target, STAGE + path)
+    for path, tree in trees.items():
+        linux.restrict_tree(tree, READ_ONLY | linux.MOUNT_ATTR_NODEV)
+        _place(tree, path, is_folder=is_folder[path])
+    for path, tree in devices.items():
+        linux.restrict_tree(tree, linux.MOUNT_ATTR_NOSUID)
+        _place(tree, path, is_folder=False)
+    for path, text in MADE_UP.items():
+        _make_way(path)
+        with open(STAGE + path, "w", encoding="ascii") as file:
+            file.write(text)
+    for path in folders:
+        os.makedirs(STAGE + path, exist_ok=True)
+    for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
+        os.symlink(f"/proc/self/fd/{number}", f"{STAGE}/dev/{name}")
+    os.symlink("/proc/self/fd", f"{STAGE}/dev/fd")
+    # Before the old /proc is out of sight: a new one may not show more than one that is there.
+    linux.mount("proc", f"{STAGE}/proc", "proc", PROC_FLAGS)
+    linux.pivot_root_to(STAGE)
+    linux.mount(None, "/", None, linux.MS_REMOUNT | linux.MS_RDONLY | linux.MS_NOSUID, "size=1m")
+
+
+def _make_way(path):
+    os.makedirs(os.path.dirname(STAGE + path), exist_ok=True)
+
+
+def _place(tree, path, *, is_folder):
+    if is_folder:
+        os.makedirs(STAGE + path, exist_ok=True)
+    else:
+        _make_way(path)
+        with open(STAGE + path, "w", encoding="ascii"):
+            pass
+    linux.place_tree(tree, STAGE + path)
+    os.close(tree)

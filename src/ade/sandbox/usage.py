@@ -1,0 +1,193 @@
+"""How much a child and everything that it started are using, read from /proc.
+
+A child is the first process of its namespace, so whatever it starts stays below it: the kernel's
+lists of children are complete, however often something forks and lets its parent die.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
+TICK_MS = 1000 // os.sysconf("SC_CLK_TCK")
+LOOK_CLOSER = 0.7
+PROCESSES_MAX = 4096
+TURN_SECONDS = 0.001
+FACTS_BYTES_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class TreeUsage:
+    """Hold what a tree of processes uses at one moment."""
+
+    memory_kb: int = 0
+    cpu_ms: int = 0
+    threads: int = 0
+
+
+Found = TypeVar("Found")
+# What takes a while is done in steps, so that others can be served between them.
+Steps = Generator[None, None, Found]
+
+
+def at_once(steps: Steps[Found]) -> Found:
+    """Do all steps, and return what they came to."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(Found, end.value)
+
+
+async def in_turns(steps: Steps[Found]) -> tuple[Found, float]:
+    """Do all steps, and let others have the loop now and then; tell also how long they took."""
+    took, began = 0.0, time.perf_counter()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value, took + time.perf_counter() - began
+        if (turn := time.perf_counter() - began) > TURN_SECONDS:
+            took += turn
+            await asyncio.sleep(0)
+            began = time.perf_counter()
+
+
+def tree(pid: int) -> list[int]:
+    """List a process and everything below it."""
+    return at_once(_tree(pid))
+
+
+def _tree(pid: int) -> Steps[list[int]]:
+    found, open_ends = [pid], [pid]
+    while open_ends and len(found) < PROCESSES_MAX:
+        for child in _children(open_ends.pop()):
+            found.append(child)
+            open_ends.append(child)
+        yield
+    return found
+
+
+def _of_each(processes: list[int], measure: Callable[[int], Found]) -> Steps[dict[int, Found]]:
+    """Measure processes one by one."""
+    found = {}
+    for each in processes:
+        found[each] = measure(each)
+        yield
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                children += map(int, file.read().split())
+    except OSError:
+        pass  # it has just ended
+    return children
+
+
+def resident_kb(pid: int) -> int:
+    """Return a process's resident memory; cheap, and too much where memory is shared."""
+    try:
+        return int(read_facts(f"/proc/{pid}/statm").split()[1]) * PAGE_KB
+    except (OSError, IndexError):
+        return 0
+
+
+def read_facts(path: str) -> bytes:
+    """Read a short file of the kernel's without buffers: every job pays for it, many times."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(file, FACTS_BYTES_MAX)
+    finally:
+        os.close(file)
+
+
+def share_kb(pid: int) -> int | None:
+    """Return a process's fair share of all memory that it sees; costs milliseconds.
+
+    None is for a process that we may not look into, or that has just ended.
+    """
+    return rolled_up_kb(pid, "Pss:")
+
+
+def own_kb(pid: int) -> int | None:
+    """Return a process's fair share of the memory that is not a file's, as `share_kb` does."""
+    return rolled_up_kb(pid, "Pss_Anon:", "Pss_Shmem:", "Swap:")
+
+
+def rolled_up_kb(pid: int, *names: str) -> int | None:
+    """Add up what the kernel says of all memory of a process, in lines that begin so."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            return sum(int(line.split()[1]) for line in file if line.startswith(names))
+    except OSError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTimes:
+    """Hold a process's CPU time, that of its children that were waited for, and its threads.
+
+    `code` is where its program lies in memory: a fork has it from its parent, a new program by
+    chance.
+    """
+
+    own_ms: int = 0
+    waited_for_ms: int = 0
+    threads: int = 0
+    code: int = 0
+
+
+def times_of(pid: int) -> ProcessTimes:
+    """Read how long a process has worked."""
+    try:
+        fields = read_facts(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return ProcessTimes()
+    user, system, childrens_user, childrens_system = map(int, fields[11:15])
+    return ProcessTimes(
+        (user + system) * TICK_MS,
+        (childrens_user + childrens_system) * TICK_MS,
+        int(fields[17]),
+        int(fields[23]),
+    )
+
+
+class UsageMonitor:
+    """Measure one tree again and again."""
+
+    def __init__(self, pid: int, limit_kb: int) -> None:
+        self.baseline_kb = resident_kb(pid)
+        self._code = times_of(pid).code
+        self._pid = pid
+        self._limit_kb = limit_kb
+        # The kernel forgets the time of a child that nobody waits for; here it is remembered.
+        self._own_ms: dict[int, int] = {}
+
+    def look(self) -> TreeUsage:
+        """Measure at once."""
+        return at_once(self.looking())
+
+    def looking(self) -> Steps[TreeUsage]:
+        """Measure; look closer, at a price, only when the cheap figure comes near the limit."""
+        processes = yield from _tree(self._pid)
+        times = yield from _of_each(processes, times_of)
+        seen = yield from _of_each(processes, resident_kb)
+        for each, its in times.items():
+            # What was forked shares the zygote's memory; what was started afresh does not.
+            if each == self._pid or its.code == self._code != 0:
+                seen[each] = max(0, seen[each] - self.baseline_kb)
+        memory_kb = sum(seen.values())
+        if memory_kb > LOOK_CLOSER * self._limit_kb:
+            closer = yield from _of_each(processes, own_kb)
+            memory_kb = sum(seen[e] if own is None else own for e, own in closer.items())
+        self._own_ms.update({each: its.own_ms for each, its in times.items() if its.threads})
+        alive = sum(its.own_ms + its.waited_for_ms for its in times.values())
+        threads = sum(its.threads for its in times.values())
+        return TreeUsage(memory_kb, max(alive, sum(self._own_ms.values())), threads)

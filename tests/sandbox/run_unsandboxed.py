@@ -1,0 +1,25 @@
+"""Run one snippet without a sandbox, as a control: the source on stdin, its value on stdout."""
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    """Run the cell; whatever it prints goes to stderr."""
+    given = json.load(sys.stdin)
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    os.chdir(given["folder"])
+    os.mkdir("artifacts")
+    os.environ["TMPDIR"] = os.environ["HOME"] = given["folder"]
+    sys.path.insert(0, given["source_folder"])
+    from ade_engine.entry.cell import main as run_cell
+
+    value = run_cell(given["inputs"], None)  # type: ignore[arg-type]
+    os.write(answer, json.dumps(value).encode())
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
