@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ade.sandbox.cgroup import CpuGroup, MemoryGroups
 from ade.sandbox.child.apply_layers import NAMESPACES
-from ade.sandbox.child.plan import LANDLOCK, Plan
+from ade.sandbox.child.plan import LANDLOCK, ZygotePlan
 from ade.sandbox.folders import abandoned, own_name, remove_tree
 from ade.sandbox.runtime_environment import SOURCE, Environment
 from ade.sandbox.zygote_client import Child, SetupFailed, ZygoteClient, ZygoteGone
@@ -165,12 +165,12 @@ class Pool:
     def _has_room(self, zygote: ZygoteClient) -> bool:
         return self.layers.level != LANDLOCK or not self._orders.get(zygote)
 
-    def _plan(self, environment: Environment, *, network: bool) -> Plan:
+    def _plan(self, environment: Environment, *, network: bool) -> ZygotePlan:
         user = -1
         if self.layers.user_base is not None:
             user = self.layers.user_base + next(self._users)
         rules = self._rules
-        return Plan(
+        return ZygotePlan(
             level=self.layers.level,
             interpreter=str(environment.interpreter),
             source=str(SOURCE),

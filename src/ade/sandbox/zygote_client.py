@@ -17,7 +17,7 @@ from typing import Any
 from ade.sandbox.cgroup import MemoryGroup
 from ade.sandbox.child import zygote_messages
 from ade.sandbox.child.apply_layers import READY
-from ade.sandbox.child.plan import FULL, LANDLOCK, Plan
+from ade.sandbox.child.plan import FULL, LANDLOCK, ZygotePlan
 from ade.sandbox.child.zygote_messages import Message
 from ade.sandbox.folders import holds_little, remove_tree
 from ade.sandbox.streams import BoundedOutput, PipeReader
@@ -117,7 +117,7 @@ class Child:
 class ZygoteClient:
     """Hold one zygote; it is usable once `started` is done."""
 
-    def __init__(self, plan: Plan, gone: Callable[["ZygoteClient"], None]) -> None:
+    def __init__(self, plan: ZygotePlan, gone: Callable[["ZygoteClient"], None]) -> None:
         self.plan = plan
         self.is_cold = plan.cold
         self.forked = 0
