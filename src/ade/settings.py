@@ -101,6 +101,12 @@ class Settings(BaseModel):
         (1, 1024),
         aliases=("ADE_QUEUE_MAX_CONCURRENCY",),
     )
+    inline_tasks: int = setting(
+        2,
+        "Previews and checks that one server process runs at once, beside its jobs.",
+        "tasks",
+        (1, 64),
+    )
     queue_size: int = setting(
         10,
         "Jobs that may wait; 0 is unbounded. A full queue answers 429.",
