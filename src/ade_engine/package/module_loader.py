@@ -1,12 +1,13 @@
-"""Load a package's files as modules of a name of their own.
+"""Load the files of a package as modules below a unique name.
 
-The modules live under a name that no other package has (`ade_config_1.columns.member_id`), found by
-one finder that knows nothing else. `sys.path` is not touched, so a file of the package can never
-stand in for a module of the runtime, whatever it is called; files of the package import each other
-relatively (`from ..shared import tidy`). Nothing is written beside the source.
+The modules of a package have a name that no other package has (`ade_config_1.columns.member_id`)
+and are found by an import finder of their own. The folder is not on `sys.path`, so a file of the
+package never shadows a module of the runtime, whatever its name is. Files of the package import
+each other relatively (`from ..shared import tidy`). No bytecode is written.
 
-A folder `vendor/` holds modules that the package imports by their own names. It is searched after
-everything else, so that a module in it never replaces one of the runtime or of requirements.txt.
+The folder `vendor/` holds modules that the package imports by their own names. It is searched after
+everything else, so a module in it never replaces one of the runtime or of requirements.txt: while the
+package is loaded, `vendor/` is at the end of `sys.path`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class PackageModules(importlib.abc.MetaPathFinder):
     def __init__(self, folder: Path, names: dict[str, Any]) -> None:
         self.folder = folder
         self.name = f"{PREFIX}{next(_numbers)}"
-        self._names = names  # what authors may use without importing it
+        self._names = names  # names that authors may use without an import
         self._vendor = folder / VENDOR
 
     def __enter__(self) -> PackageModules:
@@ -46,7 +47,7 @@ class PackageModules(importlib.abc.MetaPathFinder):
         self.forget()
 
     def forget(self) -> None:
-        """Remove the finder, the vendored folder, and every module that was found through them."""
+        """Remove the finder, the vendor folder, and every module that they loaded."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         if str(self._vendor) in sys.path:
@@ -67,17 +68,17 @@ class PackageModules(importlib.abc.MetaPathFinder):
         """Find a module of this package; a folder is a package with or without `__init__.py`."""
         if not self._owns(fullname):
             return None
-        place = self.folder.joinpath(*fullname.split(".")[1:])
-        if place.is_dir():
-            init = place / "__init__.py"
+        module_path = self.folder.joinpath(*fullname.split(".")[1:])
+        if module_path.is_dir():
+            init = module_path / "__init__.py"
             loader = _Loader(fullname, str(init), self._names) if init.is_file() else None
             spec = importlib.machinery.ModuleSpec(
                 fullname, loader, origin=str(init) if loader else None, is_package=True
             )
-            spec.submodule_search_locations = [str(place)]
+            spec.submodule_search_locations = [str(module_path)]
             spec.has_location = loader is not None
             return spec
-        file = place.with_name(f"{place.name}.py")
+        file = module_path.with_name(f"{module_path.name}.py")
         if not file.is_file():
             return None
         return importlib.util.spec_from_file_location(
@@ -94,7 +95,7 @@ class PackageModules(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Return a module the author's names before it runs; leave no bytecode."""
+    """Define the author's names in a module before it runs; write no bytecode."""
 
     def __init__(self, fullname: str, path: str, names: dict[str, Any]) -> None:
         super().__init__(fullname, path)
