@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from ade_engine.sheets.workbook import open_workbook
-from ade_engine.structure.finder import find_tables
-from ade_engine.structure.forest import Weights, default_weights, read_weights
-from ade_engine.structure.labels import HEADER_LABELS, LABELS, label_rows
+from ade_engine.tables.finder import find_tables
+from ade_engine.tables.forest import Weights, default_weights, read_weights
+from ade_engine.tables.labels import HEADER_LABELS, LABELS, label_rows
 from bench.labelled_sheets import SETS, LabelledSheet, corpus_folder, labelled_sheets
 from bench.train_headers import Sample, fit, samples
 

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ade_engine.sheets.workbook import open_workbook
-from ade_engine.structure.grid import Grid
-from ade_engine.structure.labels import LABELS, Label
-from ade_engine.structure.survey import survey
+from ade_engine.tables.grid import Grid
+from ade_engine.tables.labels import LABELS, Label
+from ade_engine.tables.sample import sample_sheet
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 SETS = ("deex", "cius", "govuk")
@@ -94,5 +94,5 @@ def labelled_sheets(folder: Path) -> Iterator[LabelledSheet]:
         entry = json.loads(line)
         path = folder / entry["file"]
         with open_workbook(path) as book:
-            grid = survey(book.sheets[0].scan()).grid
+            grid = sample_sheet(book.sheets[0].scan()).grid
         yield LabelledSheet(path, entry["file"], tuple(entry["labels"]), grid)

@@ -24,8 +24,8 @@ from rich.table import Table
 
 from ade_engine.errors import EngineError
 from ade_engine.sheets.workbook import open_workbook
-from ade_engine.structure.finder import find_tables
-from ade_engine.structure.forest import default_weights
+from ade_engine.tables.finder import find_tables
+from ade_engine.tables.forest import default_weights
 
 CPU_SECONDS_MAX = 10
 WALL_SECONDS_MAX = 120

@@ -32,11 +32,11 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import ade_engine.cell
-import ade_engine.running  # noqa: F401  what a job's process has imported when it begins
+import ade_engine.entry.cell
+import ade_engine.run_entry  # noqa: F401  what a job's process has imported when it begins
 from ade.sandbox.usage import times_of, tree
 from ade_engine import examples
-from ade_engine.normalize import Request, normalize
+from ade_engine.entry.normalize import NormalizeRequest, normalize
 
 TEMPLATE = "member_roster"
 PACKAGE = examples.FOLDER / TEMPLATE
@@ -171,7 +171,7 @@ def one_by_one(runs: int, folder: Path, *, fork: bool = False) -> None:
                 assert os.waitpid(child, 0)[1] == 0
                 continue
             with contextlib.redirect_stdout(None):
-                normalize(Request(DOCUMENT, PACKAGE, folder / "bare" / str(number)))
+                normalize(NormalizeRequest(DOCUMENT, PACKAGE, folder / "bare" / str(number)))
             if fork:
                 os._exit(0)
         code = 0

@@ -33,7 +33,7 @@ from ade.sandbox.runtime_environment import own_environment
 from ade.sandbox.spec import RunSpec, WorkerBounds
 from ade.sandbox.supervisor import SandboxedRun
 from ade.sandbox.usage import rolled_up_kb
-from ade_engine.cell import asked
+from ade_engine.entry.cell import cell_inputs
 from bench.race import BARE, Entrant, Start, command, contest, goal, goal_table, served, show
 
 IMPORTS = ("python_calamine", "xlsxwriter", "numpy")
@@ -108,10 +108,12 @@ async def landlock_layers(found: Layers) -> Layers | None:
 
 async def run(pool: Pool) -> Status:
     environment = replace(
-        own_environment(), key="bench", preload=("ade_engine.running", "ade_engine.cell", *IMPORTS)
+        own_environment(),
+        key="bench",
+        preload=("ade_engine.run_entry", "ade_engine.entry.cell", *IMPORTS),
     )
-    inputs = asked("None")
-    spec = RunSpec("ade_engine.cell", inputs, LIMITS)
+    inputs = cell_inputs("None")
+    spec = RunSpec("ade_engine.entry.cell", inputs, LIMITS)
     running = SandboxedRun(pool, spec, environment, lambda progress: None, WorkerBounds())
     outcome = await running.outcome()
     return outcome.status
@@ -183,7 +185,9 @@ def _packaged(package: str, path: str) -> str | None:
 async def idle_memory(pool: Pool) -> float:
     """Return what one more idle child costs, in MiB of memory that nobody else has."""
     environment = replace(
-        own_environment(), key="bench", preload=("ade_engine.running", "ade_engine.cell", *IMPORTS)
+        own_environment(),
+        key="bench",
+        preload=("ade_engine.run_entry", "ade_engine.entry.cell", *IMPORTS),
     )
     children = [await pool.take(environment) for _ in range(IDLE_CHILDREN)]
     private_kb = [rolled_up_kb(child.pid, "Private_") or 0 for child in children]

@@ -40,13 +40,16 @@ SPEED_UP_MIN = 10.0
 
 def read_ade(path: Path, out: Path) -> int:
     """Read with ADE's reader and keep nothing."""
-    from ade_engine.sheets.facts import Facts
-    from ade_engine.sheets.limits import Limits
+    from ade_engine.sheets.metadata import SheetMetadata
+    from ade_engine.sheets.read_limits import ReadLimits
     from ade_engine.sheets.xlsx.book import XlsxBook
 
     with path.open("rb") as file:
-        book = XlsxBook(file, Limits())
-        return sum(block.height for block in book.read(book.sheets[0], Facts(Limits()))) - 1
+        book = XlsxBook(file, ReadLimits())
+        return (
+            sum(block.height for block in book.read(book.sheets[0], SheetMetadata(ReadLimits())))
+            - 1
+        )
 
 
 def read_wolfxl(path: Path, out: Path) -> int:
@@ -76,7 +79,7 @@ def read_fastexcel(path: Path, out: Path) -> int:
 def write_ade(path: Path, out: Path) -> int:
     """Write as many rows as the input has: one block of its cells again and again."""
     from ade_engine.sheets.workbook import open_workbook
-    from ade_engine.writing.workbook import WorkbookWriter
+    from ade_engine.writing.workbook_writer import WorkbookWriter
 
     with open_workbook(DATA / f"{BLOCK_ROWS}.xlsx") as book:
         block = next(book.sheets[0].blocks(2))
@@ -109,11 +112,11 @@ def write_xlsxwriter(path: Path, out: Path) -> int:
 
 def whole_ade(path: Path, out: Path) -> int:
     """Read, find the table, map, transform, validate, write, explain."""
-    from ade_engine.normalize import Request, normalize
+    from ade_engine.entry.normalize import NormalizeRequest, normalize
 
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
         package = sheets_job.write_package(Path(folder) / "package")
-        result = normalize(Request(path, package, Path(folder) / "out"))
+        result = normalize(NormalizeRequest(path, package, Path(folder) / "out"))
         assert result["status"] == "succeeded", result
         assert (Path(folder) / "out" / "normalized.xlsx").stat().st_size > 1000
     return int(path.stem)

@@ -20,10 +20,10 @@ import numpy.typing as npt
 from rich.console import Console
 from sklearn.ensemble import RandomForestClassifier
 
-from ade_engine.structure.features import RowFeatures
-from ade_engine.structure.forest import LEAF, SHARE_STEPS, WEIGHTS_FILE, read_weights
-from ade_engine.structure.grid import Grid
-from ade_engine.structure.labels import DATA, LABELS, first_header, header_score
+from ade_engine.tables.features import RowFeatures
+from ade_engine.tables.forest import LEAF, SHARE_STEPS, WEIGHTS_FILE, read_weights
+from ade_engine.tables.grid import Grid
+from ade_engine.tables.labels import DATA, LABELS, first_header, header_score
 from bench.labelled_sheets import SETS, LabelledSheet, corpus_folder, labelled_sheets, row_targets
 
 SEED = 7
@@ -36,7 +36,7 @@ FAR_ROWS_TAKEN = 15
 COPY_ROWS_MAX = 400
 COPY_WEIGHT = 0.3
 CONFIDENCE_BINS = 8
-WEIGHTS = Path(__file__).parents[1] / "src" / "ade_engine" / "structure" / WEIGHTS_FILE
+WEIGHTS = Path(__file__).parents[1] / "src" / "ade_engine" / "tables" / WEIGHTS_FILE
 
 Numbers = npt.NDArray[np.float64]
 Targets = npt.NDArray[np.int64]
@@ -150,7 +150,7 @@ def _part(sheet: LabelledSheet, places: Places, columns: Places) -> tuple[Grid, 
     cut = Grid(
         np.arange(1, len(places) + 1),
         tuple(grid.columns[column] for column in columns.tolist()),
-        grid.signs[cells],
+        grid.looks[cells],
         grid.texts[cells],
         grid.numbers[cells],
     )
@@ -175,7 +175,7 @@ def _stacked(
     grid = Grid(
         np.arange(1, upper.height + blank_rows + lower.height + 1),
         max(upper.columns, lower.columns, key=len),
-        joined(upper.signs, lower.signs, 0),
+        joined(upper.looks, lower.looks, 0),
         joined(upper.texts, lower.texts, ""),
         joined(upper.numbers, lower.numbers, np.nan),
     )

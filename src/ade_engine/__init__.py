@@ -1,7 +1,7 @@
-"""What runs inside the walls; imports nothing of ``ade``.
+"""What runs inside the sandbox; imports nothing of `ade`.
 
 Authors of config packages write `from ade_engine import Column, Field, Issue`. These names are
-looked up only when asked for: a process that runs something else does not pay for them.
+imported on first access, so that a process that runs something else does not pay for them.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Say what the engine sees in a file with no config at all: its sheets, tables, and why."""
+"""Report the sheets and tables that the engine finds in a file without a config package."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from ade_engine.errors import EngineError
-from ade_engine.sheets.limits import Options
+from ade_engine.sheets.read_limits import ReadOptions
 from ade_engine.sheets.workbook import Sheet, open_workbook
-from ade_engine.structure.finder import find_tables
-from ade_engine.structure.headers import text_of
-from ade_engine.structure.rows import SheetRows
-from ade_engine.structure.spans import RowSpans
-from ade_engine.structure.tables import RowKind, SheetStructure, Table
+from ade_engine.tables.finder import find_tables
+from ade_engine.tables.header_text import text_of
+from ade_engine.tables.regions import RowKind, SheetTables, TableRegion
+from ade_engine.tables.row_detectors import SheetRows
+from ade_engine.tables.spans import RowSpans
 
-RUNS_SHOWN_MAX = 200  # of one kind of skipped rows; then "..."
+RUNS_SHOWN_MAX = 200  # of rows of one kind; then "..."
 DRAWN_ROWS_MAX = 60
 DRAWN_COLUMNS_MAX = 30
 DATA_ROWS_DRAWN = 3  # at the beginning of each run of data rows
@@ -24,8 +24,8 @@ OTHER_ROWS_DRAWN = 8  # of any other run of one kind
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of a picture: a row, or so many rows of a kind that are not drawn."""
+class PictureLine:
+    """One line of a picture: a row, or a number of rows of one kind that are left out."""
 
     row: int
     kind: str
@@ -34,16 +34,16 @@ class Line:
 
 
 @dataclass(frozen=True)
-class SeenSheet:
-    """A sheet, its tables, and its picture (empty unless asked for)."""
+class InspectedSheet:
+    """A sheet, its tables, and its picture (empty unless requested)."""
 
     name: str
     hidden: bool
     rows: int
     columns: int
     notes: tuple[str, ...]
-    structure: SheetStructure
-    picture: tuple[Line, ...] = ()
+    structure: SheetTables
+    picture: tuple[PictureLine, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -58,12 +58,12 @@ class SeenSheet:
 
 
 @dataclass
-class SeenFile:
-    """A file: the sheets that could be read, and what went wrong, if anything did."""
+class InspectedFile:
+    """A file: the sheets that could be read, and the error, if any."""
 
     file: str
     format: str | None = None
-    sheets: list[SeenSheet] = field(default_factory=list)
+    sheets: list[InspectedSheet] = field(default_factory=list)
     error: EngineError | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -76,10 +76,10 @@ class SeenFile:
 
 
 def inspect_file(
-    path: str | Path, options: Options | None = None, *, draw: bool = False
-) -> SeenFile:
-    """Look at every sheet of a file; what cannot be read is told, never raised."""
-    seen = SeenFile(str(path))
+    path: str | Path, options: ReadOptions | None = None, *, draw: bool = False
+) -> InspectedFile:
+    """Inspect every sheet of a file; an error is returned, never raised."""
+    seen = InspectedFile(str(path))
     try:
         with open_workbook(path, options) as book:
             seen.format = book.format
@@ -89,17 +89,17 @@ def inspect_file(
     except EngineError as error:
         seen.error = error
     except Exception as error:
-        # The message may hold what is in the file; the type cannot.
+        # The message may hold a value of the file; the name of the type cannot.
         seen.error = EngineError(f"the engine failed with {type(error).__name__}")
     return seen
 
 
-def inspect_sheet(sheet: Sheet, *, draw: bool = False) -> SeenSheet:
-    """Find the tables of a sheet, and draw it if asked to."""
+def inspect_sheet(sheet: Sheet, *, draw: bool = False) -> InspectedSheet:
+    """Find the tables of a sheet, and draw it if requested."""
     sheet.scan()
     structure = find_tables(sheet)
     picture = tuple(_picture(sheet, structure)) if draw else ()
-    return SeenSheet(
+    return InspectedSheet(
         name=sheet.name,
         hidden=sheet.hidden,
         rows=sheet.height,
@@ -110,8 +110,8 @@ def inspect_sheet(sheet: Sheet, *, draw: bool = False) -> SeenSheet:
     )
 
 
-def table_json(table: Table) -> dict[str, Any]:
-    """Give a table as JSON."""
+def table_json(table: TableRegion) -> dict[str, Any]:
+    """Return a table as JSON."""
     return {
         "range": str(table.range),
         "header_rows": list(table.header_rows),
@@ -126,26 +126,26 @@ def table_json(table: Table) -> dict[str, Any]:
 
 
 def error_json(error: EngineError) -> dict[str, str]:
-    """Give an error as JSON."""
+    """Return an error as JSON."""
     return {"code": error.code, "message": error.message, "advice": error.advice}
 
 
-def rows_as_people_write(spans: RowSpans) -> list[str]:
-    """Write rows as `7` or `9:12`."""
+def rows_as_text(spans: RowSpans) -> list[str]:
+    """Return rows as in spreadsheet programs: `7` or `9:12`."""
     return [f"{first}" if first == last else f"{first}:{last}" for first, last in spans]
 
 
 def _spans_json(kinds: Any) -> dict[str, list[str]]:
     found = {}
     for kind, spans in kinds.items():
-        written = rows_as_people_write(spans)
+        written = rows_as_text(spans)
         cut = ["..."] if len(written) > RUNS_SHOWN_MAX else []
         found[str(kind)] = written[:RUNS_SHOWN_MAX] + cut
     return found
 
 
-def _picture(sheet: Sheet, structure: SheetStructure) -> Iterator[Line]:
-    """Draw the rows that tell something, and count those that look like the ones before."""
+def _picture(sheet: Sheet, structure: SheetTables) -> Iterator[PictureLine]:
+    """Draw the first rows of each run of one kind, and count the rest."""
     rows = SheetRows(sheet, min(sheet.width, DRAWN_COLUMNS_MAX))
     drawn = 0
     for first, last, kind in _runs(structure, sheet.height):
@@ -156,20 +156,20 @@ def _picture(sheet: Sheet, structure: SheetStructure) -> Iterator[Line]:
         for number in range(first, min(first + shown, last + 1)):
             row = rows.row(number)
             cells = tuple(map(text_of, row.values)) if row is not None else ()
-            yield Line(number, kind, cells)
+            yield PictureLine(number, kind, cells)
             drawn += 1
         left = last - first + 1 - shown
         if left > 0:
-            yield Line(first + shown, kind, rows_left_out=left)
+            yield PictureLine(first + shown, kind, rows_left_out=left)
             drawn += 1
         if drawn >= DRAWN_ROWS_MAX:
             if last < sheet.height:
-                yield Line(last + 1, "not drawn", rows_left_out=sheet.height - last)
+                yield PictureLine(last + 1, "not drawn", rows_left_out=sheet.height - last)
             return
 
 
-def _runs(structure: SheetStructure, height: int) -> Iterator[tuple[int, int, str]]:
-    """Give runs of rows of one kind from top to bottom; of tables side by side the first counts."""
+def _runs(structure: SheetTables, height: int) -> Iterator[tuple[int, int, str]]:
+    """Yield runs of rows of one kind from top to bottom; of tables side by side, the first."""
     found: list[tuple[int, int, str]] = []
     for table in structure.tables:
         found += _kind_runs(RowKind.HEADER, RowSpans.of(table.header_rows))

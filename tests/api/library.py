@@ -9,9 +9,8 @@ from tests.processes import aeventually
 
 from ade.domain.outcome import Category, JobError
 from ade.stages.builds import BuildEnded
-from ade.stages.claim import ClaimAsk
-from ade.store.library import Build, BuildHeld
-from ade.store.rows import Claim
+from ade.stages.claim import ClaimRequest
+from ade.store.rows import Build, BuildHeld, Claim
 
 BASE = "/api/v1/workspaces/default"
 RUNS = f"{BASE}/runs"
@@ -84,5 +83,5 @@ async def built(server: Server, failure: str | None = None) -> Build:
 
 async def claimed(server: Server) -> Claim:
     """Take the next job as soon as there is one."""
-    (claim,) = await aeventually(lambda: server.kernel.claim(ClaimAsk("worker-1", 1)))
+    (claim,) = await aeventually(lambda: server.kernel.claim(ClaimRequest("worker-1", 1)))
     return claim

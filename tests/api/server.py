@@ -9,22 +9,22 @@ from typing import Any
 
 import httpx
 import uvicorn
-from fastapi import FastAPI
 
+from ade.app.catalogue import Catalogue
+from ade.app.directory import Directory
 from ade.artifacts import Blobs
 from ade.domain.job import Status
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.http import create_app
+from ade.http.hot import HotApp
 from ade.kernel import Kernel
 from ade.kinds import load_kinds
 from ade.settings import Settings
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished
-from ade.stages.rules import Rules
-from ade.store.directory import Directory
-from ade.store.library import Library
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.rows import Claim
-from ade.store.store import SqlStore
+from ade.store.session import Session
 
 KEY = "ade_test_key"
 JOBS = "/api/v1/workspaces/default/jobs"
@@ -58,41 +58,44 @@ class Server:
     """Hold the parts of a server and a client that is the admin."""
 
     def __init__(
-        self, app: FastAPI, kernel: Kernel, directory: Directory, library: Library
+        self, app: HotApp, kernel: Kernel, directory: Directory, library: Catalogue, blobs: Blobs
     ) -> None:
         self.app = app
         self.kernel = kernel
         self.directory = directory
         self.library = library
+        self.blobs = blobs
         self.http = self.client(KEY)
 
     @classmethod
-    def open(cls, url: str, folder: Path, rules: Rules | None = None, **changes: Any) -> "Server":
+    def open(
+        cls, url: str, folder: Path, rules: KernelSettings | None = None, **changes: Any
+    ) -> "Server":
         """Open the database and make the app."""
         probes = changes.pop("health_probes", {})
-        errands = changes.pop("errands", None)
-        blobs = changes.pop("blobs", None)
+        inline_tasks = changes.pop("inline_tasks", None)
+        given_blobs = changes.pop("blobs", None)
         settings = Settings(storage_data_dir=folder, database_url=url, **changes)
-        directory = Directory(url)
+        session = Session(url)
+        directory = Directory(session)
         directory.bootstrap(KEY)
-        kernel = Kernel(SqlStore(url), rules or Rules(queue_size=0))
-        library = Library(url)
+        kernel = Kernel(session, rules or KernelSettings(queue_size=0))
+        library = Catalogue(session)
+        blobs = given_blobs or Blobs(settings.blobs_dir)
         app = create_app(
             kernel,
             directory,
             settings,
             load_kinds(),
             library=library,
-            blobs=blobs or Blobs(settings.blobs_dir),
-            errands=errands,
+            blobs=blobs,
+            inline_tasks=inline_tasks,
             health_probes=probes,
         )
-        return cls(app, kernel, directory, library)
+        return cls(app, kernel, directory, library, blobs)
 
     def close(self) -> None:
         """Let go of everything."""
-        self.directory.close()
-        self.library.close()
         self.kernel.store.close()
 
     def client(self, key: str | None = None, **options: Any) -> httpx.AsyncClient:
@@ -124,12 +127,12 @@ class Server:
 
     async def claim(self) -> Claim:
         """Take the next job, as a worker would."""
-        (claim,) = await self.kernel.claim(ClaimAsk("worker-1", 1))
+        (claim,) = await self.kernel.claim(ClaimRequest("worker-1", 1))
         return claim
 
     async def finish(self, claim: Claim, outcome: Outcome | None = None) -> None:
         """End an attempt."""
-        await self.kernel.finish(Finished(claim, outcome or succeeded()))
+        await self.kernel.finish(Finish(claim, outcome or succeeded()))
 
     async def run(self, outcome: Outcome | None = None, **more: Any) -> dict[str, Any]:
         """Submit a job and run it to its end; return it as it was submitted."""

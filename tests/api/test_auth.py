@@ -1,13 +1,19 @@
 """Who may do what: keys in all their ways, roles on all routes, workspaces apart."""
 
 import base64
+import time
 from typing import Any
 
 import httpx
 import pytest
 from tests.api.server import JOBS, KEY, TARGETS, Server, echo, problem
 
+from ade.clock import SystemClock, new_id
+from ade.domain.errors import Forbidden
+from ade.domain.job import Status
+from ade.domain.outcome import Artifact, Outcome
 from ade.http.auth import BELIEVED_SECONDS, Gatekeeper
+from ade.http.signing import Signer
 
 WS = "/api/v1/workspaces/default"
 UNKNOWN = "00000000-0000-7000-8000-000000000000"
@@ -117,6 +123,119 @@ async def test_an_operators_key_for_a_workspace_is_no_operators_key(server: Serv
     assert (await client.get(WS + "/keys")).status_code == 200
     answer = await client.post("/api/v1/workspaces", json={"slug": "x", "name": "X"})
     problem(answer, 403, "forbidden")
+
+
+async def _second_workspace(server: Server) -> str:
+    await server.http.post("/api/v1/workspaces", json={"slug": "other", "name": "Other"})
+    return "/api/v1/workspaces/other"
+
+
+async def _refused_elsewhere(client: httpx.AsyncClient, elsewhere: str, **ids: str) -> None:
+    """Check that a key sees nothing of another workspace, on any route."""
+    for needed, method, path, body in ROUTES:
+        if needed != "operator":
+            there = path.replace(WS, elsewhere)
+            answer = await ask(client, (needed, method, there, body), **ids)
+            problem(answer, 404, "not_found")
+    listed = (await client.get("/api/v1/workspaces")).json()["items"]
+    assert [workspace["slug"] for workspace in listed] == ["default"]
+
+
+async def test_an_operators_key_for_a_workspace_works_in_no_other(server: Server) -> None:
+    elsewhere = await _second_workspace(server)
+    theirs = await server.http.post(elsewhere + "/jobs", json=echo())
+    made = (await server.http.post(WS + "/keys", json={"label": "ci", "role": "admin"})).json()
+    client = server.client(made["key"])
+    assert (await client.post(JOBS, json=echo())).status_code == 202
+    job_id = theirs.json()["job_id"]
+    await _refused_elsewhere(client, elsewhere, job=job_id, lane_job=job_id)
+
+
+async def test_a_members_key_for_one_workspace_works_in_no_other_of_theirs(server: Server) -> None:
+    elsewhere = await _second_workspace(server)
+    theirs = await server.http.post(elsewhere + "/jobs", json=echo())
+    member: dict[str, str] = {}
+    for workspace in (WS, elsewhere):
+        body = {"name": "in both", "role": "admin"}
+        member = (await server.http.post(workspace + "/members", json=body)).json()
+    keys = {}
+    for workspace in (WS, elsewhere):
+        body = {"label": "k", "role": "admin", "user_id": member["user_id"]}
+        keys[workspace] = (await server.http.post(workspace + "/keys", json=body)).json()["key"]
+    job_id = theirs.json()["job_id"]
+    client = server.client(keys[WS])
+    assert (await client.get(JOBS)).status_code == 200
+    await _refused_elsewhere(client, elsewhere, job=job_id, lane_job=job_id)
+    assert (await server.client(keys[elsewhere]).get(elsewhere + "/jobs")).status_code == 200
+
+
+async def test_an_artifact_is_not_there_for_a_key_of_another_workspace(server: Server) -> None:
+    artifact_id = await kept_artifact(server, b"secret")
+    elsewhere = await _second_workspace(server)
+    made = (await server.http.post(elsewhere + "/keys", json={"label": "k"})).json()
+    client = server.client(made["key"])
+    for path in ("url", "content"):
+        answer = await client.get(f"/api/v1/artifacts/{artifact_id}/{path}")
+        problem(answer, 404, "not_found")
+        assert (await server.http.get(f"/api/v1/artifacts/{artifact_id}/{path}")).is_success
+
+
+async def kept_artifact(server: Server, content: bytes) -> str:
+    """Run a job that leaves one file; return the artifact's id."""
+    blob = server.blobs.write([content], len(content))
+    artifact = Artifact(
+        id=new_id(SystemClock()),
+        name="a.txt",
+        kind="file",
+        format="txt",
+        digest=blob.digest,
+        size_bytes=len(content),
+        uri=server.blobs.uri(blob.digest),
+        content_type="text/plain",
+    )
+    await server.run(Outcome(Status.SUCCEEDED, {"outputs": {}}, artifacts=(artifact,)))
+    return artifact.id
+
+
+# --- signed links ---------------------------------------------------------------------------------
+
+
+async def _signed(server: Server, artifact_id: str, expires: int) -> str:
+    """Make a link as the server would, for a time of the test's choice."""
+    found = await server.library.find_artifact(artifact_id)
+    signature = await Signer(server.directory).sign(found.id, found.digest, expires)
+    return f"/api/v1/artifacts/{artifact_id}/content?expires={expires}&signature={signature}"
+
+
+async def test_a_signed_link_needs_no_key_until_its_time_is_over(server: Server) -> None:
+    artifact_id = await kept_artifact(server, b"hello")
+    anyone = server.client()
+    now = int(time.time())
+    assert (await anyone.get(await _signed(server, artifact_id, now + 600))).content == b"hello"
+    problem(await anyone.get(await _signed(server, artifact_id, now - 600)), 403, "forbidden")
+    postponed = (await _signed(server, artifact_id, now - 600)).replace(
+        f"expires={now - 600}", f"expires={now + 600}"
+    )
+    problem(await anyone.get(postponed), 403, "forbidden")
+
+
+async def test_a_link_that_the_server_signs_lasts_as_long_as_the_setting_says(
+    serve: Any,
+) -> None:
+    server = await serve(signed_url_seconds=60)
+    artifact_id = await kept_artifact(server, b"hello")
+    link = (await server.http.get(f"/api/v1/artifacts/{artifact_id}/url")).json()
+    expires = int(httpx.URL(link["url"]).params["expires"])
+    assert 0 < expires - time.time() <= 61
+    assert (await server.client().get(link["url"])).content == b"hello"
+
+
+async def test_a_signature_is_over_at_the_moment_it_names(server: Server) -> None:
+    signer = Signer(server.directory)
+    signature = await signer.sign("a", "sha256:b", 1000)
+    await signer.check(signature, "a", "sha256:b", 1000, now=999.9)
+    with pytest.raises(Forbidden):
+        await signer.check(signature, "a", "sha256:b", 1000, now=1000.0)
 
 
 def basic(text: str) -> dict[str, str]:

@@ -11,8 +11,8 @@ from tests.api.server import KEY, Server
 from ade.domain.events import EventType
 from ade.events.stream import follow
 from ade.http.routes import logs
-from ade.stages.report import Report
-from ade.store.rows import Held, JobRef
+from ade.stages.report import AttemptReport
+from ade.store.rows import JobRef, LeaseRef
 
 SSE = {"Accept": "text/event-stream"}
 
@@ -46,8 +46,8 @@ async def test_a_log_longer_than_one_read_is_whole(server: Server) -> None:
     job = await server.submit()
     claim = await server.claim()
     note = (EventType.LOG, {"message": "x"})
-    held = Held(claim.workspace_id, claim.id, claim.fence)
-    await server.kernel.report(Report(held, (note,) * 1200))
+    held = LeaseRef(claim.workspace_id, claim.id, claim.fence)
+    await server.kernel.report(AttemptReport(held, (note,) * 1200))
     lines = (await server.http.get(job["links"]["events"])).text.splitlines()
     assert [json.loads(line)["seq"] for line in lines] == list(range(1, 1203))
 
@@ -104,9 +104,9 @@ async def test_a_reader_that_leaves_is_forgotten(server: Server) -> None:
     ):
         async with http.stream("GET", job["links"]["events"]) as stream:
             await anext(stream.aiter_lines())
-            assert server.kernel.wake._bells
+            assert server.kernel.notifier._subscriptions
         left = asyncio.Event()
-        server.kernel.wake._bells = Watched(server.kernel.wake._bells, left)
+        server.kernel.notifier._subscriptions = Watched(server.kernel.notifier._subscriptions, left)
         async with asyncio.timeout(10):
             await left.wait()
 

@@ -82,7 +82,7 @@ async def test_inputs_and_output_spec_that_contradict_are_refused(server: Server
     }
     refused = await server.http.post("/api/v1/workspaces/default/jobs", json=asked)
     assert (refused.status_code, refused.json()["code"]) == (422, "validation_error")
-    assert "export_format asks for pdf" in refused.json()["detail"]
+    assert "export_format is pdf, but" in refused.json()["detail"]
     taken = await server.http.post(
         "/api/v1/workspaces/default/jobs", json=asked | {"output_spec": {"formats": ["pdf"]}}
     )
@@ -101,7 +101,7 @@ async def test_what_is_wrong_in_too_many_places_is_not_listed(server: Server) ->
     asked = PAYLOAD | {"inputs": inputs}
     answer = await server.http.post("/api/v1/workspaces/default/jobs", json=asked)
     assert answer.status_code == 422
-    assert answer.json()["detail"] == "inputs: more than 1000 things are wrong with it."
+    assert answer.json()["detail"] == "inputs: it has more than 1000 errors."
     assert len(answer.json()["errors"]) == 1
 
 

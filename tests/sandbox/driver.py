@@ -33,7 +33,7 @@ from ade.sandbox.pool import Layers, Pool, PoolRules  # noqa: E402
 from ade.sandbox.runtime_environment import RUNTIME, Environment, own_environment  # noqa: E402
 from ade.sandbox.spec import RunSpec, WorkerBounds  # noqa: E402
 from ade.sandbox.supervisor import SandboxedRun  # noqa: E402
-from ade_engine.cell import asked as cell_asked  # noqa: E402
+from ade_engine.entry.cell import cell_inputs  # noqa: E402
 
 # As little as may be: snippets are given seconds, and would starve beside the tests of others.
 NICE = 1
@@ -96,8 +96,8 @@ class Driver:
         limits = {**LIMITS, "max_artifacts": 5, **asked.get("limits", {})}
         parameters = {name: value for name, value in facts.items() if not callable(value)}
         spec = RunSpec(
-            entry="ade_engine.cell",
-            inputs=cell_asked(source, parameters, "no_entrypoint"),
+            entry="ade_engine.entry.cell",
+            inputs=cell_inputs(source, parameters, "no_entrypoint"),
             limits=Limits(**limits),
             folder=self._around.kept,
             network=asked.get("network", False),
@@ -254,7 +254,7 @@ class Bare:
             "companion_pid": around.victim.pid,
             "companion_folder": str(around.outside),
         }
-        inputs = cell_asked(asked["source"], parameters, "no_entrypoint")
+        inputs = cell_inputs(asked["source"], parameters, "no_entrypoint")
         given = {"folder": str(folder), "source_folder": str(ROOT / "src"), "inputs": inputs}
         timeout_ms = {**LIMITS, **asked.get("limits", {})}["timeout_ms"]
         value, words = await asyncio.to_thread(self._run, json.dumps(given), timeout_ms / 1000 + 5)

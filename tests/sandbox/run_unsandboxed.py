@@ -14,7 +14,7 @@ def main() -> None:
     os.mkdir("artifacts")
     os.environ["TMPDIR"] = os.environ["HOME"] = given["folder"]
     sys.path.insert(0, given["source_folder"])
-    from ade_engine.cell import main as run_cell
+    from ade_engine.entry.cell import main as run_cell
 
     value = run_cell(given["inputs"], None)  # type: ignore[arg-type]
     os.write(answer, json.dumps(value).encode())

@@ -29,7 +29,7 @@ from ade.sandbox.runtime_environment import RUNTIME, Environment, own_environmen
 from ade.sandbox.spec import RunSpec, WorkerBounds
 from ade.sandbox.supervisor import SandboxedRun
 from ade.sandbox.zygote_client import ZygoteGone
-from ade_engine.cell import asked
+from ade_engine.entry.cell import cell_inputs
 
 ATTACK = """
 import builtins, os, socket
@@ -87,8 +87,8 @@ def _environment(venv: Path, **more: Any) -> Environment:
 
 async def _run(environment: Environment, source: str, layers: Layers | None = None) -> Outcome:
     pool = Pool(layers or own_layers(), PoolRules())
-    inputs = asked(source, entrypoint="no_entrypoint")
-    spec = RunSpec("ade_engine.cell", inputs, LIMITS)
+    inputs = cell_inputs(source, entrypoint="no_entrypoint")
+    spec = RunSpec("ade_engine.entry.cell", inputs, LIMITS)
     try:
         return await SandboxedRun(
             pool, spec, environment, lambda progress: None, WorkerBounds()

@@ -20,7 +20,7 @@ from ade.sandbox.pool import Layers, Pool, PoolRules
 from ade.sandbox.runtime_environment import RUNTIME, Environment, own_environment
 from ade.sandbox.spec import RunSpec, WorkerBounds
 from ade.sandbox.supervisor import SandboxedRun
-from ade_engine.cell import asked
+from ade_engine.entry.cell import cell_inputs
 
 AT_ONCE = 4
 KILLS_PER_JOB = 0.1
@@ -64,8 +64,8 @@ class Chaos:
         """Run one job and say how it ended; a result that is not its own is an error here."""
         parameters = {"number": number, "secret": secret, "pause": pause}
         spec = RunSpec(
-            entry="ade_engine.cell",
-            inputs=asked(SOURCE, parameters),
+            entry="ade_engine.entry.cell",
+            inputs=cell_inputs(SOURCE, parameters),
             limits=LIMITS,
         )
         running = SandboxedRun(

@@ -3,26 +3,24 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from tests.databases import WORKSPACE
 
 from ade.clock import ManualClock
 from ade.domain.events import EventType
-from ade.domain.job import TERMINAL, Status, StopRequest, may_follow
+from ade.domain.job import LOCAL_POOL, TERMINAL, Cause, Status, StopRequest, is_allowed
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.kernel import Kernel
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished, Recorded
-from ade.stages.report import Report
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish, Finished
+from ade.stages.report import AttemptReport
 from ade.stages.resume import Clear, Resolve, Resume
-from ade.stages.rules import LOCAL
 from ade.stages.stop import Stop
-from ade.stages.submit import Accepted, Submission
+from ade.stages.submit.model import Accepted, Submission
 from ade.store.port import Reading
-from ade.store.rows import Claim, Held, JobRef, JobRow, NewEvent, Renewed
+from ade.store.rows import Claim, JobRef, JobRow, LeaseRef, NewEvent, Renewed
 
 LIMITS = Limits(timeout_ms=60_000, cpu_ms=60_000, memory_mb=512, max_output_kb=256, max_artifacts=9)
 ALL = 100_000
@@ -92,9 +90,9 @@ class Acts:
         """Submit a job and return it."""
         return self.accept(**changes).job
 
-    def claim(self, limit: int = 1, owner: str = "worker", pool: str = LOCAL) -> list[Claim]:
+    def claim(self, limit: int = 1, owner: str = "worker", pool: str = LOCAL_POOL) -> list[Claim]:
         """Claim jobs, without a memory of earlier claims."""
-        claimed: list[Claim] = self.kernel.now.claim(ClaimAsk(owner, limit, pool))
+        claimed: list[Claim] = self.kernel.now.claim(ClaimRequest(owner, limit, pool))
         return claimed
 
     def start(self, **changes: Any) -> Claim:
@@ -104,16 +102,16 @@ class Acts:
         assert claimed.id == job.id
         return claimed
 
-    def finish(self, claim: Claim, outcome: Outcome | None) -> Recorded:
+    def finish(self, claim: Claim, outcome: Outcome | None) -> Finished:
         """Record how an attempt ended."""
-        recorded: Recorded = self.kernel.now.finish(Finished(claim, outcome))
+        recorded: Finished = self.kernel.now.finish(Finish(claim, outcome))
         return recorded
 
-    def succeed(self, claim: Claim, **result: Any) -> Recorded:
+    def succeed(self, claim: Claim, **result: Any) -> Finished:
         """Record a success."""
         return self.finish(claim, success(**result))
 
-    def release(self, claim: Claim) -> Recorded:
+    def release(self, claim: Claim) -> Finished:
         """Hand a job back."""
         return self.finish(claim, None)
 
@@ -124,7 +122,7 @@ class Acts:
     def report(self, claim: Claim, *lines: str, progress: dict[str, Any] | None = None) -> bool:
         """Write to the log of a job."""
         said = tuple((EventType.LOG, {"line": line}) for line in lines)
-        kept: bool = self.kernel.now.report(Report(held(claim), said, progress))
+        kept: bool = self.kernel.now.report(AttemptReport(held(claim), said, progress))
         return kept
 
     def cancel(self, job: JobRow | Claim) -> JobRow:
@@ -154,7 +152,7 @@ class Acts:
 
     def lose(self, claim: Claim) -> None:
         """Let the lease on a job run out, and sweep."""
-        self.wait(self.kernel.rules.lease.lease_seconds + 1)
+        self.wait(self.kernel.settings.lease.lease_seconds + 1)
         assert self.kernel.now.expire().lost >= 1
 
     def job(self, job: JobRow | Claim) -> JobRow:
@@ -236,14 +234,19 @@ def _look_at_everything(reading: Reading) -> Seen:
 def _check_log(job: JobRow, events: list[NewEvent]) -> None:
     """A log has no gap, tells one way through the table of transitions, and every attempt."""
     assert [event.seq for event in events] == list(range(1, job.event_seq + 1)), job
-    changes = [LEAVES_IN[EventType(e.type)] for e in events if e.type in LEAVES_IN]
-    assert changes[-1] == job.status, (changes, job)
+    changes = [
+        (LEAVES_IN[EventType(e.type)], Cause(json.loads(e.data)["cause"]))
+        for e in events
+        if e.type in LEAVES_IN
+    ]
+    before: Status | None = None
+    for after, cause in changes:
+        assert is_allowed(before, after, cause), (before, after, cause, changes)
+        before = after
+    assert before == job.status, (changes, job)
     wishes = [e.type == EventType.STOP_REQUESTED for e in events if _tells(e)]
     kept = [LEAVES_IN.get(EventType(e.type)) != Status.QUEUED for e in events if _tells(e)]
     assert all(kept for wished, kept in zip(wishes, kept[1:], strict=False) if wished), "lost wish"
-    for before, after in pairwise(changes):
-        waits_on = before == after == Status.QUEUED  # its build ended, or its wait is over
-        assert may_follow(before, after) or waits_on, changes
     attempts = [e for e in events if e.type in (EventType.STARTED, EventType.DISPATCHED)]
     assert [json.loads(e.data)["attempt"] for e in attempts] == list(range(1, job.fence + 1))
 
@@ -266,6 +269,6 @@ def ref(job: JobRow | Claim) -> JobRef:
     return JobRef(job.workspace_id, job.id)
 
 
-def held(claim: Claim) -> Held:
+def held(claim: Claim) -> LeaseRef:
     """Name an attempt."""
-    return Held(claim.workspace_id, claim.id, claim.fence)
+    return LeaseRef(claim.workspace_id, claim.id, claim.fence)

@@ -1,6 +1,6 @@
 """Take any comparison of the fence out of any statement, and a check fails.
 
-For each statement that compares `jobs.fence` with what a caller presents, that one comparison is
+For each statement that compares a fence with what a caller presents, that one comparison is
 made always true, and the battery of checks below must notice. With the statements as they are, it
 passes. So no comparison can be removed unnoticed, and none is there for nothing.
 """
@@ -9,21 +9,23 @@ import re
 from collections.abc import Callable
 
 import pytest
-from tests.databases import SqlDatabase
+from tests.databases import WORKSPACE, SqlDatabase
 from tests.store.acts import Acts, failure, held, success
 from tests.store.compiling import sql_of, statements
 
 from ade.clock import ManualClock
 from ade.domain.errors import LeaseLost
-from ade.domain.job import Status
+from ade.domain.job import AGENT_POOL, LOCAL_POOL, Cause, Status
 from ade.kernel import Kernel
-from ade.stages import moves
-from ade.stages.finish import Finished
-from ade.stages.rules import AGENT, LOCAL, Rules
+from ade.stages import transitions
+from ade.stages.finish import Finish
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.port import Transaction
-from ade.store.rows import Append, Held, JobRow, Renewal, StopAsk
+from ade.store.rows import Append, Build, BuildHeld, JobRow, LeaseRef, Renewal, StopRow
+from ade.store.session import Session
+from ade.store.transaction import SqlTransaction
 
-COMPARISON = re.compile(r"jobs\.fence = (\?|%s|given\.fence)")
+COMPARISON = re.compile(r"(jobs|builds)\.fence = (\?|%s|given\.fence)")
 
 
 def mutable(dialect: str) -> list[str]:
@@ -34,13 +36,13 @@ def mutable(dialect: str) -> list[str]:
 class Second:
     """Hold a job in its second attempt, and the fence of the first."""
 
-    def __init__(self, acts: Acts, pool: str = LOCAL, target_id: str | None = None) -> None:
+    def __init__(self, acts: Acts, pool: str = LOCAL_POOL, target_id: str | None = None) -> None:
         self.acts = acts
         self.job = acts.submit(pool=pool, target_id=target_id)
         (self.first,) = acts.claim(pool=pool)
         acts.lose(self.first)
         (self.claim,) = acts.claim(pool=pool)
-        self.stale: Held = held(self.first)
+        self.stale: LeaseRef = held(self.first)
         self.before = acts.job(self.job)
 
     def unchanged(self) -> bool:
@@ -68,7 +70,7 @@ def end(acts: Acts) -> None:
 
 def end_beside_the_right_one(acts: Acts) -> None:
     second = Second(acts)
-    ends = [Finished(second.first, failure()), Finished(second.claim, success(by=2))]
+    ends = [Finish(second.first, failure()), Finish(second.claim, success(by=2))]
     lost, recorded = acts.kernel.now.many("finish", ends)
     assert isinstance(lost, LeaseLost)
     assert recorded.status is Status.SUCCEEDED
@@ -78,7 +80,11 @@ def end_beside_the_right_one(acts: Acts) -> None:
 def move(acts: Acts) -> None:
     second = Second(acts)
     stale: JobRow = second.before._replace(fence=second.first.fence)
-    second.does_nothing(lambda tx: list(tx.move([moves.move(stale, Status.FAILED, tx.now_us)])))
+    second.does_nothing(
+        lambda tx: list(
+            tx.move([transitions.move(stale, Status.FAILED, Cause.FINISHED, tx.now_us)])
+        )
+    )
 
 
 def append(acts: Acts) -> None:
@@ -88,11 +94,11 @@ def append(acts: Acts) -> None:
 
 def request_stop(acts: Acts) -> None:
     second = Second(acts)
-    second.does_nothing(lambda tx: list(tx.request_stop([StopAsk(*second.stale, "cancel")])))
+    second.does_nothing(lambda tx: list(tx.request_stop([StopRow(*second.stale, "cancel")])))
 
 
 def report_started(acts: Acts) -> None:
-    second = Second(acts, pool=AGENT)
+    second = Second(acts, pool=AGENT_POOL)
     second.does_nothing(lambda tx: list(tx.report_started(second.stale, tx.now_us)))
 
 
@@ -101,6 +107,24 @@ def clear_lane(acts: Acts) -> None:
     acts.finish(second.claim, failure())
     second.before = acts.job(second.job)
     second.does_nothing(lambda tx: list(tx.clear_lane(second.stale, "failed")))
+
+
+def change_build(acts: Acts) -> None:
+    session = acts.kernel.store
+    assert isinstance(session, Session)
+
+    def make(tx: SqlTransaction) -> Build:
+        made = tx.catalogue.add_configuration(WORKSPACE, "c", [])
+        return tx.builds.ensure(tx.catalogue.snapshot(WORKSPACE, made.id, "me"), "sha256:f")
+
+    build = session.change(make)
+    session.change(lambda tx: tx.builds.claim("the first", 1))
+    acts.wait(1)
+    session.change(lambda tx: tx.builds.claim("the second", 1))
+    before = session.read(lambda reading: reading.builds.find(WORKSPACE, build.id))
+    stale = BuildHeld(WORKSPACE, build.id, before.fence - 1)
+    assert not session.change(lambda tx: tx.builds.renew(stale, 10))
+    assert session.read(lambda reading: reading.builds.find(WORKSPACE, build.id)) == before
 
 
 CHECKS = [
@@ -112,6 +136,7 @@ CHECKS = [
     request_stop,
     report_started,
     clear_lane,
+    change_build,
 ]
 # The other of two spellings of one statement: a database runs either.
 NOT_RUN = {"sqlite": {"end_telling"}, "postgresql": {"end", "end_there"}}
@@ -127,7 +152,7 @@ def failed_checks(
         clock = ManualClock()
         store = database.open(clock, rewrite)
         try:
-            check(Acts(Kernel(store, Rules(queue_size=0)), clock))
+            check(Acts(Kernel(store, KernelSettings(queue_size=0)), clock))
         except (Exception, pytest.fail.Exception):  # a broken statement may break what is above it
             failed.append(check.__name__)
         finally:
@@ -157,7 +182,7 @@ def test_a_fence_that_is_not_compared_is_noticed(
     def mutate(statement: str, sql: str) -> str:
         if statement != name:
             return sql
-        changed, count = COMPARISON.subn(r"(jobs.fence = \1 OR 1 = 1)", sql)
+        changed, count = COMPARISON.subn(r"(\1.fence = \2 OR 1 = 1)", sql)
         assert count == 1, "more than one comparison: mutate each"
         mutated.append(statement)
         return changed

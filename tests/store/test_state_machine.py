@@ -31,17 +31,17 @@ from tests.store.acts import Acts, Seen, failure, ref, submission, success
 
 from ade.clock import ManualClock
 from ade.domain.errors import AdeError, LeaseLost
-from ade.domain.job import TERMINAL, Priority, Status, StopRequest
+from ade.domain.job import AGENT_POOL, LOCAL_POOL, TERMINAL, Priority, Status, StopRequest
 from ade.domain.outcome import Category, Outcome
 from ade.kernel import Kernel
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish
+from ade.stages.kernel_settings import KernelSettings
 from ade.stages.resume import Clear, Resolve, Resume
-from ade.stages.rules import AGENT, LOCAL, Rules
 from ade.stages.stop import Stop
-from ade.stages.submit import Idempotency
+from ade.stages.submit.model import Idempotency
+from ade.store.port import Store
 from ade.store.rows import Claim, JobRef
-from ade.store.store import Store
 
 FAST = os.environ.get("ADE_TEST_TIER") == "fast"
 EXAMPLES = {"memory": 300, "sqlite": 100, "postgresql": 60, "mssql": 30}
@@ -72,7 +72,7 @@ class Life(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.kernel = Kernel(self.fresh_store(), Rules(queue_size=0))
+        self.kernel = Kernel(self.fresh_store(), KernelSettings(queue_size=0))
         self.acts = Acts(self.kernel, self.clock)
         self.accepted: set[str] = set()
         self.stored: dict[str, Any] = {}
@@ -89,7 +89,7 @@ class Life(RuleBasedStateMachine):
         lane=st.sampled_from(["a", "a", "b", None]),
         key=st.sampled_from([None, None, "sha256:1", "sha256:2"]),
         priority=st.sampled_from(Priority),
-        pool=st.sampled_from([LOCAL, LOCAL, LOCAL, AGENT]),
+        pool=st.sampled_from([LOCAL_POOL, LOCAL_POOL, LOCAL_POOL, AGENT_POOL]),
         delay_seconds=st.sampled_from([0, 0, 0, 5]),
         retries=st.integers(0, 2),
         reply_is_lost=st.booleans(),
@@ -128,11 +128,11 @@ class Life(RuleBasedStateMachine):
     @rule(
         target=claims,
         limit=st.integers(1, 3),
-        pool=st.sampled_from([LOCAL, LOCAL, AGENT]),
+        pool=st.sampled_from([LOCAL_POOL, LOCAL_POOL, AGENT_POOL]),
         reply_is_lost=st.booleans(),
     )
     def claim(self, limit: int, pool: str, reply_is_lost: bool) -> Any:
-        claimed = self.kernel.now.claim(ClaimAsk("worker", limit, pool))
+        claimed = self.kernel.now.claim(ClaimRequest("worker", limit, pool))
         for claim in claimed:
             assert self.before.jobs[claim.id].status == Status.QUEUED
             assert claim.fence == self.fences.get(claim.id, 0) + 1
@@ -152,7 +152,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(claim=claims, how=st.sampled_from(sorted(OUTCOMES)), reply_is_lost=st.booleans())
     def finish(self, claim: Claim, how: str, reply_is_lost: bool) -> None:
-        ended = Finished(claim, OUTCOMES[how](claim.fence))
+        ended = Finish(claim, OUTCOMES[how](claim.fence))
         held = self._holds(claim)
         (answer,) = self.kernel.now.many("finish", [ended])
         assert isinstance(answer, LeaseLost) != held
@@ -227,8 +227,8 @@ class Life(RuleBasedStateMachine):
         for _ in range(3 * len(self.accepted) + 3):
             self.acts.wait(100)
             self.kernel.now.expire()
-            for pool in (LOCAL, AGENT):
-                for claim in self.kernel.now.claim(ClaimAsk("last", 100, pool)):
+            for pool in (LOCAL_POOL, AGENT_POOL):
+                for claim in self.kernel.now.claim(ClaimRequest("last", 100, pool)):
                     self.acts.succeed(claim)
             for job in self.acts.everything():
                 if job.holds_lane:

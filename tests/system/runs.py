@@ -8,7 +8,7 @@ from python_calamine import CalamineWorkbook
 from tests.system.server import JOBS, Server
 
 from ade_engine import examples
-from ade_engine.normalize import Request, normalize
+from ade_engine.entry.normalize import NormalizeRequest, normalize
 
 BASE = "/api/v1/workspaces/default"
 RUNS = f"{BASE}/runs"
@@ -104,5 +104,5 @@ def expected(folder: Path, content: bytes | None = None) -> dict[str, list[list[
     document = folder / "expected.csv"
     document.write_bytes(SAMPLE.read_bytes() if content is None else content)
     with contextlib.redirect_stdout(None):  # the template prints
-        normalize(Request(document, examples.FOLDER / TEMPLATE, folder / "expected"))
+        normalize(NormalizeRequest(document, examples.FOLDER / TEMPLATE, folder / "expected"))
     return cells(folder / "expected" / "normalized.xlsx")

@@ -281,7 +281,9 @@ def test_a_replaced_runtime_harms_only_its_own_run(server: Server, what: str) ->
 
 
 def test_a_run_without_its_record_has_not_succeeded(server: Server) -> None:
-    body = "import ade_engine.normalize as n\nn.write_artifact = lambda *a: None\nreturn value"
+    body = (
+        "import ade_engine.entry.normalize as n\nn.write_artifact = lambda *a: None\nreturn value"
+    )
     configuration_id = configured(server, package(body), template=None)
     run = ran(server, configuration_id, uploaded(server, DOCUMENT))
     assert run["status"] == "failed"

@@ -78,7 +78,7 @@ def test_a_diagram_is_drawn_where_processes_can_be_started(server: Server) -> No
     if "pid" not in found["job"]["isolation"]:
         assert found["error"]["category"] == "DEPENDENCY_ERROR"
         assert found["error"]["code"] == "GRAPHVIZ_NOT_FOUND"
-        assert "let jobs start no processes" in found["error"]["message"]
+        assert "does not let jobs start processes" in found["error"]["message"]
         return
     assert found["status"] == "SUCCEEDED", found["error"]
     assert {one["name"] for one in found["artifacts"]} == {"diagram.svg", "diagram.png"}

@@ -25,21 +25,21 @@ from pydantic import TypeAdapter
 from tests.generated import check, table, write
 from typer.main import get_command
 
+from ade.app.job_requests import Caller, JobRequests
+from ade.app.request_schemas import JobRequest
 from ade.cli import app as command_line
 from ade.cli.exit_codes import ExitCode
 from ade.domain import errors
 from ade.domain.errors import AdeError
 from ade.domain.events import EventType
-from ade.domain.job import TRANSITIONS, mermaid
+from ade.domain.job import TRANSITIONS, WAIT_ENDS, Cause, mermaid
 from ade.domain.outcome import Category
 from ade.domain.retry import RETRIED_BY_ITSELF
 from ade.http import library_models, models
-from ade.http.contract import JobRequest
-from ade.http.intake import Intake
 from ade.http.problems import CODES
 from ade.kinds import load_kinds
-from ade.knobs import TEST_PREFIX
-from ade.settings import Settings, settings_knobs
+from ade.settings import Settings, all_settings
+from ade.settings_reader import TEST_PREFIX
 from ade.telemetry import metrics
 
 ROOT = Path(__file__).parents[2]
@@ -57,11 +57,30 @@ def diagram() -> str:
 
 def transitions() -> str:
     return table(
-        "| from | to | because |",
+        "| from | to | cause | meaning |",
         (
-            (f"`{step.source.value}`" if step.source else "–", f"`{step.target.value}`", step.cause)
+            (
+                f"`{step.source.value}`" if step.source else "–",
+                f"`{step.target.value}`",
+                f"`{step.cause.value}`",
+                step.cause.meaning,
+            )
             for step in TRANSITIONS
         ),
+    )
+
+
+def wait_ends() -> str:
+    return table(
+        "| cause | meaning |",
+        ((f"`{one.cause.value}`", one.cause.meaning) for one in WAIT_ENDS),
+    )
+
+
+def causes() -> str:
+    return table(
+        "| cause | meaning |",
+        ((f"`{cause.value}`", cause.meaning) for cause in Cause),
     )
 
 
@@ -109,6 +128,8 @@ def metric_table() -> str:
 GENERATED: dict[str, tuple[Path, Callable[[], str]]] = {
     "diagram": (DOCS / "explanation" / "states.md", diagram),
     "transitions": (DOCS / "explanation" / "states.md", transitions),
+    "wait ends": (DOCS / "explanation" / "states.md", wait_ends),
+    "causes": (DOCS / "reference" / "events.md", causes),
     "problems": (DOCS / "reference" / "errors.md", problems),
     "categories": (DOCS / "reference" / "errors.md", categories),
     "metrics": (DOCS / "reference" / "metrics.md", metric_table),
@@ -211,7 +232,7 @@ def test_every_page_is_reached_from_the_first() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_variables_are_settings(page: Path) -> None:
-    known = {variable for knob in settings_knobs() for variable in knob.variables}
+    known = {variable for setting in all_settings() for variable in setting.variables}
     named = set(re.findall(r"\bADE_[A-Z0-9_]+\b", page.read_text()))
     assert {name for name in named - known if not name.startswith(TEST_PREFIX)} == set()
 
@@ -318,9 +339,9 @@ def _check_job(body: bytes) -> None:
     """Take a job in as the server does."""
     if b'"greet"' in body:
         return  # the test below runs it
-    intake = Intake(Settings(), load_kinds())
-    asked = cast(JobRequest, intake.read_job(body))
-    intake.submission(asked, "workspace", "user")
+    requests = JobRequests(Settings(), load_kinds())
+    asked = cast(JobRequest, requests.parse(body))
+    requests.submission(asked, Caller("workspace", "user"))
 
 
 def test_the_page_on_kinds_is_a_package_whose_job_runs(tmp_path: Path) -> None:

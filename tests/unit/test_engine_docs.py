@@ -18,15 +18,15 @@ import pytest
 from tests.generated import check, table, write
 
 import ade_engine
-import ade_engine.normalize  # its errors belong to the tree
+import ade_engine.entry.normalize  # its errors belong to the tree
 from ade_engine.errors import EngineError
-from ade_engine.mapping.mapping import Reason
+from ade_engine.mapping.column_mapping import Reason
 from ade_engine.package import Column, Field, load_package
+from ade_engine.package.author_errors import PROBLEMS
 from ade_engine.package.column_core import ColumnCore
-from ade_engine.package.errors import PROBLEMS
 from ade_engine.package.functions import COLUMN_FUNCTIONS, DETECT_COLUMN, DETECT_ROW, HOOKS
-from ade_engine.package.settings import SECTIONS
-from ade_engine.record.events import MEANINGS
+from ade_engine.package.package_settings import SECTIONS
+from ade_engine.record.run_events import MEANINGS
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PACKAGES = REFERENCE / "config-package.md"
@@ -34,7 +34,7 @@ ARTIFACT = REFERENCE / "artifact.md"
 HOW_TO = REFERENCE.parent / "how-to" / "write-a-config-package.md"
 MAPPING = REFERENCE.parent / "explanation" / "mapping.md"
 
-assert ade_engine.normalize
+assert ade_engine.entry.normalize
 
 
 def functions() -> str:

@@ -11,7 +11,7 @@ import typer
 from ade.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from ade_engine.package import Package, Problem
+    from ade_engine.package import Package, PackageProblem
 
 DEFAULT_EXAMPLE = "member_roster"
 
@@ -97,7 +97,7 @@ def _described(package: Package) -> dict[str, Any]:
     }
 
 
-def _print(described: dict[str, Any] | None, problems: list[Problem]) -> None:
+def _print(described: dict[str, Any] | None, problems: list[PackageProblem]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table as Drawn
 
-    from ade_engine.inspection import SeenFile, SeenSheet
-    from ade_engine.structure.tables import Table
+    from ade_engine.inspection import InspectedFile, InspectedSheet
+    from ade_engine.tables.regions import TableRegion
 
 PIPE_WIDTH_COLUMNS = 120
 CELL_CHARACTERS = 14
@@ -56,7 +56,7 @@ def inspect(
         raise typer.Exit(ExitCode.JOB_FAILED)
 
 
-def _each(files: list[Path], *, draw: bool) -> Iterator[SeenFile]:
+def _each(files: list[Path], *, draw: bool) -> Iterator[InspectedFile]:
     """Look at file after file, with a progress bar if there are several and someone watches."""
     from rich.console import Console
     from rich.progress import Progress
@@ -72,7 +72,7 @@ def _each(files: list[Path], *, draw: bool) -> Iterator[SeenFile]:
             yield inspect_file(file)
 
 
-def _draw(seen: SeenFile) -> None:
+def _draw(seen: InspectedFile) -> None:
     import os
 
     from rich.console import Console
@@ -90,7 +90,7 @@ def _draw(seen: SeenFile) -> None:
     console.print()
 
 
-def _sheet(sheet: SeenSheet, console: Console) -> Iterator[RenderableType]:
+def _sheet(sheet: InspectedSheet, console: Console) -> Iterator[RenderableType]:
     from rich.text import Text
 
     name = f"sheet {sheet.name!r}" if sheet.name else "text"
@@ -105,10 +105,10 @@ def _sheet(sheet: SeenSheet, console: Console) -> Iterator[RenderableType]:
         yield _picture(sheet, console)
 
 
-def _table(number: int, table: Table) -> Iterator[RenderableType]:
+def _table(number: int, table: TableRegion) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from ade_engine.inspection import rows_as_people_write
+    from ade_engine.inspection import rows_as_text
 
     said = Text(f"  table {number}: {table.range}, ")
     if table.header_rows:
@@ -121,7 +121,7 @@ def _table(number: int, table: Table) -> Iterator[RenderableType]:
     yield said
     skipped = Text("    skipped:")
     for kind, spans in table.skipped.items():
-        rows = _listed(rows_as_people_write(spans))
+        rows = _listed(rows_as_text(spans))
         skipped.append(f" {kind.replace('_', ' ')} ").append(rows, STYLES.get(kind, "blue"))
     if table.skipped:
         yield skipped
@@ -144,7 +144,7 @@ def _listed(rows: Iterable[str], at_most: int = 6) -> str:
     return ", ".join(shown[:at_most]) + more
 
 
-def _picture(sheet: SeenSheet, console: Console) -> Drawn:
+def _picture(sheet: InspectedSheet, console: Console) -> Drawn:
     """Draw the grid: row numbers and kinds on the left, as many columns as the terminal takes."""
     from rich.table import Table as Drawn
     from rich.text import Text

@@ -37,14 +37,14 @@ def run_file(
     ] = False,
 ) -> None:
     """Normalise a file with a config package, without a server and without walls."""
+    from ade_engine.entry.normalize import ARTIFACT_FILE, NormalizeRequest, normalize
     from ade_engine.errors import EngineError
-    from ade_engine.normalize import ARTIFACT_FILE, Request, normalize
 
     folder = out if out is not None else Path(f"{file.stem}.normalized")
     try:
         # What the package prints is not part of the answer.
         with _progress() as told, redirect_stdout(sys.stderr):
-            summary = normalize(Request(file, config, folder), told)
+            summary = normalize(NormalizeRequest(file, config, folder), told)
     except EngineError as failed:
         _say_failure(failed, folder, as_json=as_json, with_traceback=traceback)
         raise typer.Exit(ExitCode.JOB_FAILED) from None
@@ -76,7 +76,7 @@ def _progress() -> Iterator[Callable[[int, int, str], None] | None]:
 
 
 def _say_failure(failed: EngineError, folder: Path, *, as_json: bool, with_traceback: bool) -> None:
-    from ade_engine.normalize import error_json
+    from ade_engine.entry.normalize import error_json
 
     raised = getattr(failed, "raised", None)
     if with_traceback and raised is not None:

@@ -1,12 +1,13 @@
-"""The words of a job's event log.
+"""The types of the events in a job's log, and the topics of notifications.
 
-Each change of status is one event, written in the same transaction as the change; an attempt is
-what lies between its `job.started` and the event that ended it. Workers add the last group.
+Each change of status is one event, written in the same transaction as the change, with its cause in
+the data. An attempt is what lies between its `job.started` and the event that ended it. The last
+group of types is for what workers report while they hold the lease.
 """
 
 from enum import StrEnum
 
-from ade.domain.job import Status
+from ade.domain.job import Cause, Status
 
 
 class EventType(StrEnum):
@@ -28,7 +29,6 @@ class EventType(StrEnum):
     RESOLVED = "job.resolved"
     CLEARED = "job.cleared"
     STOP_REQUESTED = "job.stop_requested"
-    FORCED = "job.forced"
 
     PROGRESS = "worker.progress"
     LOG = "worker.log"
@@ -49,9 +49,8 @@ ENDS_ATTEMPT = frozenset(
         EventType.RELEASED,
     }
 )
-SENT_BY_WORKERS = frozenset({EventType.PROGRESS, EventType.LOG, EventType.NOTE})
 
-OF_STATUS = {
+_OF_STATUS = {
     Status.PENDING: EventType.SCHEDULED,
     Status.QUEUED: EventType.QUEUED,
     Status.PAUSED: EventType.PAUSED,
@@ -60,3 +59,32 @@ OF_STATUS = {
     Status.TIMED_OUT: EventType.TIMED_OUT,
     Status.CANCELLED: EventType.CANCELLED,
 }
+# These are named after their cause, so that a reader sees why a job waits again.
+_OF_CAUSE = {
+    (Status.QUEUED, Cause.LEASE_LOST): EventType.LOST,
+    (Status.QUEUED, Cause.RETRIED): EventType.RETRIED,
+    (Status.QUEUED, Cause.RELEASED): EventType.RELEASED,
+    (Status.QUEUED, Cause.RESUMED): EventType.RESUMED,
+    (Status.SUCCEEDED, Cause.RESOLVED): EventType.RESOLVED,
+}
+
+
+def event_type(target: Status, cause: Cause) -> EventType:
+    """Return the type of the event that records a change to `target`.
+
+    A claim is recorded as `job.started` or `job.dispatched`, which depends on the pool.
+    """
+    return _OF_CAUSE.get((target, cause)) or _OF_STATUS[target]
+
+
+# The topics of notifications. That of a job's own events is the job's id.
+
+
+def work_topic(pool: str) -> str:
+    """Return the topic of jobs that a pool may claim."""
+    return f"work:{pool}"
+
+
+def stop_topic(owner: str) -> str:
+    """Return the topic of stop requests to a worker."""
+    return f"stop:{owner}"

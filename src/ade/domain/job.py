@@ -1,12 +1,17 @@
 """The state machine, as data.
 
-A job has one status and a few facts beside it (`stop_request`, `started_at`, the lease). Every way
-from one status to another stands in `TRANSITIONS` with its cause; `docs/explanation/states.md` is
-drawn from it, and no other module decides what may follow what.
+A job has one status and a few facts beside it (`stop_request`, `started_at`, the lease). Every
+allowed change of status is in `TRANSITIONS` with its cause, and `ade.stages.transitions` refuses
+all others. `docs/explanation/states.md` is generated from this table.
+
+Whether a queued job is *eligible*, so that it may be claimed, is not a status. A queued job that
+waited for a time or for a build stays queued when the wait ends; the causes of that are in
+`WAIT_ENDS`.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 
 class Status(StrEnum):
@@ -29,6 +34,11 @@ LIVE = WAITING | {Status.RUNNING, Status.PAUSED}
 BLOCKS_ITS_LANE = frozenset({Status.PAUSED, Status.FAILED, Status.TIMED_OUT})
 
 
+# Who may claim a job: the workers of the servers, or an agent on another host.
+LOCAL_POOL = "local"
+AGENT_POOL = "agent"
+
+
 class Priority(StrEnum):
     """Name how soon a job wants to start, compared with others of its workspace."""
 
@@ -44,36 +54,54 @@ class StopRequest(StrEnum):
     PAUSE = "pause"
 
 
-class Cause(StrEnum):
-    """Name why a job changes its status."""
+# Where a stop request leads once the attempt is over.
+STOPPED_STATUS = {StopRequest.CANCEL: Status.CANCELLED, StopRequest.PAUSE: Status.PAUSED}
 
-    ACCEPT = "accepted"
-    SCHEDULE = "accepted with a start time in the future"
-    DUE = "its time has come"
-    CLAIM = "claimed"
-    FINISH = "result recorded by the holder of the fence"
-    TIMEOUT = "wall clock over its timeout"
-    STOP_BEFORE_START = "stopped before start"
-    STOPPED = "stop requested and the attempt ended"
-    UNRUNNABLE = "its build failed, a dependency is missing, or its payload cannot be run"
-    LEASE_LOST = "the lease was lost"
-    RETRY = "internal error, and another attempt is left"
-    RELEASE = "handed back by a worker that drains"
-    RESUME = "resumed"
-    CANCEL_PAUSED = "cancelled while paused"
-    RESOLVE = "resolved by an operator with a result"
+
+class Cause(StrEnum):
+    """Name why a job changes its status: the word in the event log, and what it means."""
+
+    meaning: str
+
+    def __new__(cls, word: str, meaning: str = "") -> Self:
+        """Make a member whose value is the word."""
+        cause = str.__new__(cls, word)
+        cause._value_ = word
+        cause.meaning = meaning
+        return cause
+
+    ACCEPTED = "accepted", "accepted"
+    SCHEDULED = "scheduled", "accepted with a start time in the future"
+    DUE = "due", "its time has come"
+    BUILD_READY = "build_ready", "the build that it waited for is ready"
+    CLAIMED = "claimed", "claimed by a worker"
+    FINISHED = "finished", "its result was recorded by the holder of the fence"
+    TIMEOUT = "timeout", "it ran longer than its timeout"
+    STOPPED_BEFORE_START = "stopped_before_start", "cancelled or paused before it started"
+    STOPPED = "stopped", "a stop was requested and the attempt ended"
+    UNRUNNABLE = (
+        "unrunnable",
+        "its build failed, a dependency is missing, or its payload cannot be run",
+    )
+    LEASE_LOST = "lease_lost", "the lease was lost"
+    RETRIED = "retried", "it failed with INTERNAL_ERROR, and another attempt is left"
+    RELEASED = "released", "handed back by a worker that shuts down"
+    RESUMED = "resumed", "resumed by a person"
+    CANCELLED_WHILE_PAUSED = "cancelled_while_paused", "cancelled while it was paused"
+    RESOLVED = "resolved", "resolved by a person, who gave the result"
+    FORCED = "forced", "forced by an operator, although the table does not allow it"
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """Hold one allowed step; `source` is None for the step that creates the job."""
+    """Hold one allowed change of status; `source` is None for the one that creates the job."""
 
     source: Status | None
     target: Status
     cause: Cause
 
 
-def _steps(
+def _transitions(
     sources: tuple[Status | None, ...], targets: tuple[Status, ...], cause: Cause
 ) -> list[Transition]:
     return [Transition(source, target, cause) for source in sources for target in targets]
@@ -81,30 +109,39 @@ def _steps(
 
 _S = Status
 TRANSITIONS: tuple[Transition, ...] = (
-    *_steps((None,), (_S.PENDING,), Cause.SCHEDULE),
-    *_steps((None,), (_S.QUEUED,), Cause.ACCEPT),
-    *_steps((_S.PENDING,), (_S.QUEUED,), Cause.DUE),
-    *_steps((_S.QUEUED,), (_S.RUNNING,), Cause.CLAIM),
-    *_steps((_S.QUEUED, _S.PENDING), (_S.CANCELLED, _S.PAUSED), Cause.STOP_BEFORE_START),
-    *_steps((_S.QUEUED,), (_S.FAILED,), Cause.UNRUNNABLE),
-    *_steps((_S.RUNNING,), (_S.SUCCEEDED, _S.FAILED), Cause.FINISH),
-    *_steps((_S.RUNNING,), (_S.TIMED_OUT,), Cause.TIMEOUT),
-    *_steps((_S.RUNNING,), (_S.CANCELLED, _S.PAUSED), Cause.STOPPED),
-    *_steps((_S.RUNNING,), (_S.QUEUED,), Cause.RETRY),
-    *_steps((_S.RUNNING,), (_S.QUEUED,), Cause.RELEASE),
-    *_steps((_S.RUNNING,), (_S.QUEUED, _S.FAILED), Cause.LEASE_LOST),
-    *_steps((_S.PAUSED,), (_S.QUEUED,), Cause.RESUME),
-    *_steps((_S.PAUSED,), (_S.CANCELLED,), Cause.CANCEL_PAUSED),
-    *_steps((_S.FAILED, _S.TIMED_OUT), (_S.QUEUED,), Cause.RESUME),
-    *_steps((_S.PAUSED, _S.FAILED, _S.TIMED_OUT), (_S.SUCCEEDED,), Cause.RESOLVE),
+    *_transitions((None,), (_S.PENDING,), Cause.SCHEDULED),
+    *_transitions((None,), (_S.QUEUED,), Cause.ACCEPTED),
+    *_transitions((_S.PENDING,), (_S.QUEUED,), Cause.DUE),
+    *_transitions((_S.QUEUED,), (_S.RUNNING,), Cause.CLAIMED),
+    *_transitions((_S.QUEUED, _S.PENDING), (_S.CANCELLED, _S.PAUSED), Cause.STOPPED_BEFORE_START),
+    *_transitions((_S.QUEUED,), (_S.FAILED,), Cause.UNRUNNABLE),
+    *_transitions((_S.RUNNING,), (_S.SUCCEEDED, _S.FAILED), Cause.FINISHED),
+    *_transitions((_S.RUNNING,), (_S.TIMED_OUT,), Cause.TIMEOUT),
+    *_transitions((_S.RUNNING,), (_S.CANCELLED, _S.PAUSED), Cause.STOPPED),
+    *_transitions((_S.RUNNING,), (_S.QUEUED,), Cause.RETRIED),
+    *_transitions((_S.RUNNING,), (_S.QUEUED,), Cause.RELEASED),
+    *_transitions((_S.RUNNING,), (_S.QUEUED, _S.FAILED), Cause.LEASE_LOST),
+    *_transitions((_S.PAUSED,), (_S.QUEUED,), Cause.RESUMED),
+    *_transitions((_S.PAUSED,), (_S.CANCELLED,), Cause.CANCELLED_WHILE_PAUSED),
+    *_transitions((_S.FAILED, _S.TIMED_OUT), (_S.QUEUED,), Cause.RESUMED),
+    *_transitions((_S.PAUSED, _S.FAILED, _S.TIMED_OUT), (_S.SUCCEEDED,), Cause.RESOLVED),
 )
+# The status stays: what a queued job waited for has come, and it may have become eligible.
+WAIT_ENDS: tuple[Transition, ...] = (
+    Transition(_S.QUEUED, _S.QUEUED, Cause.DUE),
+    Transition(_S.QUEUED, _S.QUEUED, Cause.BUILD_READY),
+)
+_ALLOWED = frozenset((one.source, one.target, one.cause) for one in (*TRANSITIONS, *WAIT_ENDS))
 
-_ALLOWED = frozenset((step.source, step.target) for step in TRANSITIONS)
 
+def is_allowed(source: Status | None, target: Status, cause: Cause) -> bool:
+    """Tell whether a job may go from `source` to `target` for this cause.
 
-def may_follow(source: Status | None, target: Status) -> bool:
-    """Tell whether the table has a step from `source` to `target`."""
-    return (source, target) in _ALLOWED
+    An operator may force any change except to `running`: only a claim gives a job a lease.
+    """
+    if cause is Cause.FORCED:
+        return source not in (None, target) and target is not Status.RUNNING
+    return (source, target, cause) in _ALLOWED
 
 
 def mermaid() -> str:

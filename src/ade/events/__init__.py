@@ -1,1 +1,1 @@
-"""Carry the news of what happens to jobs: wake, stream, mirror."""
+"""Tell others what happens to jobs: notifications, event streams, event files."""

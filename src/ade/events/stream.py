@@ -1,8 +1,8 @@
 """Follow one job's event log as it grows.
 
-News is only a hint; the log is read at least once a second whatever happens, so
-a lost hint costs a second and never an event. The bell is hung up before the first look: what is
-written between the look and the wait rings it.
+A notification is only a hint: the log is read at least once a second whatever happens, so a lost
+notification costs a second and never an event. The subscription begins before the first read, so
+what is written between a read and the wait ends the wait.
 """
 
 import asyncio
@@ -10,22 +10,21 @@ from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from ade.domain.job import TERMINAL, Status
-from ade.events.wake import Wake
-from ade.store.port import Reading
+from ade.events.notifier import Notifier
+from ade.store.port import Reading, Result
 from ade.store.rows import JobRef, JobRow, NewEvent
-from ade.store.store import Found
 
 EVENTS_PER_READ = 500
-LOOK_SECONDS_MAX = 1.0
+READ_SECONDS_MAX = 1.0
 HEARTBEAT_SECONDS = 15.0
 
 
 class Source(Protocol):
-    """Offer jobs to read, and news of them: the kernel does."""
+    """Read jobs, and be notified of their changes; the kernel is one."""
 
-    wake: Wake
+    notifier: Notifier
 
-    async def read(self, look: Callable[[Reading], Found]) -> Found:
+    async def read(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""
         ...
 
@@ -33,13 +32,13 @@ class Source(Protocol):
 async def follow(
     source: Source, ref: JobRef, after: int, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> AsyncIterator[list[NewEvent]]:
-    """Yield events in order until the job has ended and all were given; `[]` is a sign of life."""
+    """Yield events in order until the job has ended and all were yielded; `[]` is a heartbeat."""
 
     def look(reading: Reading) -> tuple[JobRow | None, list[NewEvent]]:
         return reading.read_job(ref), reading.read_events(ref, after, EVENTS_PER_READ)
 
     now = asyncio.get_running_loop().time
-    with source.wake.listen(ref.id) as bell:
+    with source.notifier.subscribe(ref.id) as subscription:
         quiet_since = now()
         while True:
             job, events = await source.read(look)
@@ -50,22 +49,27 @@ async def follow(
                 continue
             if job is None or Status(job.status) in TERMINAL:
                 return
-            await bell.wait(min(LOOK_SECONDS_MAX, heartbeat_seconds))
+            await subscription.wait(min(READ_SECONDS_MAX, heartbeat_seconds))
             if now() - quiet_since >= heartbeat_seconds:
                 quiet_since = now()
                 yield []
 
 
-async def wait_until_ended(source: Source, job: JobRow, seconds: float) -> JobRow:
-    """Return the job when it has ended, or as it is when the time is up."""
+async def wait_until_ended(
+    source: Source, job: JobRow, seconds: float, *, gave_up: Callable[[], bool] = lambda: False
+) -> JobRow:
+    """Return the job when it has ended, or as it is when the time is up or `gave_up` says so.
+
+    The caller notifies all subscriptions when `gave_up` becomes true, so the wait ends at once.
+    """
     now = asyncio.get_running_loop().time
     until = now() + seconds
     ref = JobRef(job.workspace_id, job.id)
-    with source.wake.listen(job.id) as bell:
+    with source.notifier.subscribe(job.id) as subscription:
         while True:
             found = await source.read(lambda reading: reading.read_job(ref))
             job = found or job
             left = until - now()
-            if Status(job.status) in TERMINAL or left <= 0:
+            if Status(job.status) in TERMINAL or left <= 0 or gave_up():
                 return job
-            await bell.wait(min(LOOK_SECONDS_MAX, left))
+            await subscription.wait(min(READ_SECONDS_MAX, left))

@@ -8,15 +8,19 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from ade import __version__
+from ade.app.catalogue import Catalogue
+from ade.app.directory import Directory
+from ade.app.job_requests import JobRequests
+from ade.app.run_requests import RunRequests
+from ade.app.submission import SubmissionService
 from ade.artifacts import Blobs
 from ade.domain.errors import AdeError
 from ade.http import openapi
 from ade.http.auth import Gatekeeper
-from ade.http.door import Door, Errands
+from ade.http.door import Door, InlineTasks
 from ade.http.edge import Edge, trace_id_in
 from ade.http.health import Health, Probe
 from ade.http.hot import HotApp
-from ade.http.intake import Intake
 from ade.http.packages import Packages
 from ade.http.problems import reply_to
 from ade.http.routes.artifacts import artifact_routes
@@ -35,13 +39,10 @@ from ade.http.routes.submissions import hot_routes, submission_routes
 from ade.http.routes.targets import target_routes
 from ade.http.routes.verbs import verb_routes
 from ade.http.routes.workspaces import workspace_routes
-from ade.http.runs import Runs
-from ade.http.submitting import Submitting
+from ade.http.submissions import JobSubmissions
 from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
-from ade.store.directory import Directory
-from ade.store.library import Library
 
 
 def create_app(
@@ -50,17 +51,19 @@ def create_app(
     settings: Settings,
     kinds: Kinds,
     *,
-    library: Library,
+    library: Catalogue,
     blobs: Blobs,
-    errands: Errands | None = None,
+    inline_tasks: InlineTasks | None = None,
     health_probes: Mapping[str, Probe] | None = None,
-) -> FastAPI:
+) -> HotApp:
     """Make the app over a kernel; whoever gives the parts closes them.
 
-    Without `errands` documents are not previewed and configurations not checked.
+    Without `inline_tasks` documents are not previewed and configurations not checked.
     `health_probes` are the parts of `/api/v1/health` that only the caller knows: worker pool,
     sweeper, isolation.
     """
+    job_requests = JobRequests(settings, kinds)
+    run_requests = RunRequests(kernel, library, settings, job_requests)
     door = Door(
         kernel=kernel,
         directory=directory,
@@ -68,8 +71,10 @@ def create_app(
         blobs=blobs,
         settings=settings,
         gatekeeper=Gatekeeper(directory),
-        intake=Intake(settings, kinds),
-        errands=errands,
+        job_requests=job_requests,
+        run_requests=run_requests,
+        submissions=SubmissionService(kernel, job_requests, run_requests),
+        inline_tasks=inline_tasks,
     )
     app = HotApp(
         title="ADE",
@@ -79,15 +84,15 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    submitting = Submitting(door)
+    submissions = JobSubmissions(door)
     packages = Packages(blobs)
     for router in (
-        submission_routes(submitting),
+        submission_routes(submissions),
         job_routes(door),
         log_routes(door),
         verb_routes(door),
-        run_routes(door, Runs(door)),
-        target_routes(door, submitting),
+        run_routes(door),
+        target_routes(door, submissions),
         artifact_routes(door),
         document_routes(door),
         configuration_routes(door, packages),
@@ -104,7 +109,8 @@ def create_app(
     for kind in (AdeError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _problem)
     app.add_middleware(Edge)
-    app.hot = hot_routes(submitting)
+    app.hot = hot_routes(submissions)
+    app.drain = door.submissions.drain
     openapi.install(app)
     app.state.door = door
     return app

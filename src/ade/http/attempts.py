@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
+from ade.app.times import rfc3339
 from ade.domain.events import ENDS_ATTEMPT, STARTS_ATTEMPT
-from ade.http.times import rfc3339
 from ade.store.port import Reading
 from ade.store.rows import JobRef, NewEvent
 

@@ -7,9 +7,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope
 
+from ade.app.validation import ESCAPED_NUL, invalid_body, reject_nul
 from ade.domain.errors import InvalidRequest, PayloadTooLarge
-from ade.http.intake import NUL, refuse_nul
-from ade.http.problems import invalid_by
 
 SMALL_BODY_BYTES_MAX = 64 * 1024
 Value = TypeVar("Value")
@@ -18,10 +17,20 @@ Value = TypeVar("Value")
 async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
     """Read a JSON body, or raise: 413 as soon as it is known to be too large, 415 if not JSON."""
     for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit() and int(value) > bytes_max:
-            raise _too_large(bytes_max)
         if name == b"content-type" and not _is_json(value):
             raise HTTPException(415, "Send JSON: Content-Type: application/json.")
+    return await _read_bytes(scope, receive, bytes_max)
+
+
+async def read_unused_body(request: Request) -> bytes:
+    """Read the body of a route that needs none: it only tells repetitions of a request apart."""
+    return await _read_bytes(request.scope, request.receive, SMALL_BODY_BYTES_MAX)
+
+
+async def _read_bytes(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and int(value) > bytes_max:
+            raise _too_large(bytes_max)
     message = await receive()
     body: bytes = message.get("body", b"")
     if not message.get("more_body", False):
@@ -66,9 +75,9 @@ def parse(body: bytes, adapter: TypeAdapter[Value]) -> Value:
     try:
         value = adapter.validate_json(body)
     except ValidationError as error:
-        raise invalid_by(error) from None
+        raise invalid_body(error) from None
     except RecursionError:
         raise InvalidRequest("The body is nested too deeply.") from None
-    if NUL in body:
-        refuse_nul(value if not hasattr(value, "model_dump") else value.model_dump())
+    if ESCAPED_NUL in body:
+        reject_nul(value if not hasattr(value, "model_dump") else value.model_dump())
     return value

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ade.domain.errors import NotFound, SafeMode, Unavailable
+from ade.domain.errors import SAFE_MODE_DETAIL, NotFound, SafeMode, Unavailable
 from ade.domain.outcome import Category, JobError
 from ade.environments import EnvironmentGone
 from ade.environments.failure import BuildFailed
@@ -15,10 +15,10 @@ from ade.environments.requirements import read_requirements
 from ade.http.door import Door
 from ade.http.library_models import ProblemFound
 from ade.http.packages import Packages
-from ade.stages.submit import SAFE_MODE_DETAIL
-from ade.store.library import File, manifest_digest
+from ade.store.catalogue import manifest_digest
+from ade.store.rows import File
 
-ENTRY = "ade_engine.check"
+ENTRY = "ade_engine.entry.check"
 FOLDER = "config"
 BUILDS_LOOKED_AT = 20
 MISSING = "dependency_missing"
@@ -47,7 +47,7 @@ async def check_draft(
     environment = None
     if requirements:
         environment = await _environment(door, workspace_id, configuration_id, files)
-    checked = await _check(door, places, environment)
+    checked = await _check(door, workspace_id, places, environment)
     problems = [*refused, *checked["problems"]]
     if requirements and environment is None:
         problems = [_not_yet(problem) for problem in problems]
@@ -92,13 +92,15 @@ async def _environment(
     return None
 
 
-async def _check(door: Door, places: dict[str, Any], environment: str | None) -> dict[str, Any]:
+async def _check(
+    door: Door, workspace_id: str, places: dict[str, Any], environment: str | None
+) -> dict[str, Any]:
     asked = {"config": FOLDER}
-    errands = door.runs_errands
+    tasks = door.require_inline_tasks
     try:
-        outcome = await errands.run(ENTRY, asked, places, environment)
+        outcome = await tasks.run(workspace_id, ENTRY, asked, places, environment)
     except EnvironmentGone:
-        outcome = await errands.run(ENTRY, asked, places)
+        outcome = await tasks.run(workspace_id, ENTRY, asked, places)
     if outcome.error is not None:
         return {"problems": [_failed(outcome.error)], "fields": []}
     try:

@@ -4,6 +4,7 @@ Trailing slashes are cut off before anything looks at the path. A request's `tra
 trace id, or one is made; every answer carries it.
 """
 
+import asyncio
 import random
 import re
 import time
@@ -12,6 +13,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ade.domain.errors import Unavailable
 from ade.http.problems import reply_to
 from ade.telemetry import metrics
 
@@ -19,6 +21,8 @@ TRACE_HEADER = b"x-trace-id"
 TRACEPARENT = re.compile(rb"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 UNMATCHED = "unmatched"
 CLIENT_GONE = 499
+# The server cancels what has not been answered some seconds after it was told to end.
+SHUTTING_DOWN = "This server is shutting down and did not finish the request. Send it again."
 
 
 class Edge:
@@ -49,6 +53,10 @@ class Edge:
             await self._app(scope, receive, send_traced)
         except ClientDisconnect:
             status = status or CLIENT_GONE
+        except asyncio.CancelledError:
+            if status:
+                raise  # a stream is cut; its reader resumes elsewhere
+            await reply_to(Unavailable(SHUTTING_DOWN), trace_id).send(send_traced)
         except Exception as error:
             reply = reply_to(error, trace_id)
             if status:

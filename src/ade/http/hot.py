@@ -4,6 +4,7 @@ They are declared in the router too, for the OpenAPI document; what FastAPI woul
 way (its middleware, routing, dependencies, response models) costs more than the answer itself.
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
@@ -11,7 +12,8 @@ from fastapi import FastAPI
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from ade.http.edge import CLIENT_GONE, TRACE_HEADER, give_trace_id, plain_path
+from ade.domain.errors import Unavailable
+from ade.http.edge import CLIENT_GONE, SHUTTING_DOWN, TRACE_HEADER, give_trace_id, plain_path
 from ade.http.problems import reply_to
 from ade.http.reply import Reply
 from ade.telemetry import metrics
@@ -24,6 +26,8 @@ class HotApp(FastAPI):
     """A FastAPI app with a short way in, by the path below the workspace."""
 
     hot: dict[str, HotRoute]
+    # Call it when the server begins to drain: requests that wait for their jobs are answered.
+    drain: Callable[[], None]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a hot route here, and leave the rest to FastAPI."""
@@ -50,6 +54,8 @@ async def _answer(
         reply = await route(scope, receive, workspace)
     except ClientDisconnect:
         reply = None
+    except asyncio.CancelledError:
+        reply = reply_to(Unavailable(SHUTTING_DOWN), trace_id)
     except Exception as error:
         reply = reply_to(error, trace_id)
     if reply is not None:

@@ -8,9 +8,8 @@ answered in the time that a parser and a serialiser would need for their set-up.
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
-from ade.domain.job import TERMINAL, Status
-from ade.http.times import rfc3339
-from ade.stages.rules import AGENT
+from ade.app.times import rfc3339
+from ade.domain.job import AGENT_POOL, TERMINAL, Status
 from ade.store.port import Reading
 from ade.store.rows import JobRow, Lane
 
@@ -130,7 +129,7 @@ def _reason(job: JobRow, safe_mode: bool, holder: JobRow | None) -> tuple[str, s
         return "lane", f"Job {holder.id} of its target is {holder.status}."
     if not job.eligible and job.build_id is not None:
         return "build", "Its build is not ready yet."
-    if job.pool == AGENT:
+    if job.pool == AGENT_POOL:
         return "agent", "It waits for an agent that may take it."
     return "capacity", "It waits for a free worker."
 

@@ -7,21 +7,17 @@ inside (that is in the server's log, under the same trace id).
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from ade.domain.errors import AdeError, InvalidRequest, NotFound, QueueFull, Unauthenticated
+from ade.app.validation import ERRORS_MAX, invalid_fields
+from ade.domain.errors import AdeError, NotFound, QueueFull, Unauthenticated
 from ade.http.reply import PROBLEM, Headers, Reply
 
 TYPE_PREFIX = "urn:ade:problem:"
-ERRORS_MAX = 20
-ERRORS_COUNTED_MAX = 1000
-FIELD_CHARS_MAX = 200
 RETRY_AFTER_UNAVAILABLE = b"1"
 CODES = {
     400: "bad_request",
@@ -41,7 +37,7 @@ def problem(error: BaseException, trace_id: str) -> dict[str, Any]:
         if error.errors:
             found["errors"] = [dict(one) for one in error.errors[:ERRORS_MAX]]
     elif isinstance(error, RequestValidationError):
-        return problem(invalid(error.errors()), trace_id)
+        return problem(invalid_fields(error.errors()), trace_id)
     elif isinstance(error, HTTPException):
         title = HTTPStatus(error.status_code).phrase
         code = CODES.get(error.status_code, "http_error")
@@ -89,38 +85,3 @@ def _headers(error: BaseException) -> Headers:
     if isinstance(error, HTTPException) and error.headers:
         return tuple((k.lower().encode(), v.encode()) for k, v in error.headers.items())
     return ()
-
-
-def invalid(errors: Sequence[Mapping[str, Any]], *, within: Iterable[str] = ()) -> InvalidRequest:
-    """Turn what pydantic found wrong into one error that names the fields."""
-    found = [_field_error(one, within) for one in errors[:ERRORS_MAX]]
-    if not found:
-        return InvalidRequest("The request is not valid.")
-    first = found[0]
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return InvalidRequest(f"{first['field']}: {first['message']}{more}.", errors=found)
-
-
-def invalid_by(error: ValidationError, *, within: Iterable[str] = ()) -> InvalidRequest:
-    """Turn a failed validation into one error that names the fields, if they can be counted."""
-    if error.error_count() > ERRORS_COUNTED_MAX:
-        where = ".".join(within) or "body"
-        return InvalidRequest(
-            f"{where}: more than {ERRORS_COUNTED_MAX} things are wrong with it.",
-            errors=[{"field": where, "message": "too much is wrong to list it"}],
-        )
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return invalid(found, within=within)
-
-
-def _field_error(one: Mapping[str, Any], within: Iterable[str]) -> dict[str, str]:
-    path = [*within, *(str(part) for part in one["loc"] if part not in ("body", "query", "path"))]
-    if one["type"] == "json_invalid":
-        path = []
-    field = ".".join(path)[:FIELD_CHARS_MAX] or "body"
-    message = str(one["msg"])[:FIELD_CHARS_MAX].rstrip(".")
-    return {"field": _printable(field), "message": _printable(message)}
-
-
-def _printable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()

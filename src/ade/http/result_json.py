@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
+from ade.app.times import rfc3339
 from ade.domain.job import Status
 from ade.domain.vocabulary import contract_status
-from ade.http.times import rfc3339
 from ade.store.rows import JobRow
 
 SCHEMA_VERSION = "1.0"

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ade.http.contract import JobRequest
+from ade.app.request_schemas import JobRequest
 from ade.http.models import Result
 from ade.kinds import Kind, Kinds
 

@@ -10,7 +10,7 @@ from ade.kinds.kind import Asked, Kind, Prepared, Workroom
 NAME_CHARS_MAX = 100
 ODD = re.compile(r"[^\w.\- ]+")
 # What every run would otherwise import again.
-ENGINE = ("numpy", "polars", "python_calamine", "ade_engine.warm")
+ENGINE = ("numpy", "polars", "python_calamine", "ade_engine.preload.spreadsheets")
 OUTPUTS = {
     "output/normalized.xlsx": "normalized.xlsx",
     "output/artifact.json": "artifact.json",
@@ -34,7 +34,7 @@ class Normalize(Kind):
 
     name = "normalize"
     inputs = NormalizeInputs
-    entry = "ade_engine.normalize"
+    entry = "ade_engine.entry.normalize"
     env_version = "normalize@1"
     warm = ENGINE
     direct = False

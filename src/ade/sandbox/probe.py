@@ -2,9 +2,9 @@
 
 Levels, from the strongest: `full` (namespaces, Landlock, seccomp), `landlock` (Landlock and seccomp
 alone: what Docker's default profile allows). For each configuration a zygote is launched, and a
-child tries a handful of harmful acts (`ade_engine.canary`). The level counts only if all of them
-fail in the sandbox, and an act counts only if it succeeds without one. Nothing is concluded from a
-version number.
+child tries a handful of harmful acts (`ade_engine.entry.canary`). The level counts only if all of
+them fail in the sandbox, and an act counts only if it succeeds without one. Nothing is concluded
+from a version number.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ NICE = PoolRules().nice
 UNREADABLE = "the interpreter or ADE itself cannot be read:"
 UP, WEAKER, MISSING = "up", "weaker", "missing"
 RANK = {NONE: 0, LANDLOCK: 1, FULL: 2}
-CANARY = "ade_engine.canary"
+CANARY = "ade_engine.entry.canary"
 CANARY_LIMITS = Limits(
     timeout_ms=20_000, cpu_ms=10_000, memory_mb=256, max_output_kb=16, max_artifacts=0
 )
@@ -122,7 +122,7 @@ def _unreadable(layers: Layers) -> str | None:
 
 async def _control() -> set[str]:
     """Return the harmful acts of the canary that fail without a sandbox, and so prove nothing."""
-    code = "import json; from ade_engine.canary import try_all; print(json.dumps(try_all()))"
+    code = "import json; from ade_engine.entry.canary import try_all; print(json.dumps(try_all()))"
     path = str(Path(__file__).parents[2])
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-B", "-c", f"import sys; sys.path.insert(0, {path!r}); {code}"),
@@ -160,7 +160,7 @@ async def _try(layers: Layers, scratch: Path | None, harmless: set[str]) -> str 
 
 
 def _bare_environment() -> Environment:
-    return replace(own_environment(), key="probe", preload=("ade_engine.running", CANARY))
+    return replace(own_environment(), key="probe", preload=("ade_engine.run_entry", CANARY))
 
 
 # --- the report -----------------------------------------------------------------------------------

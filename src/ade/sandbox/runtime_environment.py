@@ -10,7 +10,7 @@ import ade
 
 SOURCE = Path(ade.__file__).parent.parent
 # The modules of ADE's runtime, imported once in every zygote.
-RUNTIME = ("ade_engine.running", "ade_engine.cell")
+RUNTIME = ("ade_engine.run_entry", "ade_engine.entry.cell")
 # What is preloaded for jobs that name no modules.
 COMMON = ("numpy",)
 

@@ -2,7 +2,7 @@
 
 The model. A child that exceeds a limit gets SIGXCPU a moment before it is killed; the kernel sends
 the same signal when the CPU time is used up. The interpreter then writes its stack to the line
-(`ade_engine.whereabouts`). The reason for the end is known before that and does not depend on the
+(`ade_engine.stack_dump`). The reason for the end is known before that and does not depend on the
 answer, so a child may answer anything. Only what can be checked is repeated: a source file that the
 job was given, a line that the file has, a function that it defines. So no value of a cell can get
 into a message; what a package reveals by choosing among its own lines cannot be prevented.
@@ -38,9 +38,9 @@ _ESCAPED = re.compile(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U([0-9a-f]{8})")
 # What the engine does in each of its folders.
 DOING = {
     "sheets": "reading the file",
-    "structure": "looking for tables",
+    "tables": "looking for tables",
     "mapping": "mapping columns",
-    "passes": "working on the rows",
+    "pipeline": "working on the rows",
     "package": "working on the rows",
     "writing": "writing the output",
 }

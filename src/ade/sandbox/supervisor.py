@@ -50,7 +50,7 @@ from ade.sandbox.spec import RunSpec, WorkerBounds, data_bytes
 from ade.sandbox.stack_location import ANSWER_SECONDS, JobSources, locate
 from ade.sandbox.streams import BoundedOutput, LineSplitter, PipeReader
 from ade.sandbox.zygote_client import Child, ChildExit, SetupFailed, ZygoteGone
-from ade_engine.whereabouts import ASKED_BY
+from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
 log = structlog.get_logger()
 MEASURE_SECONDS = 0.025
@@ -136,7 +136,7 @@ class SandboxedRun:
             self.kill()
             return
         self._is_stack_requested = True
-        self._child.signal(ASKED_BY)
+        self._child.signal(STACK_DUMP_SIGNAL)
         asyncio.get_running_loop().call_later(ANSWER_SECONDS, self.kill)
 
     # --- from the first step to the last --------------------------------------------------------

@@ -1,19 +1,18 @@
-"""Repair what time has passed over: lost leases, overdue jobs, timers, lanes.
+"""Sweep: handle lost leases, overdue jobs, timers and lanes that stand still.
 
-It runs in every server, outside of the queue that it repairs; two at once are harmless: each row is
-locked and looked at again before it is changed. Expiry is by missed heartbeat, never by age;
-a running job whose lease is alive belongs to someone, also right after a start.
+Every server sweeps, and two sweeps at once are harmless: each row is locked and compared with what
+was seen before it is changed. A lease expires because nobody renewed it, never because of the job's
+age: a running job whose lease is alive belongs to a worker, also right after a server's start.
 """
 
 from dataclasses import dataclass, field
 
-from ade.domain.events import EventType
-from ade.domain.job import Status
+from ade.domain.events import stop_topic
+from ade.domain.job import AGENT_POOL, LOCAL_POOL, STOPPED_STATUS, Cause, Status, StopRequest
 from ade.domain.outcome import lease_lost_error, timed_out_error
-from ade.stages import moves
-from ade.stages.finish import stopped_status
-from ade.stages.place import settled_builds
-from ade.stages.rules import AGENT, LOCAL, Rules, stop_topic
+from ade.stages import transitions
+from ade.stages.builds import settled_builds
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.port import Transaction
 from ade.store.rows import JobRef, JobRow, Move
 
@@ -22,7 +21,10 @@ ROWS_PER_SWEEP_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """Count what a sweep repaired; `more` says that it stopped at its limit, `moved` names jobs."""
+    """Count what a sweep changed.
+
+    `more` is true if the sweep stopped at its limit. `moved` names the jobs whose attempt it ended.
+    """
 
     lost: int = 0
     timed_out: int = 0
@@ -32,41 +34,43 @@ class Swept:
     moved: tuple[JobRef, ...] = field(default=(), compare=False)
 
 
-def expire(rules: Rules, tx: Transaction, asks: list[bool | None]) -> list[Swept]:
-    """Sweep once, for all who asked; deeply, if one of them asked for that.
+def expire(settings: KernelSettings, tx: Transaction, requests: list[bool | None]) -> list[Swept]:
+    """Sweep once for all requests; deeply, if one of them is true.
 
-    A deep sweep also looks for lanes that stand still, which takes as long as the lanes are. None
-    is known to: promotion happens in the transaction that frees a lane.
+    A deep sweep also looks for lanes that stand still, and reads all waiting jobs of all lanes. No
+    stage is known to leave such a lane: the transaction that frees a lane promotes its next job.
     """
-    swept = _sweep(rules, tx, deep=any(asks))
-    return [swept for _ in asks]
+    swept = _sweep(settings, tx, deep=any(requests))
+    return [swept for _ in requests]
 
 
-def _sweep(rules: Rules, tx: Transaction, *, deep: bool) -> Swept:
+def _sweep(settings: KernelSettings, tx: Transaction, *, deep: bool) -> Swept:
     lost = tx.expired_jobs(ROWS_PER_SWEEP_MAX)
-    late = tx.overdue_jobs(rules.overdue_grace_us, ROWS_PER_SWEEP_MAX)
-    due = [job for pool in (LOCAL, AGENT) for job in tx.due_jobs(pool, ROWS_PER_SWEEP_MAX)]
+    late = tx.overdue_jobs(settings.overdue_grace_us, ROWS_PER_SWEEP_MAX)
+    due = [
+        job for pool in (LOCAL_POOL, AGENT_POOL) for job in tx.due_jobs(pool, ROWS_PER_SWEEP_MAX)
+    ]
     stalled = tx.stalled_lanes(ROWS_PER_SWEEP_MAX) if deep else []
     more = any(len(rows) >= ROWS_PER_SWEEP_MAX for rows in (lost, late, due, stalled))
-    # All lanes before any job, as everyone does it, or two would wait for each other.
-    lanes = {*stalled, *moves.lanes_of([*lost, *late, *due])}
+    # Lock lanes before jobs, as every stage does, so that no two transactions deadlock.
+    lanes = {*stalled, *transitions.lanes_of([*lost, *late, *due])}
     if lanes:
         tx.lock_lanes(list(lanes))
-    lost = _seize(tx, lost)
-    _move_all(tx, lost, [_lost(job, tx.now_us) for job in lost])
-    late = _seize(tx, late)
-    _move_all(tx, late, [_timed_out(job, tx.now_us) for job in late])
+    lost = _lock_unchanged(tx, lost)
+    _move_all(tx, lost, [_lose(job, tx.now_us) for job in lost])
+    late = _lock_unchanged(tx, late)
+    _move_all(tx, late, [_time_out(job, tx.now_us) for job in late])
     for job in late:
-        tx.wake(stop_topic(job.lease_owner or ""))
-    due = _seize(tx, due)
+        tx.notify(stop_topic(job.lease_owner or ""))
+    due = _lock_unchanged(tx, due)
     _queue_due(tx, due)
-    moves.promote(tx, list(lanes))
+    transitions.promote(tx, list(lanes))
     moved = tuple(JobRef(job.workspace_id, job.id) for job in (*lost, *late))
     return Swept(len(lost), len(late), len(due), len(stalled), more, moved)
 
 
-def _seize(tx: Transaction, seen: list[JobRow]) -> list[JobRow]:
-    """Lock jobs, and return those that are still as seen: nobody renewed or moved them."""
+def _lock_unchanged(tx: Transaction, seen: list[JobRow]) -> list[JobRow]:
+    """Lock jobs, and return those that nobody renewed or changed since they were read."""
     if not seen:
         return []
     found = tx.lock_free_jobs([JobRef(job.workspace_id, job.id) for job in seen])
@@ -74,53 +78,45 @@ def _seize(tx: Transaction, seen: list[JobRow]) -> list[JobRow]:
     return [job for job in seen if locked.get((job.workspace_id, job.id)) == job]
 
 
-def _move_all(tx: Transaction, jobs: list[JobRow], steps: list[Move]) -> None:
-    moves.apply(tx, steps)
-    moves.wake_claimers(tx, steps, jobs)
+def _move_all(tx: Transaction, jobs: list[JobRow], moves: list[Move]) -> None:
+    transitions.apply(tx, moves)
+    transitions.notify_claimers(tx, moves, jobs)
 
 
-def _lost(job: JobRow, now_us: int) -> Move:
-    """Decide about a job whose worker vanished."""
-    told = {"worker": job.lease_owner}
+def _lose(job: JobRow, now_us: int) -> Move:
+    """Decide about a job whose worker stopped renewing; only a started attempt uses up a retry."""
+    data = {"worker": job.lease_owner}
     if job.stop_request is not None:
-        return moves.move(job, stopped_status(job), now_us, data=told)
-    if job.started_at is None:
-        return moves.move(
-            job, Status.QUEUED, now_us, event=EventType.LOST, data=told, eligible=True
-        )
-    if job.retries_left > 0:
-        return moves.move(
+        stopped = STOPPED_STATUS[StopRequest(job.stop_request)]
+        return transitions.move(job, stopped, Cause.STOPPED, now_us, data=data)
+    if job.started_at is None or job.retries_left > 0:
+        return transitions.move(
             job,
             Status.QUEUED,
+            Cause.LEASE_LOST,
             now_us,
-            event=EventType.LOST,
-            data=told,
-            retries_left=job.retries_left - 1,
+            data=data,
+            retries_left=job.retries_left - (job.started_at is not None),
             eligible=True,
         )
-    return moves.move(job, Status.FAILED, now_us, data=told, error=lease_lost_error(job.fence))
+    error = lease_lost_error(job.fence)
+    return transitions.move(job, Status.FAILED, Cause.LEASE_LOST, now_us, data=data, error=error)
 
 
-def _timed_out(job: JobRow, now_us: int) -> Move:
-    return moves.move(job, Status.TIMED_OUT, now_us, error=timed_out_error(job.timeout_ms))
+def _time_out(job: JobRow, now_us: int) -> Move:
+    error = timed_out_error(job.timeout_ms)
+    return transitions.move(job, Status.TIMED_OUT, Cause.TIMEOUT, now_us, error=error)
 
 
 def _queue_due(tx: Transaction, due: list[JobRow]) -> None:
-    """Queue jobs whose time has come.
+    """End the wait of jobs whose time has come: scheduled ones, and those that are tried again.
 
-    Those on a lane wait for their turn, unless they hold it; runs wait for their build.
+    A job on a lane then waits for the lane unless it holds it, and a run waits for its build.
     """
     settled = settled_builds(tx, [(job.workspace_id, job.build_id) for job in due])
-    steps = []
+    moves = []
     for job in due:
         free = job.target_id is None or bool(job.holds_lane)
-        steps.append(
-            moves.move(
-                job,
-                Status.QUEUED,
-                tx.now_us,
-                eligible=free and (job.build_id is None or job.build_id in settled),
-                forced=job.status == Status.QUEUED,  # a retry whose wait is over stays queued
-            )
-        )
-    _move_all(tx, due, steps)
+        eligible = free and (job.build_id is None or job.build_id in settled)
+        moves.append(transitions.move(job, Status.QUEUED, Cause.DUE, tx.now_us, eligible=eligible))
+    _move_all(tx, due, moves)

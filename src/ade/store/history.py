@@ -16,14 +16,15 @@ def rest_of_line(at: int, event_type: str, data: str) -> str:
     return f" {at} {event_type} {data}\n"
 
 
-def first_line(at: int, status: str) -> str:
+def first_line(at: int, status: str, data: str) -> str:
     """Spell the line that opens the log of a job which begins in a status."""
-    return "1" + rest_of_line(at, f"job.{status}", "{}")
+    return "1" + rest_of_line(at, f"job.{status}", data)
 
 
-def started_line(at: int, event_type: str, worker: str) -> tuple[str, str]:
+def started_line(at: int, event_type: str, cause: str, worker: str) -> tuple[str, str]:
     """Spell the line of a claim, in two parts: the number of the attempt comes between."""
-    return f' {at} {event_type} {{"attempt": ', f', "worker": {worker}}}\n'
+    after = f', "cause": "{cause}", "worker": {worker}}}\n'
+    return f' {at} {event_type} {{"attempt": ', after
 
 
 def parse(workspace_id: str, job_id: str, history: str) -> list[NewEvent]:

@@ -1,33 +1,38 @@
 """What the stages ask of a database: one verb for each statement, inside one transaction.
 
-`SqlTransaction` runs them on SQLite, PostgreSQL and SQL Server; `ade.testing.memory` holds them in
-dictionaries. One conformance suite runs over all of them.
+`SqlTransaction` runs them on SQLite, PostgreSQL and SQL Server; the reference model
+of the tests holds them in dictionaries. One conformance suite runs over all of them.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
+from ade.clock import Clock
 from ade.store.rows import (
     Append,
     ArtifactRow,
-    Ask,
     Claim,
-    Ending,
+    ClaimQuery,
+    FinishRow,
     Head,
-    Held,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
     JobRow,
     Lane,
+    LeaseRef,
     Move,
     Moved,
     NewEvent,
     NewExecution,
     Renewal,
     Renewed,
-    StopAsk,
+    StopRow,
 )
+
+Result = TypeVar("Result")
+OnCommit = Callable[[Sequence[str]], None]
 
 
 class Overtaken(Exception):
@@ -84,12 +89,25 @@ class Reading(Protocol):
         ...
 
 
+class Builds(Protocol):
+    """Read and change builds inside a transaction."""
+
+    def settled(self, refs: Sequence[JobRef]) -> set[str]:
+        """Find which of these builds are terminal; the others stay as they are until the end."""
+        ...
+
+
 class Transaction(Reading, Protocol):
     """Change jobs and their logs; all of it or nothing."""
 
     now_us: int
 
-    def wake(self, *topics: str) -> None:
+    @property
+    def builds(self) -> Builds:
+        """Read and change builds."""
+        ...
+
+    def notify(self, *topics: str) -> None:
         """Tell whoever waits for these topics, once the transaction has committed."""
         ...
 
@@ -97,8 +115,10 @@ class Transaction(Reading, Protocol):
         """Let jobs stand for pieces of work, and return those that do so already."""
         ...
 
-    def insert_jobs(self, born: Sequence[JobRow], payloads: Sequence[str]) -> None:
-        """Insert jobs with their first events."""
+    def insert_jobs(
+        self, born: Sequence[JobRow], payloads: Sequence[str], first_events: Mapping[str, str]
+    ) -> None:
+        """Insert jobs with their first events, whose data depend on the status."""
         ...
 
     def forget_executions(self, stands: Sequence[NewExecution]) -> None:
@@ -149,7 +169,7 @@ class Transaction(Reading, Protocol):
         """Find lanes with queued jobs and no holder."""
         ...
 
-    def clear_lane(self, held: Held, source: str) -> list[Moved]:
+    def clear_lane(self, lease: LeaseRef, source: str) -> list[Moved]:
         """Take the lane from a job that ended without success."""
         ...
 
@@ -161,7 +181,7 @@ class Transaction(Reading, Protocol):
         """Tell whether any other workspace has eligible jobs."""
         ...
 
-    def claim(self, ask: Ask) -> list[Claim]:
+    def claim(self, query: ClaimQuery) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
         ...
 
@@ -169,7 +189,7 @@ class Transaction(Reading, Protocol):
         """Keep leases."""
         ...
 
-    def end(self, endings: Sequence[Ending]) -> list[bool]:
+    def finish(self, rows: Sequence[FinishRow]) -> list[bool]:
         """Record how running attempts ended, and log it; False for one that lost its lease."""
         ...
 
@@ -185,11 +205,11 @@ class Transaction(Reading, Protocol):
         """Append events whose places were reserved by a change of their job."""
         ...
 
-    def request_stop(self, asks: Sequence[StopAsk]) -> list[Moved]:
+    def request_stop(self, stops: Sequence[StopRow]) -> list[Moved]:
         """Ask running attempts to stop."""
         ...
 
-    def report_started(self, held: Held, at: int) -> list[Moved]:
+    def report_started(self, lease: LeaseRef, at: int) -> list[Moved]:
         """Record that a dispatched attempt has begun."""
         ...
 
@@ -217,10 +237,6 @@ class Transaction(Reading, Protocol):
         """Lock jobs that wait for a build."""
         ...
 
-    def settled_builds(self, refs: Sequence[JobRef]) -> set[str]:
-        """Find which of these builds are terminal; the others stay as they are until the end."""
-        ...
-
     def insert_artifacts(self, new: Sequence[ArtifactRow]) -> None:
         """Remember the files that results name."""
         ...
@@ -231,4 +247,35 @@ class Transaction(Reading, Protocol):
 
     def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:
         """Delete old finished jobs with their logs, and say which."""
+        ...
+
+
+# A verb takes the items of all who call it at the same time, and returns an outcome for each.
+Verb = Callable[[Transaction, list[Any]], Sequence[Any]]
+
+
+class Store(Protocol):
+    """Run verbs in transactions, and reads beside them."""
+
+    clock: Clock
+    on_commit: OnCommit
+
+    def write(self, verb: Verb, items: list[Any]) -> Sequence[Any]:
+        """Run a verb and wait for its commit."""
+        ...
+
+    def awrite(self, verb: Verb, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
+        """Run a verb; the future resolves when it has committed."""
+        ...
+
+    def read(self, look: Callable[[Reading], Result]) -> Result:
+        """Read in one snapshot."""
+        ...
+
+    async def aread(self, look: Callable[[Reading], Result]) -> Result:
+        """Read in one snapshot without holding up the event loop."""
+        ...
+
+    def close(self) -> None:
+        """Finish what was begun and close the connections."""
         ...

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,13 @@ from ade.domain.errors import (
 from ade.domain.job import Status, StopRequest
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome, located, timed_out_error
-from ade.events.mirror import Mirror
+from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
 from ade.kinds import Asked, Kind, Kinds, Prepared, Workroom
 from ade.sandbox.spec import RunSpec
-from ade.stages.finish import Finished
-from ade.stages.report import Report
-from ade.store.rows import Claim, Held, JobRef
+from ade.stages.finish import Finish, Finished
+from ade.stages.report import AttemptReport
+from ade.store.rows import Claim, JobRef, LeaseRef
 from ade.telemetry import metrics
 from ade.worker.job_files import place_file, write_text
 from ade.worker.runner import RunHandle, Runner, see_to_the_end
@@ -53,21 +54,23 @@ class Attempt:
         trusted_until: float,
         *,
         kernel: Kernel,
+        record: Callable[[Finish], Awaitable[Finished]],
         kinds: Kinds,
         runner: Runner,
         jobs_dir: Path,
-        mirror: Mirror,
+        exporter: EventFileExporter,
         network_allowed: bool,
         workroom: Workroom,
     ) -> None:
         self.claim = claim
-        self.held = Held(claim.workspace_id, claim.id, claim.fence)
+        self.held = LeaseRef(claim.workspace_id, claim.id, claim.fence)
         self.trusted_until = trusted_until
         self._kernel = kernel
+        self._record = record
         self._kinds = kinds
         self._runner = runner
         self._folder = jobs_dir / claim.id
-        self._mirror = mirror
+        self._exporter = exporter
         self._network_allowed = network_allowed
         self._workroom = workroom
         self._running: RunHandle | None = None
@@ -207,7 +210,7 @@ class Attempt:
         if outcome.status is not Status.SUCCEEDED:
             if self._stop is not None:
                 return self._stopped(self._as_asked(outcome))
-            if timed_out:
+            if timed_out and outcome.status is not Status.TIMED_OUT:
                 error = located(timed_out_error(spec.limits.timeout_ms), outcome.location)
                 outcome = replace(outcome, status=Status.TIMED_OUT, error=error)
         return await self._kept(self._as_asked(outcome))
@@ -249,7 +252,7 @@ class Attempt:
     async def _copy_events(self) -> None:
         """Bring the file of the job's events up to date; what is missing comes with the next."""
         try:
-            await self._mirror.sync(JobRef(self.claim.workspace_id, self.claim.id))
+            await self._exporter.export(JobRef(self.claim.workspace_id, self.claim.id))
         except Exception as error:
             log.warning("events not copied", reason=type(error).__name__)
 
@@ -280,7 +283,7 @@ class Attempt:
         while (told := self._told) is not None:
             self._told = None
             try:
-                await self._kernel.report(Report(self.held, progress=told))
+                await self._kernel.report(AttemptReport(self.held, progress=told))
                 await self._copy_events()
             except Exception as error:
                 log.info("progress was not recorded", reason=type(error).__name__)
@@ -290,19 +293,21 @@ class Attempt:
 
     async def _finish(self, outcome: Outcome | None) -> None:
         """Record the end; while the database is away, try again as long as the lease is trusted."""
+        record = self._record
         while self._is_trusted():
             try:
-                recorded = await self._kernel.finish(Finished(self.claim, outcome))
+                finished = await record(Finish(self.claim, outcome))
             except LeaseLost:
                 metrics.fence_rejected("finish")
                 log.warning("result discarded", reason="lease lost")
                 return
             except Exception as error:
                 log.warning("end not recorded yet", reason=type(error).__name__)
+                record = self._kernel.finish  # apart from others, in case it is this end that fails
                 await asyncio.sleep(FINISH_AGAIN_SECONDS)
             else:
-                metrics.finished(self.claim.kind, recorded.status.value)
-                log.info("attempt ended", status=recorded.status.value)
+                metrics.finished(self.claim.kind, finished.status.value)
+                log.info("attempt ended", status=finished.status.value)
                 return
         metrics.fence_rejected("trust_over")
         log.warning("result discarded", reason="lease no longer trusted")

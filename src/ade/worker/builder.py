@@ -24,14 +24,16 @@ from collections.abc import Callable
 
 import structlog
 
+from ade.app.catalogue import Catalogue
 from ade.artifacts import Blobs
 from ade.environments.collect import collect
 from ade.environments.failure import reason_of
-from ade.events.wake import Bell
+from ade.events.notifier import Subscription
 from ade.kernel import Kernel
 from ade.settings import Settings
 from ade.stages.builds import BuildEnded
-from ade.store.library import BUILDS_TOPIC, Build, Library
+from ade.store.builds import BUILDS_TOPIC
+from ade.store.rows import Build
 from ade.worker.building import Building
 from ade.worker.runner import Runner
 
@@ -53,7 +55,7 @@ class Builder:
         name: str,
         *,
         kernel: Kernel,
-        library: Library,
+        library: Catalogue,
         blobs: Blobs,
         runner: Runner,
         settings: Settings,
@@ -77,7 +79,7 @@ class Builder:
 
     async def run(self) -> None:
         """Build until cancelled; then put back what is under way."""
-        with self._kernel.wake.listen(BUILDS_TOPIC) as bell:
+        with self._kernel.notifier.subscribe(BUILDS_TOPIC) as bell:
             try:
                 while True:
                     await self._turn(bell)
@@ -87,7 +89,7 @@ class Builder:
             finally:
                 await self._put_back()
 
-    async def _turn(self, bell: Bell) -> None:
+    async def _turn(self, bell: Subscription) -> None:
         """Look at everything once; trouble is logged, and the next look comes anyway."""
         for step in (self._claim, self._sweep, self._collect):
             try:
@@ -97,8 +99,8 @@ class Builder:
 
     # --- claim ----------------------------------------------------------------------------------
 
-    async def _claim(self, bell: Bell) -> None:
-        lease = self._kernel.rules.lease
+    async def _claim(self, bell: Subscription) -> None:
+        lease = self._kernel.settings.lease
         while len(self._building) < self._settings.build_concurrency:
             asked = self._clock.monotonic()
             build = await self._library.claim_build(self.name, lease.lease_us)
@@ -117,10 +119,12 @@ class Builder:
             self._building[building] = task
             task.add_done_callback(self._ended(building, bell))
 
-    def _ended(self, building: Building, bell: Bell) -> Callable[[asyncio.Task[None]], None]:
+    def _ended(
+        self, building: Building, bell: Subscription
+    ) -> Callable[[asyncio.Task[None]], None]:
         def forget(task: asyncio.Task[None]) -> None:
             del self._building[building]
-            bell.ring()  # there is room for another
+            bell.notify()  # there is room for another
             if not task.cancelled() and (error := task.exception()):
                 log.error("build broke", build_id=building.build.id, exc_info=error)
 
@@ -133,7 +137,7 @@ class Builder:
 
     # --- sweep ----------------------------------------------------------------------------------
 
-    async def _sweep(self, bell: Bell) -> None:
+    async def _sweep(self, bell: Subscription) -> None:
         """Tell runs that still wait for a build that has ended."""
         if not self._is_due(self._settled_at, self._settings.sweep_seconds):
             return
@@ -142,7 +146,7 @@ class Builder:
             told = await self._kernel.settle_build(ending_of(build))
             log.warning("repaired", build_id=build.id, runs=told)
 
-    async def _collect(self, bell: Bell) -> None:
+    async def _collect(self, bell: Subscription) -> None:
         """Remove what nobody uses, beside everything else: it may take its time."""
         is_busy = self._collecting is not None and not self._collecting.done()
         if is_busy or not self._is_due(self._collected_at, COLLECT_EVERY_SECONDS):

@@ -36,9 +36,9 @@ from ade.sandbox.runtime_environment import Environment
 from ade.sandbox.spec import RunSpec
 from ade.sandbox.stack_location import ANSWER_SECONDS, JobSources, locate
 from ade.sandbox.streams import BoundedOutput, LineSplitter, PipeReader
-from ade_engine.whereabouts import ASKED_BY
+from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
-CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.child")
+CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.subprocess_child")
 STOP_GRACE_SECONDS = 2.0
 RESULT_BYTES_MAX = 1024 * 1024
 # A grandchild may hold a pipe open forever; after the child's end its output is waited for briefly.
@@ -49,7 +49,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubprocessRunner:
-    """Start each attempt as `python -m ade_engine.child`."""
+    """Start each attempt as `python -m ade_engine.subprocess_child`."""
 
     file_mb_max: int = 100
     artifact_mb_max: int = 256
@@ -165,7 +165,7 @@ class SubprocessRun:
         if self._killed_for is None and self._child.returncode is None:
             self._killed_for = stopped_error()
             with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._pidfd, ASKED_BY)
+                signal.pidfd_send_signal(self._pidfd, STACK_DUMP_SIGNAL)
             loop = asyncio.get_running_loop()
             self._killing = loop.call_later(ANSWER_SECONDS, self.kill)
 

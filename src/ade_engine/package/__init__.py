@@ -1,12 +1,17 @@
-"""Config packages: what authors write, and how it is found, checked and called."""
+"""Load, check and call config packages, and define the API that their authors use."""
 
+from ade_engine.package.author_errors import (
+    AuthorError,
+    DependencyMissing,
+    PackageInvalid,
+    PackageProblem,
+)
 from ade_engine.package.column import Column
-from ade_engine.package.errors import AuthorError, DependencyMissing, PackageInvalid, Problem
+from ade_engine.package.config_package import FieldRules, Package, load_package
 from ade_engine.package.field import Field, FieldType
 from ade_engine.package.issues import Issue, Issues, Severity
 from ade_engine.package.mask import Mask
-from ade_engine.package.package import FieldRules, Package, load_package
-from ade_engine.package.settings import Settings
+from ade_engine.package.package_settings import PackageSettings
 
 __all__ = [
     "AuthorError",
@@ -20,8 +25,8 @@ __all__ = [
     "Mask",
     "Package",
     "PackageInvalid",
-    "Problem",
-    "Settings",
+    "PackageProblem",
+    "PackageSettings",
     "Severity",
     "load_package",
 ]

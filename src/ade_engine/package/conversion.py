@@ -1,7 +1,8 @@
-"""Turn cells into text, numbers, dates or truth values, a whole column at a time.
+"""Convert cells to text, numbers, dates or booleans, a whole column at a time.
 
-What cannot be turned stays as it is: whoever asked checks the kinds afterwards. Nothing is guessed
-that depends on habits: `decimal` and `day_first` say how numbers and dates are written.
+Cells that cannot be converted stay as they are; the caller checks the kinds afterwards. Nothing
+that depends on the locale is guessed: `decimal` and `day_first` say how numbers and dates are
+written.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import numpy as np
 import polars as pl
 
 from ade_engine.package.field import FieldType
-from ade_engine.sheets.cells import DAY_MS, TIME_DAY_MS, CellKind, Column, Kinds, Mask, Numbers
+from ade_engine.sheets.arrays import BoolArray, ByteArray, FloatArray
+from ade_engine.sheets.cells import DAY_MS, TIME_DAY_MS, CellArray, CellKind
 
 SPACES = " \t\r\n\u00a0\u202f\u2007"
 WHOLE_MAX = 2.0**53
-SERIALS = (10_000, 80_000)  # dates of 1927 to 2119 as spreadsheets count days
-SERIAL_ZERO_DAYS = 25_569  # the serial of 1970-01-01
+SERIALS = (10_000, 80_000)  # date serial numbers of the years 1927 to 2119
+SERIAL_ZERO_DAYS = 25_569  # the serial number of 1970-01-01
 YEARS = (1800, 2200)
 CALENDAR_MS = (-62_135_596_800_000, 253_402_300_799_999)  # the years 1 to 9999
 TRUE_WORDS = ("true", "yes", "y", "t", "on", "1")
@@ -26,7 +28,7 @@ _TAIL = r"(?:[ T]\d{1,2}:\d\d(?::\d\d)?)?$"
 _DAY_FIRST = tuple(f"%d/%m/{year}{clock}" for year in ("%Y", "%y") for clock in _CLOCKS)
 _MONTH_FIRST = tuple(f"%m/%d/{year}{clock}" for year in ("%Y", "%y") for clock in _CLOCKS)
 _COMPACT_DATE = "%Y%m%d"
-# What a text of each look may be. Dashes and dots are read as slashes, a T as a space.
+# (pattern, formats): dashes and dots are replaced by slashes, and T by a space, before parsing.
 _LOOKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (rf"^\d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}{_TAIL}", tuple(f"%Y/%m/%d{c}" for c in _CLOCKS)),
     (rf"^\d{{1,2}}\.\d{{1,2}}\.(?:\d\d|\d{{4}}){_TAIL}", _DAY_FIRST),
@@ -38,8 +40,8 @@ _SLASHED = rf"^\d{{1,2}}[-/]\d{{1,2}}[-/](?:\d\d|\d{{4}}){_TAIL}"
 _ANY_LOOK = "|".join(f"(?:{look})" for look in (*(look for look, _ in _LOOKS), _SLASHED))
 
 
-def to_text(cells: Column) -> Column:
-    """Write numbers, dates and truth values as text; dates as ISO 8601 does."""
+def to_text(cells: CellArray) -> CellArray:
+    """Convert numbers, dates (ISO 8601) and booleans to text."""
     dates = cells.is_kind(CellKind.DATE) & _in_calendar(cells.numbers)
     others = cells.is_kind(CellKind.NUMBER, CellKind.BOOL) | dates
     if not others.any():
@@ -52,23 +54,23 @@ def to_text(cells: Column) -> Column:
         text = _chosen(truths, words, text)
     if dates.any():
         text = _chosen(dates, _dates_as_text(cells.numbers), text)
-    return Column(
+    return CellArray(
         np.where(others, np.uint8(CellKind.TEXT), cells.kinds),
         np.where(others, np.nan, cells.numbers),
         text,
     )
 
 
-def to_number(cells: Column, decimal: str = ".") -> Column:
-    """Read texts such as `1,234.50`, `(12)`, `$ 5`, `7-` and `12.5 %` as numbers."""
+def to_number(cells: CellArray, decimal: str = ".") -> CellArray:
+    """Convert texts such as `1,234.50`, `(12)`, `$ 5`, `7-` and `12.5 %` to numbers."""
     written = cells.is_kind(CellKind.TEXT)
     if not written.any():
         return cells
     return _with_numbers(cells, written, CellKind.NUMBER, _parsed_numbers(cells.text, decimal))
 
 
-def to_date(cells: Column, *, day_first: bool = False) -> Column:
-    """Read texts that are dates, and numbers that only a date's serial or YYYYMMDD can be."""
+def to_date(cells: CellArray, *, day_first: bool = False) -> CellArray:
+    """Convert texts that are dates, and numbers in the range of date serials or YYYYMMDD."""
     found = cells
     if (written := cells.is_kind(CellKind.TEXT)).any():
         found = _with_numbers(found, written, CellKind.DATE, _parsed_dates(cells.text, day_first))
@@ -77,8 +79,8 @@ def to_date(cells: Column, *, day_first: bool = False) -> Column:
     return found
 
 
-def to_boolean(cells: Column) -> Column:
-    """Read yes and no, true and false, 1 and 0 and the like."""
+def to_boolean(cells: CellArray) -> CellArray:
+    """Convert yes and no, true and false, 1 and 0 and the like to booleans."""
     found = cells
     if (written := cells.is_kind(CellKind.TEXT)).any():
         words = cells.text.str.strip_chars(SPACES).str.to_lowercase()
@@ -91,30 +93,34 @@ def to_boolean(cells: Column) -> Column:
     return found
 
 
-def trimmed(cells: Column) -> Column:
-    """Take spaces off both ends of texts; what is nothing but spaces becomes empty."""
+def trimmed(cells: CellArray) -> CellArray:
+    """Strip whitespace from texts; a blank text becomes an empty cell."""
     if not cells.is_kind(CellKind.TEXT).any():
         return cells
     return with_texts(cells, cells.text.str.strip_chars(SPACES))
 
 
-def with_texts(cells: Column, texts: pl.Series) -> Column:
-    """Put other texts into the cells that hold text; an empty text makes an empty cell."""
+def with_texts(cells: CellArray, texts: pl.Series) -> CellArray:
+    """Replace the texts of the cells that hold text; an empty text becomes an empty cell."""
     written = cells.is_kind(CellKind.TEXT)
     if not written.all():
         texts = _chosen(written, texts, cells.text)
     gone = texts.is_null() | (texts == "")
     if not gone.any():
-        return Column(cells.kinds, cells.numbers, texts)
+        return CellArray(cells.kinds, cells.numbers, texts)
     emptied = gone.fill_null(True).to_numpy() & written
     if not emptied.any():
-        return Column(cells.kinds, cells.numbers, texts)
+        return CellArray(cells.kinds, cells.numbers, texts)
     kinds = np.where(emptied, np.uint8(CellKind.EMPTY), cells.kinds)
-    return Column(kinds, cells.numbers, _chosen(emptied, pl.Series([None], dtype=pl.String), texts))
+    return CellArray(
+        kinds, cells.numbers, _chosen(emptied, pl.Series([None], dtype=pl.String), texts)
+    )
 
 
-def to_type(cells: Column, wanted: str, *, decimal: str = ".", day_first: bool = False) -> Column:
-    """Turn cells into what a field's type asks for, as far as they can be."""
+def to_type(
+    cells: CellArray, wanted: str, *, decimal: str = ".", day_first: bool = False
+) -> CellArray:
+    """Convert cells to a field's type, as far as possible."""
     match wanted:
         case FieldType.TEXT:
             return trimmed(to_text(cells))
@@ -128,12 +134,12 @@ def to_type(cells: Column, wanted: str, *, decimal: str = ".", day_first: bool =
             return cells
 
 
-def misfits(cells: Column, wanted: str) -> Mask:
-    """Mark the cells that hold something else than a field's type asks for."""
+def misfits(cells: CellArray, wanted: str) -> BoolArray:
+    """Mark the cells that are not of a field's type."""
     kind = _KIND_OF_TYPE.get(wanted)
     if kind is None:
         return np.zeros(len(cells), np.bool_)
-    wrong: Mask = (cells.kinds != kind) & (cells.kinds != CellKind.EMPTY)
+    wrong: BoolArray = (cells.kinds != kind) & (cells.kinds != CellKind.EMPTY)
     if wanted == FieldType.INTEGER:
         wrong |= (cells.kinds == kind) & (cells.numbers != np.floor(cells.numbers))
     return wrong & ~cells.is_kind(CellKind.ERROR, CellKind.NO_VALUE)
@@ -148,11 +154,11 @@ _KIND_OF_TYPE: dict[str, CellKind] = {
 }
 
 
-def changed_cells(before: Column, after: Column) -> int:
+def changed_cells(before: CellArray, after: CellArray) -> int:
     """Count the cells that differ between two columns of the same rows."""
     if before is after:
         return 0
-    differ: Mask = before.kinds != after.kinds
+    differ: BoolArray = before.kinds != after.kinds
     if before.numbers is not after.numbers:
         same = (before.numbers == after.numbers) | (
             np.isnan(before.numbers) & np.isnan(after.numbers)
@@ -163,19 +169,23 @@ def changed_cells(before: Column, after: Column) -> int:
     return int(np.count_nonzero(differ))
 
 
-def _with_numbers(cells: Column, candidates: Mask, kind: CellKind, numbers: Numbers) -> Column:
-    """Make the candidates that got a number cells of a kind; the others stay."""
+def _with_numbers(
+    cells: CellArray, candidates: BoolArray, kind: CellKind, numbers: FloatArray
+) -> CellArray:
+    """Convert the candidates that have a finite number to a kind; other cells stay."""
     turned = candidates & np.isfinite(numbers)
     if not turned.any():
         return cells
     if turned.all():
-        return Column(np.full(len(cells), kind, np.uint8), numbers, Column.empty(len(cells)).text)
-    kinds: Kinds = np.where(turned, np.uint8(kind), cells.kinds)
+        return CellArray(
+            np.full(len(cells), kind, np.uint8), numbers, CellArray.empty(len(cells)).text
+        )
+    kinds: ByteArray = np.where(turned, np.uint8(kind), cells.kinds)
     text = _chosen(turned, pl.Series([None], dtype=pl.String), cells.text)
-    return Column(kinds, np.where(turned, numbers, cells.numbers), text)
+    return CellArray(kinds, np.where(turned, numbers, cells.numbers), text)
 
 
-def _chosen(mask: Mask, these: pl.Series, others: pl.Series) -> pl.Series:
+def _chosen(mask: BoolArray, these: pl.Series, others: pl.Series) -> pl.Series:
     return (
         these.zip_with(pl.Series(mask), others)
         if len(these) == len(others)
@@ -185,7 +195,7 @@ def _chosen(mask: Mask, these: pl.Series, others: pl.Series) -> pl.Series:
     )
 
 
-def _numbers_as_text(numbers: Numbers) -> pl.Series:
+def _numbers_as_text(numbers: FloatArray) -> pl.Series:
     whole = np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < WHOLE_MAX)
     integers = pl.Series(np.where(whole, numbers, 0).astype(np.int64)).cast(pl.String)
     if whole.all():
@@ -193,7 +203,7 @@ def _numbers_as_text(numbers: Numbers) -> pl.Series:
     return _chosen(whole, integers, pl.Series(numbers).cast(pl.String))
 
 
-def _dates_as_text(numbers: Numbers) -> pl.Series:
+def _dates_as_text(numbers: FloatArray) -> pl.Series:
     shown = moments(numbers)
     days = shown.dt.strftime("%Y-%m-%d")
     clock = np.mod(numbers, DAY_MS) != 0
@@ -204,15 +214,15 @@ def _dates_as_text(numbers: Numbers) -> pl.Series:
     return _chosen(clock | times, full, days)
 
 
-def _in_calendar(numbers: Numbers) -> Mask:
-    """Mark what lies in the years 1 to 9999; NaN does not."""
+def _in_calendar(numbers: FloatArray) -> BoolArray:
+    """Mark the timestamps in the years 1 to 9999; NaN is not marked."""
     with np.errstate(invalid="ignore"):
-        inside: Mask = (numbers >= CALENDAR_MS[0]) & (numbers <= CALENDAR_MS[1])
+        inside: BoolArray = (numbers >= CALENDAR_MS[0]) & (numbers <= CALENDAR_MS[1])
     return inside
 
 
-def moments(numbers: Numbers) -> pl.Series:
-    """Give numbers of DATE cells as moments; null where there is none that a calendar has."""
+def moments(numbers: FloatArray) -> pl.Series:
+    """Convert the numbers of DATE cells to datetimes; null outside the years 1 to 9999."""
     known = _in_calendar(numbers)
     ms = pl.Series(np.where(known, numbers, 0).round().astype(np.int64)).cast(pl.Datetime("ms"))
     return (
@@ -222,7 +232,7 @@ def moments(numbers: Numbers) -> pl.Series:
     )
 
 
-def _parsed_numbers(text: pl.Series, decimal: str) -> Numbers:
+def _parsed_numbers(text: pl.Series, decimal: str) -> FloatArray:
     plain = text.str.replace_all(",", ".", literal=True) if decimal == "," else text
     if decimal == ",":
         plain = pl.select(pl.when(~text.str.contains(".", literal=True)).then(plain)).to_series()
@@ -234,8 +244,8 @@ def _parsed_numbers(text: pl.Series, decimal: str) -> Numbers:
     return numbers
 
 
-def _decorated_numbers(text: pl.Series, decimal: str) -> Numbers:
-    """Read numbers with separators, signs, currencies, percent signs and parentheses."""
+def _decorated_numbers(text: pl.Series, decimal: str) -> FloatArray:
+    """Parse numbers with separators, signs, currencies, percent signs and parentheses."""
     groups = r"[,'\s\x{a0}\x{202f}]" if decimal == "." else r"[.'\s\x{a0}\x{202f}]"
     money = r"(?:[$€£¥₹]|[A-Z]{3})?"
     pattern = (
@@ -258,7 +268,7 @@ def _decorated_numbers(text: pl.Series, decimal: str) -> Numbers:
     return numbers
 
 
-def _parsed_dates(text: pl.Series, day_first: bool) -> Numbers:
+def _parsed_dates(text: pl.Series, day_first: bool) -> FloatArray:
     numbers = np.full(len(text), np.nan)
     slashed = (*_DAY_FIRST, *_MONTH_FIRST) if day_first else (*_MONTH_FIRST, *_DAY_FIRST)
     trimmed_text = text.str.strip_chars(SPACES)
@@ -280,20 +290,20 @@ def _parsed_dates(text: pl.Series, day_first: bool) -> Numbers:
 
 
 def _plain_date(text: pl.Series, look: str) -> pl.Series:
-    """Write dates of one look in one way, so that few patterns fit them all."""
+    """Normalise the separators of dates, so that few formats match them all."""
     if "A-Z" in look:
         return text.str.replace_all(r"[ .,-]+", " ")
     return text.str.replace_all(r"[-.]", "/").str.replace("T", " ", literal=True)
 
 
-def _dates_of(texts: pl.Series, pattern: str) -> Numbers:
+def _dates_of(texts: pl.Series, pattern: str) -> FloatArray:
     moments = texts.str.to_datetime(pattern, strict=False, time_unit="ms")
     possible = moments.dt.year().is_between(*YEARS).fill_null(False).to_numpy()
     ms = moments.dt.epoch("ms").cast(pl.Float64).to_numpy()
     return np.where(possible, ms, np.nan)
 
 
-def _serial_dates(numbers: Numbers) -> Numbers:
+def _serial_dates(numbers: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore"):
         serial = (numbers >= SERIALS[0]) & (numbers < SERIALS[1])
         compact = (numbers >= YEARS[0] * 10_000) & (numbers < YEARS[1] * 10_000)

@@ -1,18 +1,17 @@
-"""Derive the artifact from the events: what was decided where, and why, without a value.
+"""Derive the artifact from the events: what was decided and why, without any cell's value.
 
-The same events give the same artifact, byte for byte. What differs between two runs of the same
-input and package is `timings` alone; a run without timings leaves that key out.
+The same events give the same artifact, byte for byte. Two runs of the same input and package differ
+only in `timings`; a run without timings leaves that key out.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ade_engine.record.events import Event, EventName
+from ade_engine.record.run_events import EventName, RunEvent
 
 VERSION = 1
 STAGE_OF_EVENT = {
@@ -25,14 +24,12 @@ STAGE_OF_EVENT = {
 STAGE_ORDER = ("structure", "mapping", "transform", "validate", "output")
 
 
-def artifact_of(events: Iterable[Event]) -> dict[str, Any]:
-    """Fold the events of a run into its artifact."""
+def artifact_of(events: Iterable[RunEvent]) -> dict[str, Any]:
+    """Derive the artifact from the events of a run."""
     events = list(events)
-    by_name: dict[str, list[Event]] = {}
-    for event in events:
-        by_name.setdefault(event["event"], []).append(event)
+    by_name = _by_name(events)
     started = by_name[EventName.RUN_STARTED][0]["data"]
-    none: Event = {"event": "", "data": {}}
+    none: RunEvent = {"event": "", "data": {}}
     ended = next((event for event in reversed(events) if event["event"] in _ENDS), none)
     succeeded = ended["event"] == EventName.RUN_FINISHED
     package = {**started["package"], **_first(by_name, EventName.PACKAGE_LOADED)}
@@ -44,7 +41,7 @@ def artifact_of(events: Iterable[Event]) -> dict[str, Any]:
         "engine": started["engine"],
         "package": package,
         "input": {**started["input"], **_first(by_name, EventName.FILE_OPENED)},
-        "summary": _summary(by_name),
+        "summary": summary_of(events),
         "events": _stages(events),
         "error": ended["data"].get("error"),
     }
@@ -54,28 +51,28 @@ def artifact_of(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def write_artifact(artifact: dict[str, Any], path: Path) -> None:
-    """Write the artifact, whole or not at all."""
+    """Write the artifact atomically."""
     scratch = path.with_name(f".{path.name}.part")
     text = json.dumps(artifact, indent=2, ensure_ascii=False) + "\n"
     scratch.write_text(text, encoding="utf-8")
     scratch.replace(path)
 
 
-def artifact_schema() -> dict[str, Any]:
-    """Give the JSON Schema that every artifact fits."""
-    text = resources.files(__package__).joinpath("artifact.schema.json").read_text("utf-8")
-    schema: dict[str, Any] = json.loads(text)
-    return schema
-
-
 _ENDS = (EventName.RUN_FINISHED, EventName.RUN_FAILED)
 
 
-def _first(by_name: dict[str, list[Event]], name: EventName) -> dict[str, Any]:
+def _by_name(events: Iterable[RunEvent]) -> dict[str, list[RunEvent]]:
+    by_name: dict[str, list[RunEvent]] = {}
+    for event in events:
+        by_name.setdefault(event["event"], []).append(event)
+    return by_name
+
+
+def _first(by_name: dict[str, list[RunEvent]], name: EventName) -> dict[str, Any]:
     return by_name[name][0]["data"] if name in by_name else {}
 
 
-def _stages(events: list[Event]) -> list[dict[str, Any]]:
+def _stages(events: list[RunEvent]) -> list[dict[str, Any]]:
     staged = [
         {"stage": STAGE_OF_EVENT[EventName(event["event"])], **event["data"]}
         for event in events
@@ -84,7 +81,10 @@ def _stages(events: list[Event]) -> list[dict[str, Any]]:
     return sorted(staged, key=lambda event: STAGE_ORDER.index(event["stage"]))
 
 
-def _summary(by_name: dict[str, list[Event]]) -> dict[str, Any]:
+def summary_of(events: Iterable[RunEvent]) -> dict[str, Any]:
+    """Count tables, rows, columns and issues."""
+    by_name = _by_name(events)
+
     def data(name: EventName) -> list[dict[str, Any]]:
         return [event["data"] for event in by_name.get(name, [])]
 
@@ -102,14 +102,14 @@ def _summary(by_name: dict[str, list[Event]]) -> dict[str, Any]:
     }
 
 
-def _timings(events: list[Event]) -> dict[str, int]:
-    """Add up how long each stage took: the time up to each of its events since the one before."""
+def _timings(events: list[RunEvent]) -> dict[str, int]:
+    """Sum the time of each stage: an event's time since the event before it."""
     spent: dict[str, int] = {}
     before = 0
     for event in events:
         stage = STAGE_OF_EVENT.get(event["event"])
         if event["event"] == EventName.TABLE_WRITTEN or stage in ("transform", "validate"):
-            stage = "generate"
+            stage = "process_table"
         if stage is not None:
             spent[stage] = spent.get(stage, 0) + event["elapsed_ms"] - before
         before = event["elapsed_ms"]

@@ -1,8 +1,8 @@
-"""Colours that may be asked for."""
+"""The colours that a formula or a diagram can name."""
 
 import re
 
-from ade_engine.render.errors import BadPicture
+from ade_engine.render.render_errors import BadPicture
 
 HEX = re.compile(r"#[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?")
 NAMED = {
@@ -35,11 +35,11 @@ NAMED = {
 }
 
 
-def css_color(asked: str) -> str:
-    """Return a colour as `#rrggbb`: one that has a name here, or one in hexadecimal digits."""
-    plain = asked.strip().lower()
+def css_color(color: str) -> str:
+    """Return a colour as `#rrggbb`; `color` is a name from the list or hexadecimal."""
+    plain = color.strip().lower()
     if plain in NAMED:
         return NAMED[plain]
     if HEX.fullmatch(plain):
         return plain if len(plain) == 7 else "#" + "".join(digit * 2 for digit in plain[1:])
-    raise BadPicture(f"The colour {asked[:30]!r} is not known; write a name or #rrggbb")
+    raise BadPicture(f"The colour {color[:30]!r} is unknown; use a colour name or #rrggbb")

@@ -1,7 +1,9 @@
-"""Turn a formula into MathML that can be drawn: convert it, put back what was taken out, repair.
+"""Convert a formula to MathML that ziamath can draw.
 
-The repairs are for what latex2mathml says in a way that ziamath does not understand, or that TeX
-would draw differently: alphabets, hats, sizes of delimiters, the style of matrices.
+The steps are: prepare the source, convert it by latex2mathml, restore what was extracted, repair
+the tree, set the spaces. Repairs are needed where ziamath does not understand what latex2mathml
+writes, or would draw it differently from TeX: alphabets, hats, sizes of delimiters, the style of
+matrices.
 """
 
 from __future__ import annotations
@@ -17,11 +19,21 @@ from latex2mathml.symbols_parser import convert_symbol
 from ziamath import operators
 from ziamath.styles import MathVariant, styledchr
 
-from ade_engine.render import latex as reading
-from ade_engine.render.errors import BadFormula
-from ade_engine.render.latex import HELD, HELD_FIRST, Held, Mark, Operator, Run, Sign, Text
-from ade_engine.render.layout import OVER, OVER_AND_UNDER
-from ade_engine.render.spacing import CLOSE, OPEN, SPACED_AS, em, is_arrow, is_sign, set_spaces
+from ade_engine.render.latex import (
+    PLACEHOLDER,
+    PLACEHOLDER_FIRST,
+    ClassedSign,
+    ClassMark,
+    Extracted,
+    ExtractedText,
+    OperatorName,
+    TextRun,
+    line_and_column,
+    prepare,
+)
+from ade_engine.render.render_errors import BadFormula
+from ade_engine.render.spacing import ATOM_CLASS, CLOSE, OPEN, em, is_arrow, is_sign, set_spaces
+from ade_engine.render.ziamath_patches import ARROW_OVER, ARROW_UNDER_OVER
 
 COMMAND = re.compile(r"\\(?:[a-zA-Z]+|.)")
 PARTS = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "munder": 2, "mover": 2}
@@ -44,17 +56,19 @@ VARIANTS = {
     "sans-serif-italic": MathVariant("sans", italic=True),
     "monospace": MathVariant("mono"),
 }
-SIGNS = {"-": "−", "*": "∗", "~": "∼"}
-STRUCK = "\u29f8"  # what the converter makes of a \not that it cannot combine
+SIGN_REPLACEMENTS = {"-": "−", "*": "∗", "~": "∼"}
+UNCOMBINED_NOT = (
+    "\u29f8"  # the converter writes it for a \not that it cannot combine with the next sign
+)
 FENCES = {*OPEN, *CLOSE, *"|‖∣∥"}
 GROWING = {"fence", "minsize", "stretchy"}
 MATRIX_FENCES = {"(": ")", "[": "]", "{": "}", "|": "|", "‖": "‖", "∥": "∥"}
 # Heights of \big, \Big, \bigg and \Bigg in TeX, by what latex2mathml calls them.
-BIG = {"1.2em": 1.2, "1.623em": 1.8, "2.047em": 2.4, "2.470em": 3.0}
-LABEL = "0.556em"  # by this the labels of arrows are told from others
+BIG_EMS = {"1.2em": 1.2, "1.623em": 1.8, "2.047em": 2.4, "2.470em": 3.0}
+ARROW_LABEL_SPACE = "0.556em"  # the converter pads the labels of arrows, and nothing else, by this
 HYPHENS = (("---", "—"), ("--", "–"), ("-", "‐"), ("``", "“"), ("''", "”"), ("`", "‘"), ("'", "’"))
 
-SAID = {
+CONVERTER_ERRORS = {
     exceptions.NumeratorNotFoundError: "A fraction has nothing above its line",
     exceptions.DenominatorNotFoundError: "A fraction has nothing below its line",
     exceptions.ExtraLeftOrMissingRightError: "\\left and \\right do not belong together",
@@ -70,85 +84,88 @@ SAID = {
 
 
 def mathml(latex: str, *, display: bool) -> Element:
-    """Return the formula as MathML, spaces set."""
-    source = reading.read(latex)
+    """Return the formula as MathML with its spaces set."""
+    prepared = prepare(latex)
     converter = Converter(display="block" if display else "inline")
     try:
-        tree = converter.convert_to_element(source.latex)
+        tree = converter.convert_to_element(prepared.latex)
     except RecursionError:
         raise BadFormula("The formula is nested too deeply") from None
-    except Exception as error:  # the converter raises whatever comes first when a formula is wrong
-        said = SAID.get(type(error), "The formula cannot be read as LaTeX")
-        raise BadFormula(said) from None
+    except Exception as error:  # for a wrong formula the converter raises exceptions of any type
+        message = CONVERTER_ERRORS.get(type(error), "The formula cannot be read as LaTeX")
+        raise BadFormula(message) from None
     tree.attrib.pop("xmlns", None)
     for element in tree.iter():
         element.text = html.unescape(element.text) if element.text else element.text
-    _put_back(tree, source.held, display)
-    _know(tree, latex)
+    _restore(tree, prepared.extracted, display)
+    _replace_symbols(tree, latex)
     _repair(tree)
     set_spaces(tree, display=display)
     return tree
 
 
-def _know(tree: Element, latex: str) -> None:
-    """Replace commands that stand for one sign; any other that is left is not known."""
+def _replace_symbols(tree: Element, latex: str) -> None:
+    """Replace commands that stand for one symbol; a command that is left is unknown."""
     for element in tree.iter():
-        if element.text == STRUCK:
-            raise _unknown(r"\not", latex, "cannot strike out what follows it")
+        if element.text == UNCOMBINED_NOT:
+            raise _command_error(r"\not", latex, "cannot strike out what follows it")
         if element.tag == "mtext" or not element.text or "\\" not in element.text:
             continue
         symbol = convert_symbol(element.text)
         if symbol is None:
             found = COMMAND.search(element.text)
-            raise _unknown(found[0] if found else "\\", latex, "is not known")
+            raise _command_error(found[0] if found else "\\", latex, "is not known")
         element.text = chr(int(symbol, 16))
 
 
-def _unknown(command: str, latex: str, said: str) -> BadFormula:
-    message = f"The command {command} {said}"
+def _command_error(command: str, latex: str, problem: str) -> BadFormula:
+    message = f"The command {command} {problem}"
     if found := re.search(re.escape(command) + r"(?![a-zA-Z])", latex):
-        line, column = reading.place(latex, found.start())
+        line, column = line_and_column(latex, found.start())
         return BadFormula(message, line=line, column=column)
     return BadFormula(message)
 
 
-def _put_back(element: Element, held: list[Held], display: bool) -> None:
-    """Replace the signs that were left for what was taken out of the source."""
-    mark: Mark | None = None
+def _restore(element: Element, extracted: list[Extracted], display: bool) -> None:
+    """Replace the placeholders by elements for what was extracted from the source."""
+    mark: ClassMark | None = None
     children = []
     for child in element:
-        found = _held(child, held)
-        if isinstance(found, Mark):
+        found = _extracted_at(child, extracted)
+        if isinstance(found, ClassMark):
             mark = found
             continue
         if found is None:
-            _put_back(child, held, display)
-        back = child if found is None else _restored(found, display)
+            _restore(child, extracted, display)
+        restored = child if found is None else _element_for(found, display)
         if mark is not None:
-            _spaced_as(back, mark)
+            _set_class(restored, mark)
             mark = None
-        children.append(back)
+        children.append(restored)
     element[:] = children
 
 
-def _held(element: Element, held: list[Held]) -> Held | None:
+def _extracted_at(element: Element, extracted: list[Extracted]) -> Extracted | None:
     text = element.text or ""
-    if not HELD.search(text):
+    if not PLACEHOLDER.search(text):
         return None
     if len(text) > 1 or element.tag != "mi":
-        raise BadFormula("A text or the name of an operator stands where none can be")
-    return held[ord(text) - HELD_FIRST]
+        raise BadFormula("A text or an operator name is not allowed at this position")
+    return extracted[ord(text) - PLACEHOLDER_FIRST]
 
 
-def _restored(held: Held, display: bool) -> Element:
-    if isinstance(held, Operator):
+def _element_for(extracted: Extracted, display: bool) -> Element:
+    if isinstance(extracted, OperatorName):
         return _leaf(
-            "mo", held.name, movablelimits=str(held.with_limits).lower(), **{SPACED_AS: "op"}
+            "mo",
+            extracted.name,
+            movablelimits=str(extracted.with_limits).lower(),
+            **{ATOM_CLASS: "op"},
         )
-    if isinstance(held, Sign):
-        return _leaf("mo", held.char, **{SPACED_AS: held.spaced_as})
-    assert isinstance(held, Text)
-    runs = [_run(run, display) for run in held.runs if run.content]
+    if isinstance(extracted, ClassedSign):
+        return _leaf("mo", extracted.char, **{ATOM_CLASS: extracted.atom_class})
+    assert isinstance(extracted, ExtractedText)
+    runs = [_text_run(run, display) for run in extracted.runs if run.content]
     if len(runs) == 1:
         return runs[0]
     row = Element("mrow")
@@ -156,11 +173,11 @@ def _restored(held: Held, display: bool) -> Element:
     return row
 
 
-def _run(run: Run, display: bool) -> Element:
+def _text_run(run: TextRun, display: bool) -> Element:
     if run.is_formula:
         try:
             inner = mathml(run.content, display=False)
-        except BadFormula as error:  # its place is told from the beginning of the inner formula
+        except BadFormula as error:  # its position counts from the start of the inner formula
             raise BadFormula(f"In a text: {error.message}") from None
         inner.tag, inner.attrib = "mrow", {"displaystyle": "false"}
         return inner
@@ -171,12 +188,12 @@ def _run(run: Run, display: bool) -> Element:
     return _leaf("mtext", re.sub(" +", "\u00a0", words), **variant)
 
 
-def _spaced_as(element: Element, mark: Mark) -> None:
-    """Mark an element, or what its scripts are set to; an operator has them above and below."""
+def _set_class(element: Element, mark: ClassMark) -> None:
+    """Set the class of an element; the scripts of an operator go above and below it."""
     over = {"msub": "munder", "msup": "mover", "msubsup": "munderover"}
-    if mark.spaced_as == "op" and element.tag in over:
+    if mark.atom_class == "op" and element.tag in over:
         element.tag = over[element.tag]
-    element.set(SPACED_AS, mark.spaced_as)
+    element.set(ATOM_CLASS, mark.atom_class)
 
 
 def _leaf(tag: str, text: str, **attributes: str) -> Element:
@@ -191,18 +208,18 @@ def _repair(element: Element) -> None:
     children: list[Element] = []
     for child in element:
         _repair(child)
-        children.extend(_unstyled(child, element))
+        children.extend(_without_style(child, element))
     element[:] = children
     if element.tag in ROWS:
-        _bind(element)
+        _group_fenced(element)
     if repair := REPAIRS.get(element.tag):
         repair(element)
 
 
-def _bind(row: Element) -> None:
-    """Make one thing of a binomial or a matrix and what stands on both its sides."""
+def _group_fenced(row: Element) -> None:
+    """Group a binomial or a matrix with the fences on both sides of it."""
     if len(row) > 1 and {row[0].text, row[-1].text} & {"⟨", "⟩"}:
-        for bar in (row[0], row[-1]):  # of \bra and \ket: nothing is divided by it
+        for bar in (row[0], row[-1]):  # \bra and \ket: the bar is a fence, not "divides"
             bar.text = "|" if bar.text == "∣" else bar.text
     at = 0
     while at + 2 < len(row):
@@ -220,8 +237,8 @@ def _bind(row: Element) -> None:
         at += 1
 
 
-def _unstyled(child: Element, parent: Element) -> Iterator[Element]:
-    """Hand the attributes of `mstyle` down to what it holds, so that rows stay rows of atoms."""
+def _without_style(child: Element, parent: Element) -> Iterator[Element]:
+    """Replace `mstyle` by its children with its attributes, so that rows contain atoms only."""
     if child.tag != "mstyle":
         yield child
         return
@@ -235,7 +252,7 @@ def _unstyled(child: Element, parent: Element) -> Iterator[Element]:
 
 
 def _identifier(element: Element) -> None:
-    """Set letters in their alphabet; more than one letter is the name of an operator."""
+    """Put letters in their alphabet; several letters are the name of an operator."""
     text = element.text or ""
     variant = element.attrib.pop("mathvariant", None)
     if variant in VARIANTS and variant != "normal":
@@ -249,7 +266,7 @@ def _identifier(element: Element) -> None:
         _operator(element)
     elif len(text) > 1 and text.isalpha():
         element.tag = "mo"
-        element.set(SPACED_AS, "ord" if text == "mod" else "op")  # \pmod sets its own space
+        element.set(ATOM_CLASS, "ord" if text == "mod" else "op")  # \pmod sets its own space
     elif len(element):  # \mathord with a whole formula in it
         element.tag = "mrow"
 
@@ -265,21 +282,25 @@ def _operator(element: Element) -> None:
     if text == "∂" and "mathvariant" not in element.attrib:
         element.tag, element.text = "mi", ITALIC[text]
         return
-    element.text = SIGNS.get(text, text)
+    element.text = SIGN_REPLACEMENTS.get(text, text)
     variant = element.attrib.pop("mathvariant", None)
     if variant in VARIANTS and text.isalnum():
         element.text = "".join(styledchr(char, VARIANTS[variant]) for char in text)
     if (text in FENCES or is_arrow(text)) and not GROWING & element.attrib.keys():
-        element.set("stretchy", "false")  # only \left and \right make them grow
-    if (size := element.get("minsize")) in BIG:
-        element.set("minsize", em(BIG[size]))
-        element.set("maxsize", em(BIG[size]))
+        element.set("stretchy", "false")  # only \left and \right make fences grow
+    if (size := element.get("minsize")) in BIG_EMS:
+        element.set("minsize", em(BIG_EMS[size]))
+        element.set("maxsize", em(BIG_EMS[size]))
 
 
 def _over(element: Element) -> None:
-    """Let arrows grow with their labels; tell a hat, which has one size, from one that grows."""
-    if len(element) > 1 and element[1].tag == "mpadded" and element[1].get("lspace") == LABEL:
-        element.tag = OVER_AND_UNDER if len(element) == 3 else OVER
+    """Make arrows grow with their labels; tell accents of a fixed size from wide ones."""
+    if (
+        len(element) > 1
+        and element[1].tag == "mpadded"
+        and element[1].get("lspace") == ARROW_LABEL_SPACE
+    ):
+        element.tag = ARROW_UNDER_OVER if len(element) == 3 else ARROW_OVER
         element[1:] = [label[0] for label in element[1:]]
         return
     over = element[-1]
@@ -294,13 +315,13 @@ def _over(element: Element) -> None:
 
 
 def _fraction(element: Element) -> None:
-    """Set what is above and below the line as in a text: TeX does, also in display."""
+    """Set numerator and denominator in text style, as TeX does also in display style."""
     for part in element:
         part.attrib.setdefault("displaystyle", "false")
 
 
 def _table(element: Element) -> None:
-    """Set matrices as text; what is aligned for display says so itself."""
+    """Set matrices in text style; alignments declare display style themselves."""
     if element.get("displaystyle") == "true":
         element.set("rowspacing", em(0.5))
         if element.get("columnspacing", "").startswith("0em 2em"):
@@ -315,7 +336,7 @@ def _table(element: Element) -> None:
 
 
 def _space(element: Element) -> None:
-    """Say widths in ems as they are meant."""
+    """Convert widths to ziamath's ems."""
     width = element.get("width", "")
     if match := re.fullmatch(r"(-?[\d.]+)(em|ex|mu)", width):
         ems = float(match[1]) / {"em": 1, "ex": 2.2, "mu": 18}[match[2]]

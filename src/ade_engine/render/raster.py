@@ -1,4 +1,4 @@
-"""Turn a drawing into pixels."""
+"""Convert an SVG drawing to PNG, by Typst."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from xml.etree import ElementTree
 
 import typst
 
-from ade_engine.render import threads
-from ade_engine.render.errors import BadPicture
-from ade_engine.render.families import MONO, SANS, SERIF, generic
+from ade_engine.render import typst_threads
+from ade_engine.render.font_families import MONO, SANS, SERIF, generic_family
+from ade_engine.render.render_errors import BadPicture
 
-assert threads  # how many Typst may start
+assert typst_threads  # imported for its effect on Typst
 
 SCALE_MIN, SCALE_MAX = 0.1, 16.0
 PIXELS_MAX = 25_000_000
 POINTS_PER_INCH = 72
-# The drawing comes as an input, not as a file: nothing is read from any folder.
+# The drawing is passed as an input, so that Typst reads no file.
 PAGE = b"""\
 #set page(
   width: float(sys.inputs.width) * 1pt,
@@ -29,38 +29,38 @@ PAGE = b"""\
 )
 #image(bytes(sys.inputs.svg), format: "svg", width: 100%, height: 100%)
 """
-FAMILY = re.compile(r'font-family="([^"]*)"')
-KNOWN = {SANS: "DejaVu Sans", SERIF: "Libertinus Serif", MONO: "DejaVu Sans Mono"}
+FONT_FAMILY = re.compile(r'font-family="([^"]*)"')
+BUNDLED = {SANS: "DejaVu Sans", SERIF: "Libertinus Serif", MONO: "DejaVu Sans Mono"}
 
 
 @functools.cache
-def fonts() -> typst.Fonts:
-    """Return the fonts that wheels bring: those of the machine would change the pixels."""
+def bundled_fonts() -> typst.Fonts:
+    """Return the fonts of the installed wheels; fonts of the host would change the pixels."""
     return typst.Fonts(include_system_fonts=False, font_paths=[str(files("ziafont") / "fonts")])
 
 
 def to_png(svg: str, *, scale: float = 2.0) -> bytes:
-    """Return the drawing as PNG on nothing, `scale` pixels for each of its own.
+    """Return the drawing as PNG on a transparent background, `scale` pixels per CSS pixel.
 
-    The SVG must be one of ours or have been cleaned: it is drawn as it is. What has the colour of
-    the text around it (`currentColor`) becomes black.
+    The SVG must come from `safe_svg`: it is drawn without further checks. `currentColor` becomes
+    black.
     """
     width, height = _size(svg)
     if not SCALE_MIN <= scale <= SCALE_MAX:
-        raise BadPicture(f"The scale is {scale:g}; it can be {SCALE_MIN:g} to {SCALE_MAX:g}")
+        raise BadPicture(f"The scale is {scale:g}; it must be from {SCALE_MIN:g} to {SCALE_MAX:g}")
     pixels = width * height * scale * scale
     if pixels > PIXELS_MAX:
         raise BadPicture(
-            f"The picture would have {pixels:,.0f} pixels; there can be {PIXELS_MAX:,}. "
-            "Ask for a smaller scale"
+            f"The image would have {pixels:,.0f} pixels; at most {PIXELS_MAX:,} are allowed. "
+            "Choose a smaller scale"
         )
     png = typst.compile(
         PAGE,
         format="png",
         ppi=POINTS_PER_INCH * scale,
-        font_paths=fonts(),
+        font_paths=bundled_fonts(),
         sys_inputs={
-            "svg": FAMILY.sub(_known_family, svg),
+            "svg": FONT_FAMILY.sub(_bundled_family, svg),
             "width": repr(width),
             "height": repr(height),
         },
@@ -80,5 +80,5 @@ def _size(svg: str) -> tuple[float, float]:
     return float(root.get("width", "")), float(root.get("height", ""))
 
 
-def _known_family(family: re.Match[str]) -> str:
-    return f'font-family="{KNOWN[generic(family[1])]}"'
+def _bundled_family(family: re.Match[str]) -> str:
+    return f'font-family="{BUNDLED[generic_family(family[1])]}"'

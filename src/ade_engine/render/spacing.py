@@ -1,8 +1,8 @@
-"""Set the spaces of a formula as TeX does: by what stands beside what.
+"""Set the spaces of a formula as TeX does: by the classes of neighbouring atoms.
 
-Every atom of a row is of a class, and a table (The TeXbook, chapter 18) tells how much space comes
-between two neighbours. Signs like + count as binary only between two things that they can join: the
-minus of `-x` belongs to its x. In scripts most spaces go.
+Every atom of a row has a class, and a table (The TeXbook, chapter 18) gives the space between two
+neighbours. A sign like + is binary only between two operands: the minus of `-x` belongs to its x.
+In scripts most spaces are left out.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from xml.etree.ElementTree import Element
 
 from ziamath.operators import leftfences
 
-from ade_engine.render.layout import OVER, OVER_AND_UNDER
+from ade_engine.render.ziamath_patches import ARROW_OVER, ARROW_UNDER_OVER
 
-SPACED_AS = "spaced-as"  # says the class where the sign does not; nobody else reads it
+ATOM_CLASS = (
+    "atom-class"  # an attribute that overrides the class of a sign; only this module reads it
+)
 CLASSES = ("ord", "op", "bin", "rel", "open", "close", "punct", "inner")
 THIN, MEDIUM, THICK = 3 / 18, 4 / 18, 5 / 18
-# Rows: the left neighbour, columns: the right one, in the order of CLASSES. Spaces that have a
+# Rows: the left neighbour, columns: the right one, in the order of CLASSES. Spaces written as a
 # letter are left out in scripts.
 SPACES = {"0": 0.0, "1": THIN, "a": THIN, "b": MEDIUM, "c": THICK}
-TABLE = {
+SPACE_TABLE = {
     "ord": "01bc000a",
     "op": "110c000a",
     "bin": "bb00b00b",
@@ -48,13 +50,22 @@ RELATIONS = (
 )
 
 FORMS = {"prefix": "open", "postfix": "close"}  # of \left and \right
-SCRIPTED = {"msub", "msup", "msubsup", "munder", "mover", "munderover", OVER, OVER_AND_UNDER}
+SCRIPTED = {
+    "msub",
+    "msup",
+    "msubsup",
+    "munder",
+    "mover",
+    "munderover",
+    ARROW_OVER,
+    ARROW_UNDER_OVER,
+}
 FRACTION_PADDING = -0.1  # ziamath sets 0.22 em beside a fraction, TeX 0.12
 FENCE_PADDING = -0.148  # ziamath sets this before \left
 
 
 def em(ems: float) -> str:
-    """Return a length in ziamath's ems, which are a third longer than the letters are high."""
+    """Return a length in ziamath's em, which is 4/3 of the font size."""
     return f"{ems * 0.75:.4f}em"
 
 
@@ -101,31 +112,31 @@ def _space_row(row: Element, in_script: bool) -> None:
         children.append(child)
     row[:] = children
     for atom in atoms:
-        atom.attrib.pop(SPACED_AS, None)
+        atom.attrib.pop(ATOM_CLASS, None)
 
 
 def _width(left: str, right: str, in_script: bool) -> float:
-    kind = TABLE[left][CLASSES.index(right)]
+    kind = SPACE_TABLE[left][CLASSES.index(right)]
     return 0.0 if in_script and kind.isalpha() else SPACES[kind]
 
 
 def _classes(atoms: list[Element]) -> list[str]:
-    """Class the atoms of a row; what cannot join two things is no binary sign."""
-    found = [_class(atom) for atom in atoms]
-    for at, one in enumerate(found):
-        before = found[at - 1] if at else "open"
-        if one == "bin" and before in ("bin", "op", "rel", "open", "punct"):
-            found[at] = "ord"
-        elif one in ("rel", "close", "punct") and before == "bin":
-            found[at - 1] = "ord"
-    if found and found[-1] == "bin":
-        found[-1] = "ord"
-    return found
+    """Return the classes of a row; a binary sign without two operands becomes ordinary."""
+    classes = [_class(atom) for atom in atoms]
+    for at, own in enumerate(classes):
+        before = classes[at - 1] if at else "open"
+        if own == "bin" and before in ("bin", "op", "rel", "open", "punct"):
+            classes[at] = "ord"
+        elif own in ("rel", "close", "punct") and before == "bin":
+            classes[at - 1] = "ord"
+    if classes and classes[-1] == "bin":
+        classes[-1] = "ord"
+    return classes
 
 
 def _class(atom: Element) -> str:
-    if (said := atom.get(SPACED_AS)) is not None:
-        return said
+    if (declared := atom.get(ATOM_CLASS)) is not None:
+        return declared
     if atom.tag in SCRIPTED:
         return _class(_core(atom))
     if atom.tag == "mo":
@@ -134,12 +145,12 @@ def _class(atom: Element) -> str:
 
 
 def _is_fenced(atom: Element) -> bool:
-    """Tell what stands between \\left and \\right."""
+    """Tell whether an atom is the content of \\left … \\right."""
     return atom.tag == "mrow" and len(atom) > 1 and atom[0].get("form") == "prefix"
 
 
 def _core(atom: Element) -> Element:
-    """Return what scripts are set to."""
+    """Return the base that scripts are attached to."""
     core = atom
     while core.tag in SCRIPTED or (core is not atom and core.tag == "mrow" and len(core) == 1):
         core = core[0]
@@ -147,12 +158,12 @@ def _core(atom: Element) -> Element:
 
 
 def is_arrow(text: str) -> bool:
-    """Tell arrows from other signs."""
+    """Tell whether a text is one arrow."""
     return len(text) == 1 and any(low <= ord(text) <= high for low, high in ARROWS)
 
 
 def is_sign(text: str) -> bool:
-    """Tell signs that have space around them from letters."""
+    """Tell whether a text is a sign that has space around it."""
     return _class_of_sign(text) != "ord"
 
 

@@ -1,1 +1,1 @@
-"""Read spreadsheets: whatever the file is, its cells come as blocks of columns."""
+"""Read spreadsheets of any supported format into blocks of columns."""

@@ -1,7 +1,8 @@
-"""What is in cells, kept as columns so that nothing has to look at one cell at a time.
+"""Store cells in columns, so that no code has to handle one cell at a time.
 
-A `Block` is a few thousand consecutive rows of a sheet; its `Column`s hold a kind, a number and a
-text for every row. Rows that no block covers, and columns that a block does not have, are empty.
+A `Block` is a few thousand consecutive rows of a sheet. Each of its columns is a `CellArray`, which
+holds a kind, a number and a text for every row. Rows that no block covers, and columns that a block
+does not have, are empty.
 """
 
 from __future__ import annotations
@@ -13,18 +14,15 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Kinds = npt.NDArray[np.uint8]
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from ade_engine.sheets.arrays import BoolArray, ByteArray, FloatArray
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  sheets know no time zones
 DAY_MS = 86_400_000
-TIME_DAY = dt.date(1899, 12, 31)  # a DATE on this day is a time of day without a date
+TIME_DAY = dt.date(1899, 12, 31)  # a DATE on this day is a time of day
 TIME_DAY_MS = (TIME_DAY - EPOCH.date()).days * DAY_MS
-INTEGERS_MAX = 2**53  # floats are whole and exact up to here
+INTEGERS_MAX = 2**53  # floats represent every integer exactly up to here
 
 
 class CellKind(IntEnum):
@@ -36,7 +34,7 @@ class CellKind(IntEnum):
     BOOL = 3
     DATE = 4
     ERROR = 5
-    NO_VALUE = 6  # a formula whose value the file does not hold
+    NO_VALUE = 6  # a formula whose result is not in the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,8 @@ class CellError:
         return self.code
 
 
-class Column:
-    """Some consecutive cells of one column; never changed once made, cheap to slice.
+class CellArray:
+    """Consecutive cells of one column; immutable, and cheap to slice.
 
     `numbers` holds a NUMBER, a BOOL as 0 or 1, and a DATE as milliseconds since 1970-01-01 without
     a time zone; it is NaN elsewhere. `text` holds a TEXT and the code of an ERROR; it is null
@@ -59,20 +57,20 @@ class Column:
 
     __slots__ = ("kinds", "numbers", "text")
 
-    def __init__(self, kinds: Kinds, numbers: Numbers, text: pl.Series) -> None:
+    def __init__(self, kinds: ByteArray, numbers: FloatArray, text: pl.Series) -> None:
         self.kinds = kinds
         self.numbers = numbers
         self.text = text
 
     @classmethod
-    def empty(cls, height: int) -> Column:
-        """Make a column of empty cells."""
+    def empty(cls, height: int) -> CellArray:
+        """Make an array of empty cells."""
         text = pl.Series(dtype=pl.String).extend_constant(None, height)
         return cls(np.zeros(height, np.uint8), np.full(height, np.nan), text)
 
     @classmethod
-    def of(cls, values: Iterable[object]) -> Column:
-        """Make a column from Python values, the inverse of `values`."""
+    def of(cls, values: Iterable[object]) -> CellArray:
+        """Make an array from Python values; the inverse of `values`."""
         split = [split_value(value) for value in values]
         return cls(
             np.array([kind for kind, _, _ in split], np.uint8),
@@ -81,8 +79,8 @@ class Column:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Column]) -> Column:
-        """Put columns one below the other."""
+    def joined(cls, parts: Sequence[CellArray]) -> CellArray:
+        """Concatenate arrays."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -94,30 +92,30 @@ class Column:
     def __len__(self) -> int:
         return len(self.kinds)
 
-    def slice(self, start: int, stop: int) -> Column:
-        """Give the cells from `start` up to, not including, `stop` (0-based), without a copy."""
+    def slice(self, start: int, stop: int) -> CellArray:
+        """Return the cells `start:stop` without copying them."""
         start, stop, _ = slice(start, stop).indices(len(self))
-        return Column(
+        return CellArray(
             self.kinds[start:stop],
             self.numbers[start:stop],
             self.text.slice(start, max(stop - start, 0)),
         )
 
-    def where(self, mask: Mask) -> Column:
-        """Give only the cells that the mask marks."""
-        return Column(self.kinds[mask], self.numbers[mask], self.text.filter(pl.Series(mask)))
+    def where(self, mask: BoolArray) -> CellArray:
+        """Return only the cells where the mask is true."""
+        return CellArray(self.kinds[mask], self.numbers[mask], self.text.filter(pl.Series(mask)))
 
-    def is_kind(self, *kinds: CellKind) -> Mask:
-        """Mark the cells of these kinds."""
-        marked: Mask = self.kinds == kinds[0]
+    def is_kind(self, *kinds: CellKind) -> BoolArray:
+        """Return a mask of the cells that are of one of these kinds."""
+        marked: BoolArray = self.kinds == kinds[0]
         for kind in kinds[1:]:
             marked |= self.kinds == kind
         return marked
 
     def values(self) -> list[object]:
-        """Give Python values: None, str, int, float, bool, date, datetime, time or CellError.
+        """Return Python values: None, str, int, float, bool, date, datetime, time or CellError.
 
-        A formula without a value is None, as an empty cell is; `kinds` tells them apart.
+        A formula without a result is None, like an empty cell; `kinds` tells them apart.
         """
         texts = self.text.to_list()
         return [
@@ -129,7 +127,7 @@ class Column:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Column)
+            isinstance(other, CellArray)
             and np.array_equal(self.kinds, other.kinds)
             and np.array_equal(self.numbers, other.numbers, equal_nan=True)
             and self.text.equals(other.text, null_equal=True)
@@ -141,7 +139,7 @@ class Column:
         kinds, counts = np.unique(self.kinds, return_counts=True)
         found = zip(kinds.tolist(), counts.tolist(), strict=True)
         shown = ", ".join(f"{count} {CellKind(kind).name.lower()}" for kind, count in found)
-        return f"<Column of {len(self)}: {shown}>"  # never a value
+        return f"<CellArray of {len(self)}: {shown}>"  # never a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +148,20 @@ class Block:
 
     first_row: int
     height: int
-    columns: dict[int, Column]
+    columns: dict[int, CellArray]
 
     @property
     def last_row(self) -> int:
-        """Give the number of the last row."""
+        """Return the number of the last row."""
         return self.first_row + self.height - 1
 
-    def column(self, number: int) -> Column:
-        """Give a column, an empty one if the block has none there."""
+    def column(self, number: int) -> CellArray:
+        """Return a column, or empty cells if the block does not have it."""
         found = self.columns.get(number)
-        return Column.empty(self.height) if found is None else found
+        return CellArray.empty(self.height) if found is None else found
 
     def rows(self, first_row: int, last_row: int) -> Block:
-        """Cut out the rows between two, both included, that the block holds."""
+        """Return the part of the block from `first_row` to `last_row`, both included."""
         start = max(first_row - self.first_row, 0)
         stop = max(min(last_row - self.first_row + 1, self.height), start)
         cut = {number: column.slice(start, stop) for number, column in self.columns.items()}
@@ -174,7 +172,7 @@ class Block:
         )
 
     def values(self) -> Iterator[tuple[int, dict[int, object]]]:
-        """Give (row number, {column number: value}) row by row; slow, meant for few rows."""
+        """Yield (row number, {column number: value}) for each row; slow, meant for few rows."""
         columns = {number: column.values() for number, column in sorted(self.columns.items())}
         for index in range(self.height):
             cells = {number: values[index] for number, values in columns.items()}
@@ -185,7 +183,7 @@ class Block:
 
 
 def date_ms(value: dt.date | dt.time) -> float:
-    """Give a date, datetime or time of day as the number that a DATE cell holds."""
+    """Return a date, datetime or time of day as the number that a DATE cell holds."""
     if isinstance(value, dt.time):
         value = dt.datetime.combine(TIME_DAY, value)
     elif not isinstance(value, dt.datetime):
@@ -194,7 +192,7 @@ def date_ms(value: dt.date | dt.time) -> float:
 
 
 def date_value(ms: float) -> dt.date | dt.time:
-    """Give what a DATE cell's number means: a date, a datetime or a time of day."""
+    """Return the date, datetime or time of day that the number of a DATE cell stands for."""
     moment = EPOCH + dt.timedelta(milliseconds=ms)
     if moment.date() == TIME_DAY:
         return moment.time()
@@ -219,7 +217,7 @@ def _value(kind: int, number: float, text: str | None) -> object:
 
 
 def split_value(value: Any) -> tuple[int, float, str | None]:
-    """Give the kind, the number and the text that a cell with this value has."""
+    """Return the kind, the number and the text of a cell that holds this value."""
     match value:
         case None:
             return CellKind.EMPTY, np.nan, None

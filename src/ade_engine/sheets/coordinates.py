@@ -1,4 +1,4 @@
-"""Where cells are: A1 references and ranges, absolute and 1-based, as people read them."""
+"""Convert between A1 references and row and column numbers, which are absolute and 1-based."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([1-9][0-9]{0,6})")
 
 @cache  # at most one entry for each column that a sheet can have
 def column_letters(column: int) -> str:
-    """Give the letters of a column: 1 is A, 28 is AB."""
+    """Return the letters of a column: 1 is A, 28 is AB."""
     if not 1 <= column <= COLUMNS_MAX:
         raise ValueError(f"column {column} is not between 1 and {COLUMNS_MAX}")
     letters = ""
@@ -25,7 +25,7 @@ def column_letters(column: int) -> str:
 
 
 def column_number(letters: str) -> int:
-    """Give the number of a column: A is 1, AB is 28."""
+    """Return the number of a column: A is 1, AB is 28."""
     number = 0
     for letter in letters.upper():
         if not "A" <= letter <= "Z":
@@ -37,21 +37,21 @@ def column_number(letters: str) -> int:
 
 
 def a1(row: int, column: int) -> str:
-    """Name a cell: row 3 of column 2 is B3."""
+    """Return the A1 reference of a cell: row 3, column 2 is B3."""
     return f"{column_letters(column)}{row}"
 
 
 def parse_a1(reference: str) -> tuple[int, int]:
-    """Read the name of a cell as (row, column); `$` is ignored."""
+    """Parse an A1 reference into (row, column); `$` is ignored."""
     found = _REFERENCE.fullmatch(reference)
     if found is None or int(found[2]) > ROWS_MAX:
-        raise ValueError(f"{reference!r} is not the name of a cell")
+        raise ValueError(f"{reference!r} is not an A1 reference")
     return int(found[2]), column_number(found[1])
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Range:
-    """A rectangle of cells; both corners belong to it."""
+    """A rectangle of cells, both corners included."""
 
     first_row: int
     first_column: int
@@ -60,13 +60,13 @@ class Range:
 
     def __post_init__(self) -> None:
         if not 1 <= self.first_row <= self.last_row:
-            raise ValueError(f"rows {self.first_row} to {self.last_row} are no range")
+            raise ValueError(f"rows {self.first_row} to {self.last_row} are not a range")
         if not 1 <= self.first_column <= self.last_column:
-            raise ValueError(f"columns {self.first_column} to {self.last_column} are no range")
+            raise ValueError(f"columns {self.first_column} to {self.last_column} are not a range")
 
     @classmethod
     def parse(cls, text: str) -> Range:
-        """Read `B3:D9`, `$B$3:$D$9` or a single cell, corners in any order."""
+        """Parse `B3:D9`, `$B$3:$D$9` or a single cell; the corners may be in any order."""
         first, _, last = text.partition(":")
         top, left = parse_a1(first)
         bottom, right = parse_a1(last or first)
@@ -76,29 +76,3 @@ class Range:
         first = a1(self.first_row, self.first_column)
         last = a1(self.last_row, self.last_column)
         return first if first == last else f"{first}:{last}"
-
-    @property
-    def height(self) -> int:
-        """Count the rows."""
-        return self.last_row - self.first_row + 1
-
-    @property
-    def width(self) -> int:
-        """Count the columns."""
-        return self.last_column - self.first_column + 1
-
-    def __contains__(self, cell: tuple[int, int]) -> bool:
-        row, column = cell
-        return (
-            self.first_row <= row <= self.last_row
-            and self.first_column <= column <= self.last_column
-        )
-
-    def overlaps(self, other: Range) -> bool:
-        """Tell whether some cell belongs to both."""
-        return (
-            self.first_row <= other.last_row
-            and other.first_row <= self.last_row
-            and self.first_column <= other.last_column
-            and other.first_column <= self.last_column
-        )

@@ -1,4 +1,4 @@
-"""What numbers mean as dates: serial numbers of 1900 and 1904, and formats that show a date."""
+"""Convert Excel's date serial numbers (1900 and 1904 systems) and recognise date formats."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import re
 
 import numpy as np
 
-from ade_engine.sheets.cells import DAY_MS, TIME_DAY_MS, Mask, Numbers
+from ade_engine.sheets.arrays import BoolArray, FloatArray
+from ade_engine.sheets.cells import DAY_MS, TIME_DAY_MS
 
-SERIAL_1970 = 25_569  # the serial number of 1970-01-01 in the system of 1900
-SERIAL_1904 = 1_462  # how many days the system of 1904 begins later
+SERIAL_1970 = 25_569  # the serial number of 1970-01-01 in the 1900 system
+SERIAL_1904 = 1_462  # how many days later the 1904 system begins
 SERIAL_MAX = 2_958_466  # the day after 9999-12-31
-LEAP_DAY_1900 = 60  # a day that never was, but that Excel counts
+LEAP_DAY_1900 = 60  # Excel counts 1900-02-29, which did not exist
 
 BUILT_IN_DATES = frozenset({*range(14, 23), *range(27, 37), 45, 47, *range(50, 59), *range(71, 82)})
 _NOT_CODES = re.compile(r'"[^"]*"?|\\.|_.|\*.|\[(?!h+\]|m+\]|s+\])[^\]]*\]', re.IGNORECASE)
@@ -21,17 +22,17 @@ _GENERAL = re.compile(r"general", re.IGNORECASE)
 
 
 def shows_date(number_format: str) -> bool:
-    """Tell whether a number format shows a date or a time of day.
+    """Return whether a number format shows a date or a time of day.
 
-    A format of elapsed time, such as `[h]:mm`, does not: its number is an amount of days.
+    A format of elapsed time, such as `[h]:mm`, does not: its number is a duration in days.
     """
     first = number_format.split(";", 1)[0] or number_format
     codes = _GENERAL.sub("", _NOT_CODES.sub("", first))
     return _ELAPSED.search(codes) is None and _DATE_CODE.search(codes) is not None
 
 
-def from_serials(serials: Numbers, *, epoch_1904: bool) -> tuple[Numbers, Mask]:
-    """Give the milliseconds since 1970 of serial numbers, and mark those that are dates at all."""
+def from_serials(serials: FloatArray, *, epoch_1904: bool) -> tuple[FloatArray, BoolArray]:
+    """Convert serial numbers to milliseconds since 1970, and mark those that are valid dates."""
     time_only = (serials >= 0) & (serials < 1)
     if epoch_1904:
         serials = serials + SERIAL_1904
@@ -46,7 +47,7 @@ def from_serials(serials: Numbers, *, epoch_1904: bool) -> tuple[Numbers, Mask]:
     return ms, possible
 
 
-def to_serials(ms: Numbers) -> Numbers:
-    """Give the serial numbers, system of 1900, of milliseconds since 1970."""
+def to_serials(ms: FloatArray) -> FloatArray:
+    """Convert milliseconds since 1970 to serial numbers of the 1900 system."""
     serials = ms / DAY_MS + SERIAL_1970
     return np.where(serials < LEAP_DAY_1900 + 1, serials - 1, serials)

@@ -1,7 +1,7 @@
-"""Read .csv and .tsv: find the ends of cells with numpy; let the csv module do odd quoting.
+"""Read .csv and .tsv: find cell boundaries with numpy, and leave unusual quoting to csv.
 
-Rows are records: a line without anything is one, and a line break inside quotes begins none.
-Every cell is text; what a text looks like is for `looks` to say.
+A row is a record: an empty line is a record, and a line break inside quotes does not start one.
+Every cell is text.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from ade_engine.errors import TooLarge
-from ade_engine.sheets.assemble import Assembler, Cells
+from ade_engine.sheets.arrays import BoolArray, ByteArray, IntArray
+from ade_engine.sheets.arrow_texts import slice_texts
+from ade_engine.sheets.block_builder import BlockBuilder, CellBatch
+from ade_engine.sheets.byte_words import PADDING, words_from_each_byte
 from ade_engine.sheets.cells import Block, CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX
 from ade_engine.sheets.delimiter import detect_delimiter
 from ade_engine.sheets.encoding import detect_encoding, utf8_pieces
-from ade_engine.sheets.limits import MIB, Limits
-from ade_engine.sheets.plain import NotPlain
-from ade_engine.sheets.slices import texts as slice_texts
-from ade_engine.sheets.words import PADDING, words_of
+from ade_engine.sheets.fast_path import FastPathUnsupported
+from ade_engine.sheets.read_limits import MIB, ReadLimits
 
 SAMPLE_CHARS = 262_144
 RECORDS = 20_000  # read at once by the csv module
@@ -35,7 +35,7 @@ _QUOTE, _NEWLINE = ord('"'), ord("\n")
 class DelimitedBook:
     """A text file whose encoding and delimiter are known."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
         self._file = file
         self._limits = limits
         self.encoding = detect_encoding(file)
@@ -48,17 +48,17 @@ class DelimitedBook:
         self.delimiter = detect_delimiter(text)
 
     def read(self) -> Iterator[Block]:
-        """Give the blocks, fast; raise `NotPlain` where the quoting needs `reread`."""
+        """Yield the blocks by the fast path; raise `FastPathUnsupported` if `reread` is needed."""
         scan = _Scan(self.delimiter, self._limits)
         yield from self._assemble(scan.cells(utf8_pieces(self._file, self.encoding)))
 
     def reread(self) -> Iterator[Block]:
-        """Give the blocks however the file is quoted."""
+        """Yield the blocks however the file is quoted."""
         pieces = utf8_pieces(self._file, self.encoding)
         yield from self._assemble(_walk(pieces, self.delimiter, self._limits))
 
-    def _assemble(self, source: Iterator[Cells]) -> Iterator[Block]:
-        assembler = Assembler()
+    def _assemble(self, source: Iterator[CellBatch]) -> Iterator[Block]:
+        assembler = BlockBuilder()
         count = 0
         for cells in source:
             count += len(cells.rows)
@@ -69,16 +69,18 @@ class DelimitedBook:
 
 
 class _Scan:
-    def __init__(self, delimiter: str, limits: Limits) -> None:
+    def __init__(self, delimiter: str, limits: ReadLimits) -> None:
         self._delimiter = ord(delimiter)
         self._limits = limits
         self._row = 0
 
-    def cells(self, pieces: Iterable[bytes]) -> Iterator[Cells]:
+    def cells(self, pieces: Iterable[bytes]) -> Iterator[CellBatch]:
         carry = b""
         for piece in pieces:
             text = carry + piece
-            held = b"\r" if text.endswith(b"\r") else b""  # perhaps the half of a line end
+            held = (
+                b"\r" if text.endswith(b"\r") else b""
+            )  # it may be the first half of a line ending
             text = _plain(text[: len(text) - len(held)])
             found = self._records(text)
             if found is None:
@@ -93,11 +95,11 @@ class _Scan:
         if carry:
             found = self._records(_plain(carry.removesuffix(b"\r")) + b"\n")
             if found is None or found[1] < len(carry.removesuffix(b"\r")):
-                raise NotPlain  # a quote that never ends
+                raise FastPathUnsupported  # an unterminated quote
             yield found[0]
 
-    def _records(self, text: bytes) -> tuple[Cells, int] | None:
-        """Read the whole records of a text that begins with one; say where they end."""
+    def _records(self, text: bytes) -> tuple[CellBatch, int] | None:
+        """Read the complete records of a text that begins with one, and return where they end."""
         buffer = np.frombuffer(text, np.uint8)
         marks = np.flatnonzero((buffer == self._delimiter) | (buffer == _NEWLINE))
         if b'"' in text:
@@ -119,10 +121,8 @@ class _Scan:
         cells = _cells(text, starts, marks, rows, columns, quoted=b'"' in text)
         return cells, int(marks[-1]) + 1
 
-    def _outside(
-        self, buffer: npt.NDArray[np.uint8], marks: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.bool_]:
-        """Tell which marks stand outside of quotes; quotes must stand where RFC 4180 wants them."""
+    def _outside(self, buffer: ByteArray, marks: IntArray) -> BoolArray:
+        """Mark the separators outside of quotes; quotes must be where RFC 4180 allows them."""
         quotes = np.flatnonzero(buffer == _QUOTE)
         opening, closing = quotes[0::2], quotes[1::2]
         allowed = np.zeros(256, np.bool_)
@@ -130,14 +130,14 @@ class _Scan:
         before = buffer[np.maximum(opening - 1, 0)]
         after = buffer[np.minimum(closing + 1, len(buffer) - 1)]
         if not (allowed[before] | (opening == 0)).all():
-            raise NotPlain
+            raise FastPathUnsupported
         if not (allowed[after] | (closing == len(buffer) - 1)).all():
-            raise NotPlain
-        # A quote that follows a quote must continue it: "" inside, never a"b""c.
+            raise FastPathUnsupported
+        # A quote after a quote must be an escaped quote: "" inside quotes, never a"b""c.
         doubled = opening[1:][before[1:] == _QUOTE]
         if len(doubled) and not np.isin(doubled - 1, closing).all():
-            raise NotPlain
-        outside: npt.NDArray[np.bool_] = np.searchsorted(quotes, marks) % 2 == 0
+            raise FastPathUnsupported
+        outside: BoolArray = np.searchsorted(quotes, marks) % 2 == 0
         return outside
 
 
@@ -147,19 +147,19 @@ def _plain(text: bytes) -> bytes:
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n")
         if b"\r" in text:
-            raise NotPlain
+            raise FastPathUnsupported
     return text
 
 
 def _cells(
     text: bytes,
-    starts: npt.NDArray[np.int64],
-    ends: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
-    columns: npt.NDArray[np.int64],
+    starts: IntArray,
+    ends: IntArray,
+    rows: IntArray,
+    columns: IntArray,
     *,
     quoted: bool,
-) -> Cells:
+) -> CellBatch:
     padded = text + PADDING
     in_quotes = None
     if quoted:
@@ -170,14 +170,14 @@ def _cells(
     if not kept.all():
         starts, ends, rows, columns = starts[kept], ends[kept], rows[kept], columns[kept]
         in_quotes = in_quotes[kept] if in_quotes is not None else None
-    found = slice_texts(padded, words_of(padded), starts, ends)
+    found = slice_texts(padded, words_from_each_byte(padded), starts, ends)
     if in_quotes is not None and in_quotes.any():
         found = found.str.replace_all('""', '"', literal=True)
     return _text_cells(rows, columns, found)
 
 
-def _walk(pieces: Iterable[bytes], delimiter: str, limits: Limits) -> Iterator[Cells]:
-    """Read with the csv module, which takes quotes wherever they stand."""
+def _walk(pieces: Iterable[bytes], delimiter: str, limits: ReadLimits) -> Iterator[CellBatch]:
+    """Read with the csv module, which accepts quotes anywhere."""
     csv.field_size_limit(limits.row_bytes_max)
     stream = io.TextIOWrapper(io.BufferedReader(_Pieces(pieces)), "utf-8", newline="")
     reader = csv.reader((line.replace("\0", "") for line in stream), delimiter=delimiter)
@@ -204,11 +204,9 @@ def _walk(pieces: Iterable[bytes], delimiter: str, limits: Limits) -> Iterator[C
     yield _text_cells(np.array(rows, np.int64), np.array(columns, np.int64), made)
 
 
-def _text_cells(
-    rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], texts: pl.Series
-) -> Cells:
+def _text_cells(rows: IntArray, columns: IntArray, texts: pl.Series) -> CellBatch:
     count = len(rows)
-    return Cells(
+    return CellBatch(
         rows,
         columns,
         np.full(count, CellKind.TEXT, np.uint8),
@@ -221,7 +219,7 @@ def _text_cells(
 
 
 class _Pieces(io.RawIOBase):
-    """Pieces of bytes as a file."""
+    """Wrap an iterable of bytes as a file."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)

@@ -1,8 +1,8 @@
-"""Find out what separates the cells of a text file.
+"""Detect the delimiter of a text file.
 
-The delimiter is the one that cuts the lines into the same number of cells most regularly, and into
-cells that look like something: numbers, dates, words. Both must hold, because a comma also stands
-in numbers and sentences.
+It is the character that splits the lines most consistently into the same number of cells, and into
+cells that look like numbers, dates or words. Both must hold, because a comma also occurs in numbers
+and sentences.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DELIMITERS = ",;\t|"
 DEFAULT = ","
 RECORDS_MAX = 300
 CELL_CHARS_MAX = 200
-CUT_SHARE_MIN = 0.3  # of the lines; fewer, and it is punctuation
+CUT_SHARE_MIN = 0.3  # of the lines; a rarer character is punctuation
 LEAST = 1e-3
 
 _KNOWN = re.compile(
@@ -34,7 +34,7 @@ _KNOWN = re.compile(
 
 
 def detect_delimiter(sample: str) -> str:
-    """Choose the delimiter of a text, given its beginning."""
+    """Return the most likely delimiter of a text, given its beginning."""
     scores = {delimiter: _score(sample, delimiter) for delimiter in DELIMITERS}
     best = max(scores, key=lambda delimiter: scores[delimiter])
     return best if scores[best] > LEAST else DEFAULT
@@ -51,7 +51,7 @@ def _score(sample: str, delimiter: str) -> float:
             if len(records) >= RECORDS_MAX:
                 break
     except csv.Error:
-        pass  # what came before it counts
+        pass  # score the records that were read before the error
     widths = Counter(len(record) for record in records)
     if len(records) - widths[1] < CUT_SHARE_MIN * len(records):
         return 0.0

@@ -1,4 +1,4 @@
-"""Tell how a text file is encoded, from all of its bytes."""
+"""Detect the encoding of a text file from all of its bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ade_engine.errors import UnknownFormat
-from ade_engine.sheets.limits import MIB
+from ade_engine.sheets.read_limits import MIB
 
 SAMPLE_BYTES = 65_536
 CONTROL_SHARE_MAX = 0.1
@@ -24,10 +24,10 @@ _UNUSED_IN_1252 = b"\x81\x8d\x8f\x90\x9d"
 
 
 def detect_encoding(file: BinaryIO) -> str:
-    """Give the name of the encoding; raise `UnknownFormat` if the file is no text at all.
+    """Return the name of the encoding; raise `UnknownFormat` if the file is not text.
 
-    UTF-8 is believed only if every byte fits it. Of the encodings with one byte a character only
-    that of Western Europe is known; others give wrong letters, not an error.
+    UTF-8 is chosen only if the whole file decodes. Every other single-byte encoding is read as the
+    Western European one, which may produce wrong letters but no error.
     """
     file.seek(0)
     sample = file.read(SAMPLE_BYTES)
@@ -45,7 +45,7 @@ def detect_encoding(file: BinaryIO) -> str:
 
 
 def _wide(sample: bytes) -> str | None:
-    """Recognise UTF-16 without a mark: every other byte of Western text is zero."""
+    """Recognise UTF-16 without a byte order mark: every other byte of Western text is zero."""
     even, odd = sample[0::2].count(0), sample[1::2].count(0)
     half = max(len(sample) // 2, 1)
     for name, often, rarely in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
@@ -53,7 +53,7 @@ def _wide(sample: bytes) -> str | None:
             try:
                 sample[: len(sample) // 2 * 2].decode(name)
             except UnicodeDecodeError as error:
-                if error.start < len(sample) - 4:  # a pair may be cut by the sample's end
+                if error.start < len(sample) - 4:  # the end of the sample may cut a surrogate pair
                     continue
             return name
     return None
@@ -84,7 +84,7 @@ def _narrow(file: BinaryIO) -> str:
 
 
 def utf8_pieces(file: BinaryIO, encoding: str) -> Iterator[bytes]:
-    """Give the file in UTF-8, without a mark, in pieces of about a megabyte."""
+    """Yield the file as UTF-8 without a byte order mark, in pieces of about a megabyte."""
     file.seek(0)
     if encoding == "utf-8":
         while piece := file.read(MIB):

@@ -1,11 +1,11 @@
-"""Take a stream out of an OLE file, the little file system that old Office files are."""
+"""Extract a stream from an OLE compound file, the container of old Office files."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-END_OF_CHAIN = 0xFFFFFFFA  # this and everything above is no sector
+END_OF_CHAIN = 0xFFFFFFFA  # this and all larger numbers are not sectors
 HEADER_BYTES = 512
 ENTRY_BYTES = 128
 
@@ -13,11 +13,11 @@ _Table = npt.NDArray[np.uint32]
 
 
 class OleError(ValueError):
-    """The file system inside the file is broken."""
+    """The compound file is damaged."""
 
 
 def read_stream(content: bytes, *names: str) -> bytes:
-    """Give the first stream that has one of these names; upper and lower case are the same."""
+    """Return the first stream that has one of these names, ignoring case."""
     sector_bytes = 1 << int.from_bytes(content[30:32], "little")
     if not 128 <= sector_bytes <= 65_536 or len(content) < HEADER_BYTES:
         raise OleError
@@ -46,7 +46,7 @@ def _stream(
 
 
 def _table(content: bytes, sector_bytes: int) -> _Table:
-    """Read which sector follows which."""
+    """Read the sector allocation table: which sector follows which."""
     sectors = [_word(content, at) for at in range(76, HEADER_BYTES, 4)]
     following, seen = _word(content, 68), 0
     while following < END_OF_CHAIN:
@@ -76,7 +76,7 @@ def _chain(content: bytes, table: _Table, sector: int, sector_bytes: int, offset
         start = sector * sector_bytes + offset
         parts.append(content[start : start + sector_bytes])
         sector = int(table[sector])
-    raise OleError  # a chain that bites its tail
+    raise OleError  # the chain has a cycle
 
 
 def _word(content: bytes, at: int) -> int:

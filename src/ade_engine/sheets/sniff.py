@@ -1,4 +1,4 @@
-"""Tell what a file is from what is in it; its name says nothing."""
+"""Detect the format of a file from its content; the file name is ignored."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ _OTHERS = {
 
 
 def sniff(file: BinaryIO) -> str:
-    """Give `xlsx`, `xlsb`, `ods`, `xls`, `html`, `xml` or `text`."""
+    """Return the format: `xlsx`, `xlsb`, `ods`, `xls`, `html`, `xml` or `text`."""
     file.seek(0)
     head = file.read(HEAD_BYTES)
     if not head or not head.strip(b"\0 \t\r\n\xef\xbb\xbf"):
-        raise EmptyFile("there is nothing in the file")
+        raise EmptyFile("the file is empty")
     if head.startswith(OLE):
         return _sniff_ole(file)
     if head.startswith(b"PK"):
         return _sniff_zip(file)
     if head.startswith(_OLD_EXCEL):
-        raise UnknownFormat("this is a workbook of an Excel before 1997")
+        raise UnknownFormat("this is a workbook of an Excel version before 1997")
     for magic, thing in _OTHERS.items():
         if head.startswith(magic):
             raise UnknownFormat(f"this is {thing}, not a spreadsheet")
-    if zipfile.is_zipfile(file):  # an archive may have something before it
+    if zipfile.is_zipfile(file):  # other data may precede an archive
         return _sniff_zip(file)
     text = head.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n")
     if text.startswith(b"<"):
@@ -64,7 +64,7 @@ def sniff(file: BinaryIO) -> str:
 
 
 def _sniff_ole(file: BinaryIO) -> str:
-    """Look for the names of streams: they are written in UTF-16 wherever the directory is."""
+    """Search for stream names, which are UTF-16 wherever the directory is."""
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         if content.find("EncryptedPackage".encode("utf-16-le")) >= 0:
             raise EncryptedFile("the workbook is protected by a password")
@@ -80,7 +80,7 @@ def _sniff_zip(file: BinaryIO) -> str:
     try:
         names = {name.replace("\\", "/").lstrip("/").lower() for name in _names(file)}
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise DamagedFile("the archive is cut off or damaged") from error
+        raise DamagedFile("the archive is truncated or damaged") from error
     if "xl/workbook.bin" in names:
         return "xlsb"
     if "content.xml" in names and "[content_types].xml" not in names:

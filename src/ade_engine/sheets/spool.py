@@ -1,6 +1,6 @@
-"""Keep blocks for reading again: in memory while they are few, then packed in a file.
+"""Keep blocks so that they can be read again: in memory at first, then in a compressed file.
 
-The file has no name, so that it disappears with the process, however that ends.
+The file has no name, so it disappears with the process, however the process ends.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import IO
 import numpy as np
 import polars as pl
 
-from ade_engine.sheets.cells import Block, Column
+from ade_engine.sheets.cells import Block, CellArray
 
-_CELL_BYTES = 25  # a kind, a number, and where a text is
+_CELL_BYTES = 25  # a kind, a number and a reference to a text
 
 
 class Spool:
-    """Write blocks once, in the order of their rows, and read them as often as wanted."""
+    """Store blocks in the order of their rows, and read them any number of times."""
 
     def __init__(self, memory_bytes: int, folder: Path | None = None) -> None:
         self._memory_left = memory_bytes
@@ -38,7 +38,7 @@ class Spool:
             self._memory_left -= size
             self._blocks.append(block)
             return
-        self._memory_left = 0  # what comes later is in the file too, so that reading is one sweep
+        self._memory_left = 0  # later blocks go to the file, too, so that it is read in order
         if self._file is None:
             self._file = tempfile.TemporaryFile(dir=self._folder, prefix="ade-spool-")  # noqa: SIM115
         start = self._file.seek(0, 2)
@@ -46,7 +46,7 @@ class Spool:
         self._blocks.append((block.first_row, block.height, start, self._file.tell() - start))
 
     def read(self, first_row: int, last_row: int) -> Iterator[Block]:
-        """Give the blocks between two rows, both included, cut to them."""
+        """Yield the blocks from `first_row` to `last_row`, both included, cut to these rows."""
         for kept in self._blocks:
             start, height = (kept.first_row, kept.height) if isinstance(kept, Block) else kept[:2]
             if start + height <= first_row:
@@ -72,7 +72,7 @@ class Spool:
 
 
 def _frame(block: Block) -> pl.DataFrame:
-    """Lay a block out as a table without the parts that hold nothing."""
+    """Convert a block to a data frame, leaving out arrays that hold nothing."""
     parts: dict[str, pl.Series] = {}
     for number, column in block.columns.items():
         parts[f"k{number}"] = pl.Series(column.kinds)
@@ -84,13 +84,13 @@ def _frame(block: Block) -> pl.DataFrame:
 
 
 def _block(first_row: int, height: int, frame: pl.DataFrame) -> Block:
-    columns: dict[int, Column] = {}
+    columns: dict[int, CellArray] = {}
     names = set(frame.columns)
-    empty = Column.empty(height)
+    empty = CellArray.empty(height)
     for name in frame.columns:
         if name.startswith("k"):
             number = name[1:]
-            columns[int(number)] = Column(
+            columns[int(number)] = CellArray(
                 frame[name].to_numpy(),
                 frame["n" + number].to_numpy() if "n" + number in names else empty.numbers,
                 frame["t" + number] if "t" + number in names else empty.text,

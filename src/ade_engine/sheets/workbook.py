@@ -1,4 +1,4 @@
-"""Open any spreadsheet: one shape for all kinds of files."""
+"""Open a spreadsheet of any supported format as a `Workbook` of `Sheet`s."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from types import TracebackType
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from ade_engine.errors import DamagedFile, TooLarge, UnreadableFile
+from ade_engine.sheets.arrays import IntArray
+from ade_engine.sheets.block_builder import build_blocks
 from ade_engine.sheets.cells import Block, CellError
-from ade_engine.sheets.collect import collect
 from ade_engine.sheets.coordinates import Range
 from ade_engine.sheets.delimited import DelimitedBook
-from ade_engine.sheets.facts import Facts
-from ade_engine.sheets.foreign import Rows, SheetHead, read_foreign
-from ade_engine.sheets.html import HtmlBook
-from ade_engine.sheets.limits import MIB, Options
-from ade_engine.sheets.plain import NotPlain
+from ade_engine.sheets.fast_path import FastPathUnsupported
+from ade_engine.sheets.html_tables import HtmlBook
+from ade_engine.sheets.legacy import LegacyRows, LegacySheet, read_legacy
+from ade_engine.sheets.legacy_details import LegacyDetails, read_legacy_details
+from ade_engine.sheets.metadata import SheetMetadata
+from ade_engine.sheets.read_limits import MIB, ReadOptions
 from ade_engine.sheets.sniff import sniff
 from ade_engine.sheets.spool import Spool
-from ade_engine.sheets.survey import Survey, survey
 from ade_engine.sheets.xlsx.book import XlsxBook
 from ade_engine.sheets.xml2003 import Xml2003Book
 
-Read = Callable[[Facts], Iterator[Block]]
-LAST_ROW = 2**62  # a text file may have more rows than a sheet can
+Read = Callable[[SheetMetadata], Iterator[Block]]
+LAST_ROW = 2**62  # a text file may have more rows than a worksheet
 
 
 class Sheet:
-    """One sheet, read once and then as often as wanted.
+    """One sheet, parsed once and then read any number of times.
 
-    What is known after `scan`: `height` and `width` (the last row and column that hold something),
-    `merged`, `hidden_rows`, `hidden_columns` and `notes`: codes of what was met and passed over.
+    These are known after `scan`: `height` and `width` (the last row and column in use), `merged`,
+    `hidden_rows`, `hidden_columns` and `notes` (codes of what was skipped).
     """
 
     def __init__(
-        self, name: str, reads: list[Read], options: Options, *, hidden: bool = False
+        self, name: str, reads: list[Read], options: ReadOptions, *, hidden: bool = False
     ) -> None:
         self.name = name
         self.hidden = hidden
         self.height = 0
         self.width = 0
         self.merged: list[Range] = []
-        self.hidden_rows: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self.hidden_rows: IntArray = np.zeros(0, np.int64)
         self.hidden_columns: frozenset[int] = frozenset()
         self.notes: list[str] = []
         self._reads = reads
@@ -54,24 +54,24 @@ class Sheet:
         self._spool: Spool | None = None
 
     def scan(self) -> Sheet:
-        """Read the sheet through, once; further calls cost nothing."""
+        """Parse the whole sheet; further calls do nothing."""
         if self._spool is not None:
             return self
         for number, read in enumerate(self._reads):
             try:
                 self._spool = self._read(read)
                 break
-            except NotPlain:
+            except FastPathUnsupported:
                 if number + 1 == len(self._reads):
                     raise
         return self
 
     def _read(self, read: Read) -> Spool:
-        facts = Facts(self._options.limits)
+        metadata = SheetMetadata(self._options.limits)
         spool = Spool(self._options.limits.spool_memory_bytes, self._options.spool_folder)
         height = width = 0
         try:
-            for block in read(facts):
+            for block in read(metadata):
                 height = max(height, block.last_row)
                 width = max(width, *block.columns, 0)
                 spool.add(block)
@@ -79,44 +79,44 @@ class Sheet:
             spool.clear()
             raise
         self.height, self.width = height, width
-        self.merged = sorted(facts.merged)
-        self.hidden_rows = np.unique(np.array(facts.hidden_rows, np.int64))
-        self.hidden_columns = frozenset(facts.hidden_columns)
-        self.notes = facts.notes
+        self.merged = sorted(metadata.merged)
+        self.hidden_rows = np.unique(np.array(metadata.hidden_rows, np.int64))
+        self.hidden_columns = frozenset(metadata.hidden_columns)
+        self.notes = metadata.notes
         return spool
 
     def blocks(self, first_row: int = 1, last_row: int | None = None) -> Iterator[Block]:
-        """Give the rows between two, both included; rows that no block has are empty."""
+        """Yield the rows from `first_row` to `last_row`; rows that are in no block are empty."""
         self.scan()
         assert self._spool is not None
         return self._spool.read(first_row, LAST_ROW if last_row is None else last_row)
 
     def head(self, rows: int) -> list[Block]:
-        """Give the blocks that hold the first rows, without reading the whole sheet for them."""
+        """Return the blocks that hold the first rows, without parsing the whole sheet."""
         if self._spool is not None:
             return list(self.blocks(1, rows))
         for number, read in enumerate(self._reads):
             found: list[Block] = []
             try:
-                for block in read(Facts(self._options.limits)):
+                for block in read(SheetMetadata(self._options.limits)):
                     found.append(block)
                     if block.last_row >= rows:
                         break
                 return found
-            except NotPlain:
+            except FastPathUnsupported:
                 if number + 1 == len(self._reads):
                     raise
         return []
 
     def close(self) -> None:
-        """Forget the cells; they can be read again."""
+        """Free the cells; they can be parsed again."""
         if self._spool is not None:
             self._spool.clear()
             self._spool = None
 
 
 class Workbook:
-    """A file's sheets; a text file has one, named after nothing."""
+    """The sheets of a file; a text file has one, whose name is empty."""
 
     def __init__(
         self,
@@ -145,15 +145,15 @@ class Workbook:
         self.close()
 
     def close(self) -> None:
-        """Give back the file and what was kept for reading again."""
+        """Close the file and free the cells of all sheets."""
         for sheet in self.sheets:
             sheet.close()
         self._closing()
 
 
-def open_workbook(path: str | Path, options: Options | None = None) -> Workbook:
-    """Open a spreadsheet, whatever its kind; raise `UnreadableFile` if it is none."""
-    options = options or Options()
+def open_workbook(path: str | Path, options: ReadOptions | None = None) -> Workbook:
+    """Open a spreadsheet of any format; raise `UnreadableFile` if that is not possible."""
+    options = options or ReadOptions()
     try:
         file = Path(path).open("rb")  # noqa: SIM115  the workbook closes it
     except OSError as error:
@@ -165,7 +165,7 @@ def open_workbook(path: str | Path, options: Options | None = None) -> Workbook:
         raise
 
 
-def _open(file: BinaryIO, options: Options) -> Workbook:
+def _open(file: BinaryIO, options: ReadOptions) -> Workbook:
     size = file.seek(0, 2)
     if size > options.limits.file_bytes_max:
         limit = options.limits.file_bytes_max // MIB
@@ -174,14 +174,14 @@ def _open(file: BinaryIO, options: Options) -> Workbook:
     return _OPENERS[kind](file, options)
 
 
-def _open_xlsx(file: BinaryIO, options: Options) -> Workbook:
+def _open_xlsx(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = XlsxBook(file, options.limits)
 
     def sheet(index: int) -> Sheet:
         part = book.sheets[index]
         reads: list[Read] = [
-            lambda facts: book.read(part, facts),
-            lambda facts: book.reread(part, facts),
+            lambda metadata: book.read(part, metadata),
+            lambda metadata: book.reread(part, metadata),
         ]
         return Sheet(part.name, reads, options, hidden=part.hidden)
 
@@ -189,9 +189,9 @@ def _open_xlsx(file: BinaryIO, options: Options) -> Workbook:
     return Workbook("xlsx", sheets, closing=file.close)
 
 
-def _open_text(file: BinaryIO, options: Options) -> Workbook:
+def _open_text(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = DelimitedBook(file, options.limits)
-    reads: list[Read] = [lambda facts: book.read(), lambda facts: book.reread()]
+    reads: list[Read] = [lambda metadata: book.read(), lambda metadata: book.reread()]
     return Workbook(
         "tsv" if book.delimiter == "\t" else "csv",
         [Sheet("", reads, options)],
@@ -201,13 +201,13 @@ def _open_text(file: BinaryIO, options: Options) -> Workbook:
     )
 
 
-def _open_html(file: BinaryIO, options: Options) -> Workbook:
+def _open_html(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = HtmlBook(file, options.limits)
     sheets = [Sheet("", [book.read], options)]
     return Workbook("html", sheets, encoding=book.encoding, closing=file.close)
 
 
-def _open_xml(file: BinaryIO, options: Options) -> Workbook:
+def _open_xml(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = Xml2003Book(file, options.limits)
     sheets = [
         Sheet(name, [partial(book.read, index)], options) for index, name in enumerate(book.sheets)
@@ -215,29 +215,31 @@ def _open_xml(file: BinaryIO, options: Options) -> Workbook:
     return Workbook("xml", sheets, closing=file.close)
 
 
-def _open_foreign(file_format: str, file: BinaryIO, options: Options) -> Workbook:
-    """Read everything at once: calamine has to be asked only once, and perhaps in a child."""
+def _open_legacy(file_format: str, file: BinaryIO, options: ReadOptions) -> Workbook:
+    """Read all sheets at once, so that calamine runs only once, in a child if possible."""
     sheets: list[Sheet] = []
-    seen = survey(file, file_format, options.limits)
-    messages = read_foreign(Path(file.name), options.limits, fork=options.fork)
+    seen = read_legacy_details(file, file_format, options.limits)
+    messages = read_legacy(Path(file.name), options.limits, fork=options.fork)
     for number, (head, rows) in enumerate(_by_sheet(messages)):
         about = seen[number] if seen and number < len(seen) else None
-        read = partial(_foreign_blocks, head, rows, about, options)
+        read = partial(_legacy_blocks, head, rows, about, options)
         sheets.append(Sheet(head.name, [read], options, hidden=head.hidden).scan())
     if not sheets:
         raise DamagedFile("the workbook has no sheet with cells")
     return Workbook(file_format, sheets, closing=file.close)
 
 
-def _by_sheet(messages: Iterator[SheetHead | Rows]) -> Iterator[tuple[SheetHead, Iterator[Rows]]]:
-    """Group the rows behind their sheet; each group must be used up before the next."""
-    head: SheetHead | Rows | None = next(messages, None)
-    while isinstance(head, SheetHead):
-        following: list[SheetHead] = []
+def _by_sheet(
+    messages: Iterator[LegacySheet | LegacyRows],
+) -> Iterator[tuple[LegacySheet, Iterator[LegacyRows]]]:
+    """Group rows by their sheet; consume each group before asking for the next."""
+    head: LegacySheet | LegacyRows | None = next(messages, None)
+    while isinstance(head, LegacySheet):
+        following: list[LegacySheet] = []
 
-        def rows(following: list[SheetHead] = following) -> Iterator[Rows]:
+        def rows(following: list[LegacySheet] = following) -> Iterator[LegacyRows]:
             for message in messages:
-                if isinstance(message, SheetHead):
+                if isinstance(message, LegacySheet):
                     following.append(message)
                     return
                 yield message
@@ -246,20 +248,20 @@ def _by_sheet(messages: Iterator[SheetHead | Rows]) -> Iterator[tuple[SheetHead,
         head = following[0] if following else None
 
 
-def _foreign_blocks(
-    head: SheetHead,
-    messages: Iterator[Rows],
-    seen: Survey | None,
-    options: Options,
-    facts: Facts,
+def _legacy_blocks(
+    head: LegacySheet,
+    messages: Iterator[LegacyRows],
+    seen: LegacyDetails | None,
+    options: ReadOptions,
+    metadata: SheetMetadata,
 ) -> Iterator[Block]:
     if seen is None:
-        facts.note("errors_read_as_empty")
-        seen = Survey()
+        metadata.note("errors_read_as_empty")
+        seen = LegacyDetails()
     for reference in head.merged:
-        facts.add_merged(reference)
-    facts.hidden_rows += seen.hidden_rows
-    facts.hidden_columns |= seen.hidden_columns
+        metadata.add_merged(reference)
+    metadata.hidden_rows += seen.hidden_rows
+    metadata.hidden_columns |= seen.hidden_columns
     errors: dict[int, dict[int, object]] = {}
     for (row, column), code in seen.errors.items():
         errors.setdefault(row, {})[column] = CellError(code)
@@ -268,14 +270,14 @@ def _foreign_blocks(
         for message in messages
         for number, values in enumerate(message.rows, message.first_row)
     )
-    yield from collect(rows, options.limits)
+    yield from build_blocks(rows, options.limits)
 
 
-_OPENERS: dict[str, Callable[[BinaryIO, Options], Workbook]] = {
+_OPENERS: dict[str, Callable[[BinaryIO, ReadOptions], Workbook]] = {
     "xlsx": _open_xlsx,
-    "xls": partial(_open_foreign, "xls"),
-    "xlsb": partial(_open_foreign, "xlsb"),
-    "ods": partial(_open_foreign, "ods"),
+    "xls": partial(_open_legacy, "xls"),
+    "xlsb": partial(_open_legacy, "xlsb"),
+    "ods": partial(_open_legacy, "ods"),
     "text": _open_text,
     "html": _open_html,
     "xml": _open_xml,

@@ -1,4 +1,4 @@
-"""Read the XML that Excel 2003 saved and that many programs still export under the name .xls."""
+"""Read SpreadsheetML of Excel 2003, which many programs still export with the suffix .xls."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from ade_engine.errors import DamagedFile
+from ade_engine.sheets.block_builder import NO_VALUE, RowOfValues, build_blocks
 from ade_engine.sheets.cells import Block, CellError
-from ade_engine.sheets.collect import NO_VALUE, Row, collect
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, Range
-from ade_engine.sheets.facts import Facts
-from ade_engine.sheets.limits import MIB, Limits
-from ade_engine.sheets.xlsx.xml import Attributes, Feed, attribute, plain_name
+from ade_engine.sheets.metadata import SheetMetadata
+from ade_engine.sheets.read_limits import MIB, ReadLimits
+from ade_engine.sheets.safe_xml import Attributes, Feed, attribute, plain_name
 
 
 class Xml2003Book:
     """A workbook in one XML document."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
         self._file = file
         self._limits = limits
         self.sheets: list[str] = []
@@ -32,12 +32,12 @@ class Xml2003Book:
         if not self.sheets:
             raise DamagedFile("the workbook has no sheet")
 
-    def read(self, index: int, facts: Facts) -> Iterator[Block]:
-        """Give the blocks of one sheet."""
-        yield from collect(self._rows(index, facts), self._limits)
+    def read(self, index: int, metadata: SheetMetadata) -> Iterator[Block]:
+        """Yield the blocks of one sheet."""
+        yield from build_blocks(self._rows(index, metadata), self._limits)
 
-    def _rows(self, index: int, facts: Facts) -> Iterator[Row]:
-        table = _Table(index, facts)
+    def _rows(self, index: int, metadata: SheetMetadata) -> Iterator[RowOfValues]:
+        table = _Table(index, metadata)
         for _ in self._feed(Feed(table.start, table.end, table.text, where="workbook")):
             yield from table.taken()
         yield from table.taken()
@@ -51,9 +51,9 @@ class Xml2003Book:
 
 
 class _Table:
-    def __init__(self, index: int, facts: Facts) -> None:
+    def __init__(self, index: int, metadata: SheetMetadata) -> None:
         self._wanted = index
-        self._facts = facts
+        self._facts = metadata
         self._sheet = -1
         self._row = 0
         self._column = 0
@@ -61,10 +61,10 @@ class _Table:
         self._type = ""
         self._data: list[str] | None = None
         self._formula = False
-        self._ready: list[Row] = []
+        self._ready: list[RowOfValues] = []
 
-    def taken(self) -> list[Row]:
-        """Give the rows that are complete."""
+    def taken(self) -> list[RowOfValues]:
+        """Return the complete rows and forget them."""
         ready, self._ready = self._ready, []
         return ready
 
@@ -102,7 +102,7 @@ class _Table:
             self._cells.setdefault(self._column, None)
 
     def end(self, name: str) -> None:
-        """End what began."""
+        """End a cell's data or a row."""
         if self._sheet != self._wanted:
             return
         match plain_name(name):
@@ -115,7 +115,7 @@ class _Table:
                 self._cells = {}
 
     def text(self, data: str) -> None:
-        """Take the text of a cell."""
+        """Add to the text of the open cell."""
         if self._data is not None:
             self._data.append(data)
 
@@ -124,7 +124,7 @@ def _index(attributes: Attributes, before: int, highest: int) -> int:
     given = attribute(attributes, "Index")
     number = int(given) if given.isdecimal() else before + 1
     if not before < number <= highest:
-        raise DamagedFile("a cell has a place outside of any sheet")
+        raise DamagedFile("a cell is outside the bounds of a sheet")
     return number
 
 

@@ -69,7 +69,8 @@ json.dumps([1])
     _verdict(
         "replaced_modules",
         """
-for name in ("json", "ade_engine.running", "ade_engine.channel", "ade_engine.failure", "os"):
+engine = [f"ade_engine.{name}" for name in ("run_entry", "channel", "describe_exception")]
+for name in ("json", *engine, "os"):
     sys.modules[name] = None
 3
 """,

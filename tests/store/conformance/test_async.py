@@ -8,20 +8,20 @@ from tests.store.acts import Acts, held, submission, success
 
 from ade.domain.errors import LeaseLost, Unavailable
 from ade.domain.job import Status
-from ade.stages.claim import ClaimAsk
-from ade.stages.finish import Finished, Recorded
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish, Finished
 from ade.store.rows import JobRef
 
 
 async def test_a_life(acts: Acts) -> None:
     kernel = acts.kernel
     accepted = await kernel.submit(submission())
-    (claim,) = await kernel.claim(ClaimAsk("worker", 1))
+    (claim,) = await kernel.claim(ClaimRequest("worker", 1))
     assert claim.id == accepted.job.id
     (kept,) = await kernel.renew([held(claim)])
     assert not isinstance(kept, LeaseLost)
-    recorded = await kernel.finish(Finished(claim, success(answer=42)))
-    assert recorded == Recorded(Status.SUCCEEDED)
+    recorded = await kernel.finish(Finish(claim, success(answer=42)))
+    assert recorded == Finished(Status.SUCCEEDED)
     ref = JobRef(claim.workspace_id, claim.id)
     result = await kernel.read(lambda reading: reading.read_result(ref))
     assert json.loads(result or "") == {"answer": 42}
@@ -29,10 +29,10 @@ async def test_a_life(acts: Acts) -> None:
 
 async def test_an_error_is_raised_to_its_caller(acts: Acts) -> None:
     await acts.kernel.submit(submission())
-    (claim,) = await acts.kernel.claim(ClaimAsk("worker", 1))
-    await acts.kernel.finish(Finished(claim, success()))
+    (claim,) = await acts.kernel.claim(ClaimRequest("worker", 1))
+    await acts.kernel.finish(Finish(claim, success()))
     with pytest.raises(LeaseLost):
-        await acts.kernel.finish(Finished(claim, success()))
+        await acts.kernel.finish(Finish(claim, success()))
 
 
 async def test_many_callers_at_once(acts: Acts) -> None:
@@ -46,7 +46,7 @@ async def test_nothing_asked_is_nothing_done(acts: Acts) -> None:
 
 
 async def test_whoever_waits_is_woken(acts: Acts) -> None:
-    with acts.kernel.wake.listen("work:local") as bell:
+    with acts.kernel.notifier.subscribe("work:local") as bell:
         await acts.kernel.submit(submission())
         assert await bell.wait(30)
 

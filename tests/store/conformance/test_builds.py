@@ -9,7 +9,7 @@ from tests.databases import WORKSPACE, Database, MemoryDatabase, SqlDatabase
 from tests.store.acts import INTERNAL, Acts, submission
 
 from ade.stages.builds import BuildEnded
-from ade.stages.submit import Accepted, Submission
+from ade.stages.submit.model import Accepted, Submission
 from ade.store.rows import JobRow
 
 CONFIGURATION = "0198c000-0000-7000-8000-000000000001"
@@ -82,7 +82,9 @@ def test_runs_wait_for_their_build(acts: Acts, build: Build) -> None:
     assert [run.eligible for run in runs] == [0, 0, 0]
     assert acts.claim(9) == []
     assert build.end() == 3
+    assert acts.told(runs[0]) == {"attempt": 0, "cause": "build_ready"}
     assert [claim.id for claim in acts.claim(9)] == [run.id for run in runs]
+    acts.check()
 
 
 def test_a_failed_build_fails_its_runs(acts: Acts, build: Build) -> None:
@@ -92,6 +94,8 @@ def test_a_failed_build_fails_its_runs(acts: Acts, build: Build) -> None:
     assert acts.status(run) == "failed"
     assert (error["category"], error["code"]) == ("DEPENDENCY_ERROR", "BUILD_FAILED")
     assert error["message"] == "build failed: no such package"
+    assert acts.told(run)["cause"] == "unrunnable"
+    acts.check()
 
 
 def test_a_run_of_a_settled_build_starts_at_once(acts: Acts, build: Build) -> None:

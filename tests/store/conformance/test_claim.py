@@ -7,9 +7,8 @@ import pytest
 from tests.databases import WORKSPACE
 from tests.store.acts import Acts, submission
 
-from ade.domain.job import Priority
-from ade.stages.claim import BULK, ClaimAsk
-from ade.stages.rules import AGENT
+from ade.domain.job import AGENT_POOL, Priority
+from ade.stages.claim import BULK, ClaimRequest
 
 Workspaces = Callable[[int], list[str]]
 
@@ -27,7 +26,7 @@ def test_a_claimed_job_is_leased(acts: Acts) -> None:
     assert found.lease_expires_at == now + 15_000_000
     assert found.started_at == now
     assert acts.log(job) == ["queued", "started"]
-    assert acts.told(job) == {"attempt": 1, "worker": 'w "1"'}
+    assert acts.told(job) == {"attempt": 1, "cause": "claimed", "worker": 'w "1"'}
 
 
 def test_an_empty_queue_gives_nothing(acts: Acts) -> None:
@@ -73,7 +72,7 @@ def test_who_takes_dozens_goes_on_where_it_was(acts: Acts) -> None:
     """What comes to stand before that place is claimed within a second, or when nothing is left."""
     many = acts.kernel.now.many("submit", [submission() for _ in range(3 * BULK)])
     waiting = [accepted.job.id for accepted in many]
-    ask = ClaimAsk("bulk", BULK)
+    ask = ClaimRequest("bulk", BULK)
 
     def taken() -> list[str]:
         return [claim.id for claim in acts.kernel.now.claim(ask)]
@@ -89,7 +88,7 @@ def test_who_takes_dozens_goes_on_where_it_was(acts: Acts) -> None:
 
 def test_who_takes_few_always_begins_at_the_front(acts: Acts) -> None:
     acts.kernel.now.many("submit", [submission() for _ in range(2 * BULK)])
-    ask = ClaimAsk("few", BULK - 1)
+    ask = ClaimRequest("few", BULK - 1)
     assert len(acts.kernel.now.claim(ask)) == BULK - 1
     urgent = acts.submit(priority=Priority.HIGH)
     assert acts.kernel.now.claim(ask)[0].id == urgent.id
@@ -98,21 +97,21 @@ def test_who_takes_few_always_begins_at_the_front(acts: Acts) -> None:
 def test_askers_in_one_group_get_different_jobs(acts: Acts) -> None:
     for _ in range(5):
         acts.submit()
-    asks = [ClaimAsk("one", 2), ClaimAsk("two", 2), ClaimAsk("three", 2)]
+    asks = [ClaimRequest("one", 2), ClaimRequest("two", 2), ClaimRequest("three", 2)]
     one, two, three = acts.kernel.now.many("claim", asks)
     assert [len(claims) for claims in (one, two, three)] == [2, 2, 1]
     assert len({claim.id for claims in (one, two, three) for claim in claims}) == 5
 
 
 def test_a_pool_is_claimed_by_its_own(acts: Acts) -> None:
-    local, agent = acts.submit(), acts.submit(pool=AGENT)
+    local, agent = acts.submit(), acts.submit(pool=AGENT_POOL)
     assert [claim.id for claim in acts.claim(9)] == [local.id]
-    assert [claim.id for claim in acts.claim(9, pool=AGENT)] == [agent.id]
+    assert [claim.id for claim in acts.claim(9, pool=AGENT_POOL)] == [agent.id]
 
 
 def test_an_agents_claim_is_only_dispatched(acts: Acts) -> None:
-    job = acts.submit(pool=AGENT)
-    (claim,) = acts.claim(pool=AGENT)
+    job = acts.submit(pool=AGENT_POOL)
+    (claim,) = acts.claim(pool=AGENT_POOL)
     assert claim.started_at is None
     assert acts.job(job).started_at is None
     assert acts.log(job) == ["queued", "dispatched"]
@@ -125,7 +124,7 @@ def test_a_backlog_of_one_does_not_hold_up_another(acts: Acts, workspaces: Works
     (small,) = workspaces(1)
     acts.kernel.now.many("submit", [submission() for _ in range(1000)])
     late = acts.submit(workspace_id=small)
-    ask = ClaimAsk("worker", 1)
+    ask = ClaimRequest("worker", 1)
     first_two = [acts.kernel.now.claim(ask)[0] for _ in range(2)]
     assert late.id in [claim.id for claim in first_two]
 
@@ -136,7 +135,7 @@ def test_who_comes_while_one_is_served_has_the_next_turn(
     first, second = sorted([WORKSPACE, *workspaces(1)])
     for busy, late in ((first, second), (second, first)):
         acts.kernel.now.many("submit", [submission(workspace_id=busy) for _ in range(4)])
-        ask = ClaimAsk("worker", 2)
+        ask = ClaimRequest("worker", 2)
         assert [claim.workspace_id for claim in acts.kernel.now.claim(ask)] == [busy] * 2
         acts.submit(workspace_id=late)
         assert {claim.workspace_id for claim in acts.kernel.now.claim(ask)} == {busy, late}
@@ -149,7 +148,7 @@ def test_who_takes_dozens_hears_of_another_a_moment_later(
 ) -> None:
     (late,) = workspaces(1)
     acts.kernel.now.many("submit", [submission() for _ in range(4 * BULK)])
-    ask = ClaimAsk("bulk", BULK)
+    ask = ClaimRequest("bulk", BULK)
 
     def served() -> set[str]:
         return {claim.workspace_id for claim in acts.kernel.now.claim(ask)}
@@ -180,7 +179,7 @@ def test_everyone_has_a_turn(acts: Acts, workspaces: Workspaces, limit: int, cou
     acts.kernel.now.many(
         "submit", [submission(workspace_id=ws) for ws in everyone for _ in range(10)]
     )
-    ask, served = ClaimAsk("worker", limit), Counter[str]()
+    ask, served = ClaimRequest("worker", limit), Counter[str]()
     while sum(served.values()) + limit <= 3 * count:
         served.update(claim.workspace_id for claim in acts.kernel.now.claim(ask))
     turns = [served[workspace_id] for workspace_id in everyone]
@@ -193,7 +192,7 @@ def test_two_claimers_keep_their_own_turns(acts: Acts, workspaces: Workspaces) -
     acts.kernel.now.many(
         "submit", [submission(workspace_id=ws) for ws in everyone for _ in range(10)]
     )
-    asks = [ClaimAsk("one", 1), ClaimAsk("two", 1)]
+    asks = [ClaimRequest("one", 1), ClaimRequest("two", 1)]
     served = Counter(
         claims[0].workspace_id for _ in range(20) for claims in acts.kernel.now.many("claim", asks)
     )

@@ -8,7 +8,7 @@ from tests.store.acts import INTERNAL, Acts, failure, held, success
 from ade.domain.errors import LeaseLost
 from ade.domain.job import Status, StopRequest
 from ade.domain.outcome import Category, JobError, Outcome
-from ade.stages.finish import Finished, Recorded
+from ade.stages.finish import Finish, Finished
 from ade.store.rows import Renewed
 
 SECOND = 1_000_000
@@ -82,7 +82,7 @@ def test_each_outcome(acts: Acts, outcome: Outcome, status: str) -> None:
     claim = acts.start()
     started_at = acts.clock.now_us()
     acts.wait(2)
-    assert acts.finish(claim, outcome) == Recorded(Status(status))
+    assert acts.finish(claim, outcome) == Finished(Status(status))
     job = acts.job(claim)
     assert job.status == status
     assert job.finished_at == (None if status == "paused" else acts.clock.now_us())
@@ -116,6 +116,7 @@ def test_an_error_is_kept_whole_but_only_named_in_the_log(acts: Acts) -> None:
     assert json.loads(acts.job(claim).error or "") == error.as_dict()
     assert acts.told(claim) == {
         "attempt": 1,
+        "cause": "finished",
         "error": {"category": "USER_CODE_ERROR", "code": "PYTHON_EXCEPTION"},
     }
 
@@ -139,9 +140,9 @@ def test_finishing_twice_is_told(acts: Acts) -> None:
 
 def test_finishing_twice_in_one_batch(acts: Acts) -> None:
     claim = acts.start()
-    ends = [Finished(claim, success(n=n)) for n in range(3)]
+    ends = [Finish(claim, success(n=n)) for n in range(3)]
     first, *rest = acts.kernel.now.many("finish", ends)
-    assert first == Recorded(Status.SUCCEEDED)
+    assert first == Finished(Status.SUCCEEDED)
     assert all(isinstance(answer, LeaseLost) for answer in rest)
     assert acts.result(claim) == {"n": 0}
 
@@ -172,11 +173,11 @@ def test_two_fences_of_one_job_in_one_batch(
     first = acts.start()
     acts.lose(first)
     (second,) = acts.claim()
-    ends = [Finished(first, stale), Finished(second, success(by=2))]
+    ends = [Finish(first, stale), Finish(second, success(by=2))]
     answers = list(acts.kernel.now.many("finish", ends if stale_first else ends[::-1]))
     lost, recorded = answers if stale_first else answers[::-1]
     assert isinstance(lost, LeaseLost)
-    assert recorded == Recorded(Status.SUCCEEDED)
+    assert recorded == Finished(Status.SUCCEEDED)
     assert acts.status(second) == "succeeded"
     assert acts.result(second) == {"by": 2}
 
@@ -185,8 +186,8 @@ def test_a_batch_of_many_ends(acts: Acts) -> None:
     for _ in range(20):
         acts.submit()
     claims = acts.claim(20)
-    ends = [Finished(claim, success(n=n)) for n, claim in enumerate(claims)]
-    assert acts.kernel.now.many("finish", ends) == [Recorded(Status.SUCCEEDED)] * 20
+    ends = [Finish(claim, success(n=n)) for n, claim in enumerate(claims)]
+    assert acts.kernel.now.many("finish", ends) == [Finished(Status.SUCCEEDED)] * 20
     assert [acts.result(claim) for claim in claims] == [{"n": n} for n in range(20)]
 
 
@@ -195,7 +196,7 @@ def test_a_batch_of_many_ends(acts: Acts) -> None:
 
 def test_an_internal_error_goes_back_after_a_while(acts: Acts) -> None:
     claim = acts.start()
-    assert acts.finish(claim, INTERNAL) == Recorded(Status.QUEUED)
+    assert acts.finish(claim, INTERNAL) == Finished(Status.QUEUED)
     job = acts.job(claim)
     assert (job.status, job.eligible, job.retries_left) == ("queued", 0, 1)
     assert job.not_before == acts.clock.now_us() + 1 * SECOND
@@ -223,7 +224,7 @@ def test_the_wait_doubles_until_no_attempt_is_left(acts: Acts) -> None:
         acts.kernel.now.expire()
     (last,) = acts.claim()
     assert waits == [1, 2, 4]
-    assert acts.finish(last, INTERNAL) == Recorded(Status.FAILED)
+    assert acts.finish(last, INTERNAL) == Finished(Status.FAILED)
     assert json.loads(acts.job(last).error or "")["category"] == "INTERNAL_ERROR"
 
 
@@ -244,7 +245,7 @@ def test_a_job_to_be_tried_again_holds_its_lane(acts: Acts) -> None:
 def test_a_job_that_is_asked_to_stop_is_not_tried_again(acts: Acts) -> None:
     claim = acts.start()
     acts.cancel(claim)
-    assert acts.finish(claim, INTERNAL) == Recorded(Status.CANCELLED)
+    assert acts.finish(claim, INTERNAL) == Finished(Status.CANCELLED)
 
 
 def test_a_success_gives_the_lane_on_and_a_failure_keeps_it(acts: Acts) -> None:
@@ -283,7 +284,7 @@ def test_a_cancelled_attempt_gives_the_lane_on(acts: Acts) -> None:
 def test_a_released_job_waits_again_at_once_and_loses_no_retry(acts: Acts) -> None:
     claim = acts.start()
     younger = acts.submit()
-    assert acts.release(claim) == Recorded(Status.QUEUED)
+    assert acts.release(claim) == Finished(Status.QUEUED)
     assert acts.log(claim) == ["queued", "started", "released"]
     job = acts.job(claim)
     assert (job.retries_left, job.started_at, job.eligible) == (2, None, 1)
@@ -311,7 +312,7 @@ def test_ends_of_every_kind_in_one_batch(acts: Acts) -> None:
         acts.submit(target_id=f"t{number}")
     claims = acts.claim(9)
     outcomes = [success(), failure(), INTERNAL, None]
-    ends = [Finished(claim, outcome) for claim, outcome in zip(claims, outcomes, strict=True)]
+    ends = [Finish(claim, outcome) for claim, outcome in zip(claims, outcomes, strict=True)]
     answers = acts.kernel.now.many("finish", ends)
     assert [answer.status.value for answer in answers] == [
         "succeeded",
@@ -327,8 +328,8 @@ def test_an_address_that_is_out_of_date_is_only_a_hint(acts: Acts) -> None:
         acts.submit()
     one, two, three = acts.claim(3)
     moved = [one._replace(address=two.address), three._replace(address=None)]
-    recorded = acts.kernel.now.many("finish", [Finished(claim, success()) for claim in moved])
-    assert recorded == [Recorded(Status.SUCCEEDED)] * 2
+    recorded = acts.kernel.now.many("finish", [Finish(claim, success()) for claim in moved])
+    assert recorded == [Finished(Status.SUCCEEDED)] * 2
     assert acts.job(two).status == Status.RUNNING
 
 

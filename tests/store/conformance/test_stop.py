@@ -7,7 +7,7 @@ from tests.store.acts import INTERNAL, Acts, failure, success
 from ade.domain.errors import InvalidTransition, NotFound
 from ade.domain.job import Status, StopRequest
 from ade.domain.outcome import Outcome
-from ade.stages.finish import Recorded
+from ade.stages.finish import Finished
 from ade.stages.stop import Stop
 from ade.store.rows import JobRef, JobRow
 
@@ -98,7 +98,7 @@ def test_a_cancelled_attempt_ends_cancelled(acts: Acts, outcome: Outcome | None)
     claim = acts.start()
     acts.pause(claim)
     acts.cancel(claim)
-    assert acts.finish(claim, outcome) == Recorded(Status.CANCELLED)
+    assert acts.finish(claim, outcome) == Finished(Status.CANCELLED)
     assert acts.status(claim) == "cancelled"
 
 
@@ -113,7 +113,7 @@ def test_a_lost_worker_does_not_lose_the_wish(acts: Acts) -> None:
 def test_a_paused_attempt_ends_paused(acts: Acts, outcome: Outcome | None) -> None:
     claim = acts.start()
     acts.pause(claim)
-    assert acts.finish(claim, outcome) == Recorded(Status.PAUSED)
+    assert acts.finish(claim, outcome) == Finished(Status.PAUSED)
     assert acts.job(claim).stop_request is None
 
 
@@ -121,7 +121,7 @@ def test_a_paused_attempt_ends_paused(acts: Acts, outcome: Outcome | None) -> No
 def test_a_job_that_completes_all_the_same_has_completed(acts: Acts, outcome: Outcome) -> None:
     claim = acts.start()
     acts.cancel(claim)
-    assert acts.finish(claim, outcome) == Recorded(outcome.status)
+    assert acts.finish(claim, outcome) == Finished(outcome.status)
     assert acts.result(claim) == outcome.result
     assert acts.job(claim).stop_request is None
 

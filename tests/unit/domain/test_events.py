@@ -1,21 +1,29 @@
-"""The words of a job's log."""
+"""The types of the events in a job's log."""
 
-from ade.domain.events import ENDS_ATTEMPT, OF_STATUS, SENT_BY_WORKERS, STARTS_ATTEMPT, EventType
-from ade.domain.job import Status
+import pytest
+
+from ade.domain.events import ENDS_ATTEMPT, STARTS_ATTEMPT, EventType, event_type
+from ade.domain.job import TRANSITIONS, WAIT_ENDS, Cause, Status, Transition
+
+REPORTED = {event for event in EventType if event.value.startswith("worker.")}
+CHANGES = [one for one in (*TRANSITIONS, *WAIT_ENDS) if one.target is not Status.RUNNING]
+NAMED_AFTER_THEIR_CAUSE = {
+    (Status.QUEUED, Cause.LEASE_LOST): "job.lost",
+    (Status.QUEUED, Cause.RETRIED): "job.retried",
+    (Status.QUEUED, Cause.RELEASED): "job.released",
+    (Status.QUEUED, Cause.RESUMED): "job.resumed",
+    (Status.SUCCEEDED, Cause.RESOLVED): "job.resolved",
+}
 
 
-def test_every_status_but_running_has_the_event_of_its_name() -> None:
-    assert set(OF_STATUS) == set(Status) - {Status.RUNNING}
-    for status, event in OF_STATUS.items():
-        assert event.value == f"job.{status.value}"
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_a_change_has_the_event_of_its_status_or_of_its_cause(change: Transition) -> None:
+    of_status = f"job.{change.target.value}"
+    expected = NAMED_AFTER_THEIR_CAUSE.get((change.target, change.cause), of_status)
+    assert event_type(change.target, change.cause).value == expected
 
 
-def test_what_starts_or_ends_an_attempt_is_never_said_by_a_worker() -> None:
+def test_what_starts_or_ends_an_attempt_is_never_reported_by_a_worker() -> None:
     assert not STARTS_ATTEMPT & ENDS_ATTEMPT
-    assert not SENT_BY_WORKERS & (STARTS_ATTEMPT | ENDS_ATTEMPT)
-    assert not SENT_BY_WORKERS & set(OF_STATUS.values())
-
-
-def test_a_worker_cannot_take_the_kernels_words() -> None:
-    assert all(event.value.startswith("worker.") for event in SENT_BY_WORKERS)
-    assert all(not e.value.startswith("worker.") for e in set(EventType) - SENT_BY_WORKERS)
+    assert not REPORTED & (STARTS_ATTEMPT | ENDS_ATTEMPT)
+    assert not REPORTED & {event_type(change.target, change.cause) for change in CHANGES}

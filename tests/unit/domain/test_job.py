@@ -9,10 +9,11 @@ from ade.domain.job import (
     LIVE,
     TERMINAL,
     TRANSITIONS,
+    WAIT_ENDS,
     WAITING,
     Cause,
     Status,
-    may_follow,
+    is_allowed,
     mermaid,
 )
 
@@ -40,22 +41,42 @@ def test_the_statuses() -> None:
 @pytest.mark.parametrize("target", Status)
 def test_the_table_is_that_of_the_design(source: Status | None, target: Status) -> None:
     allowed = target.value in TABLE[source.value if source else None]
-    assert may_follow(source, target) == allowed
+    causes = {cause for cause in Cause if is_allowed(source, target, cause)} - {Cause.FORCED}
+    waits_on = source is target is Status.QUEUED
+    assert bool(causes) == (allowed or waits_on)
+    assert causes == {
+        one.cause
+        for one in (*TRANSITIONS, *WAIT_ENDS)
+        if (one.source, one.target) == (source, target)
+    }
 
 
 def test_each_step_has_one_entry_for_each_cause() -> None:
     assert len(set(TRANSITIONS)) == len(TRANSITIONS)
-    assert {step.cause for step in TRANSITIONS} == set(Cause)
+    causes = {one.cause for one in (*TRANSITIONS, *WAIT_ENDS)}
+    assert causes == set(Cause) - {Cause.FORCED}
+
+
+def test_the_end_of_a_wait_leaves_a_job_queued() -> None:
+    assert {(one.source, one.target) for one in WAIT_ENDS} == {(Status.QUEUED, Status.QUEUED)}
+
+
+@pytest.mark.parametrize("source", [None, *Status])
+@pytest.mark.parametrize("target", Status)
+def test_force_changes_any_job_but_gives_no_lease(source: Status | None, target: Status) -> None:
+    changes = source is not None and source is not target
+    allowed = changes and target is not Status.RUNNING
+    assert is_allowed(source, target, Cause.FORCED) == allowed
 
 
 def test_only_a_person_leads_out_of_a_terminal_status() -> None:
     out = {step.cause for step in TRANSITIONS if step.source in TERMINAL}
-    assert out == {Cause.RESUME, Cause.RESOLVE}
+    assert out == {Cause.RESUMED, Cause.RESOLVED}
 
 
 def test_only_a_claim_leads_to_running() -> None:
     assert {(s.source, s.cause) for s in TRANSITIONS if s.target is Status.RUNNING} == {
-        (Status.QUEUED, Cause.CLAIM)
+        (Status.QUEUED, Cause.CLAIMED)
     }
 
 

@@ -11,16 +11,16 @@ from ade.clock import ManualClock
 from ade.events import stream
 from ade.events.stream import follow, wait_until_ended
 from ade.kernel import Kernel
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.rows import Claim, JobRef, JobRow, NewEvent
-from ade.store.store import SqlStore
+from ade.store.session import Session
 
 
 @pytest.fixture
 def acts(sqlite_url: str, clock: ManualClock) -> Iterator[Acts]:
     """Act on a kernel over a real store."""
-    store = SqlStore(sqlite_url, clock=clock)
-    yield Acts(Kernel(store, Rules(queue_size=0)), clock)
+    store = Session(sqlite_url, clock=clock)
+    yield Acts(Kernel(store, KernelSettings(queue_size=0)), clock)
     store.close()
 
 
@@ -85,7 +85,7 @@ async def test_a_stream_that_broke_is_resumed(acts: Acts) -> None:
 async def test_lost_news_costs_a_moment_and_no_event(
     acts: Acts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "LOOK_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(stream, "READ_SECONDS_MAX", 0.05)
     claim = acts.start()
     acts.kernel.store.on_commit = lambda topics: None
     following = asyncio.create_task(_all(acts, claim))
@@ -110,7 +110,7 @@ async def test_silence_is_broken_by_signs_of_life(acts: Acts) -> None:
 async def test_who_waits_for_the_end_is_told_at_once(acts: Acts) -> None:
     claim = acts.start()
     waiting = asyncio.create_task(wait_until_ended(acts.kernel, acts.job(claim), 30))
-    await aeventually(lambda: claim.id in acts.kernel.wake._bells)
+    await aeventually(lambda: claim.id in acts.kernel.notifier._subscriptions)
     acts.succeed(claim)
     assert (await waiting).status == "succeeded"
 
@@ -119,4 +119,4 @@ async def test_who_waits_too_short_gets_the_job_as_it_is(acts: Acts) -> None:
     claim = acts.start()
     found = await wait_until_ended(acts.kernel, acts.job(claim), 0.01)
     assert found.status == "running"
-    assert acts.kernel.wake._bells == {}
+    assert acts.kernel.notifier._subscriptions == {}

@@ -1,4 +1,4 @@
-"""An execution key names all that a result may depend on, and nothing else."""
+"""An execution key covers everything that a result may depend on, and nothing else."""
 
 import hashlib
 import json
@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ade.app.job_requests import Caller, JobRequests
 from ade.domain.keys import digest
-from ade.http.intake import Intake
 from ade.kinds import load_kinds
 from ade.settings import Settings
 
-INTAKE = Intake(Settings(), load_kinds())
+REQUESTS = JobRequests(Settings(), load_kinds())
 DATA = "sha256:" + "ab" * 32
 CONTENT = {"format": "python", "value": "def rate():\n    return 1.5"}
 ASKED: dict[str, Any] = {
@@ -49,15 +49,15 @@ ASKED: dict[str, Any] = {
 
 def key(body: str | bytes) -> str | None:
     """Return the execution key of a request, from its bytes on."""
-    asked: Any = INTAKE.read_job(body.encode() if isinstance(body, str) else body)
-    return INTAKE.submission(asked, "workspace", "user").execution_key
+    asked: Any = REQUESTS.parse(body.encode() if isinstance(body, str) else body)
+    return REQUESTS.submission(asked, Caller("workspace", "user")).execution_key
 
 
 KEY = key(json.dumps(ASKED))
 
 
 def test_the_key_is_the_same_on_every_machine_and_python() -> None:
-    """Whoever changes this changes what earlier results answer for: raise the env_version too."""
+    """A change here changes which earlier results are reused: raise the env_version too."""
     inputs = {"value": {"b": 1.0, "a": "é"}}
     plain = {"job_type": "echo", "document_revision_id": "r1", "inputs": inputs}
     canonical = (
@@ -71,19 +71,21 @@ def test_the_key_is_the_same_on_every_machine_and_python() -> None:
 
 
 @given(st.data())
-def test_spelling_never_changes_the_key(data: st.DataObject) -> None:
-    assert key(_spelled(ASKED, data.draw)) == KEY
+def test_notation_never_changes_the_key(data: st.DataObject) -> None:
+    assert key(_any_notation(ASKED, data.draw)) == KEY
 
 
-def _spelled(value: Any, draw: Callable[[Any], Any]) -> str:
-    """Write JSON in any of its spellings: order of keys, white space, numbers, escapes."""
+def _any_notation(value: Any, draw: Callable[[Any], Any]) -> str:
+    """Write JSON in any notation: order of keys, white space, numbers, escapes."""
     space = draw(st.sampled_from(["", " ", "\n\t", "  \r\n"]))
     if isinstance(value, dict):
         items = draw(st.permutations(list(value.items())))
-        parts = [f"{_spelled(k, draw)}{space}:{space}{_spelled(v, draw)}" for k, v in items]
+        parts = [
+            f"{_any_notation(k, draw)}{space}:{space}{_any_notation(v, draw)}" for k, v in items
+        ]
         return f"{{{space}{(space + ',' + space).join(parts)}{space}}}"
     if isinstance(value, list):
-        return f"[{space}{(',' + space).join(_spelled(one, draw) for one in value)}{space}]"
+        return f"[{space}{(',' + space).join(_any_notation(one, draw) for one in value)}{space}]"
     if isinstance(value, str):
         plain = json.dumps(value)
         escaped = "".join(f"\\u{ord(character):04x}" for character in value)
@@ -161,7 +163,7 @@ UNRELATED: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("name", UNRELATED)
-def test_what_no_result_depends_on_leaves_the_key(name: str) -> None:
+def test_the_key_ignores_what_no_result_depends_on(name: str) -> None:
     changed = deepcopy(ASKED)
     UNRELATED[name](changed)
     assert key(json.dumps(changed)) == KEY

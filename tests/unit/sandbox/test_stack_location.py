@@ -54,7 +54,7 @@ def frame(file: str, line: int = 1, name: str = "f") -> str:
 # --- the stack ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("last", [frame(f"{ENGINE}/running.py", 25, "run_entry"), "  ..."])
+@pytest.mark.parametrize("last", [frame(f"{ENGINE}/run_entry.py", 25, "run_entry"), "  ..."])
 def test_a_stack_is_whole_where_the_jobs_own_part_ends(last: str) -> None:
     stack = told(frame("/usr/lib/re.py", 3, "match"), frame("cell.py", 9, "run_entry"))
     was_whole = [stack.is_whole]
@@ -177,7 +177,7 @@ def test_cells_are_known_by_their_source() -> None:
         (f"{ENGINE}/sheets/workbook.py", "reading the file"),
         (f"{ENGINE}/writing/rows.py", "writing the output"),
         (f"{ENGINE}/{SECRET}/rows.py", None),
-        (f"{ENGINE}/running.py", None),
+        (f"{ENGINE}/run_entry.py", None),
     ],
 )
 def test_where_the_engine_is_says_what_it_does(

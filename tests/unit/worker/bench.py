@@ -21,12 +21,12 @@ from ade.events.stream import follow, wait_until_ended
 from ade.kernel import Kernel
 from ade.kinds import Kind, Kinds
 from ade.kinds.echo import Echo
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.stages.stop import Stop
-from ade.stages.submit import Submission
-from ade.store.group_commit import Verb
+from ade.stages.submit.model import Submission
+from ade.store.port import Verb
 from ade.store.rows import JobRef, JobRow, NewEvent
-from ade.store.store import SqlStore
+from ade.store.session import Session
 from ade.worker.runner import Runner
 from ade.worker.subprocess_runner import SubprocessRunner
 from ade.worker.worker import Worker, WorkerRules
@@ -37,7 +37,7 @@ ROGUES = (
     sys.executable,
     "-c",
     f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
-    "from ade_engine.child import main; sys.exit(main())",
+    "from ade_engine.subprocess_child import main; sys.exit(main())",
 )
 LIMITS = Limits(timeout_ms=30_000, cpu_ms=30_000, memory_mb=512, max_output_kb=1, max_artifacts=0)
 # Renewals are so far apart that whatever happens soon happened without one.
@@ -70,7 +70,7 @@ class Untrusted(Rogue):
     trusted = False
 
 
-class TroubledStore(SqlStore):
+class TroubledStore(Session):
     """Be a real store, until told that writes fail or hang."""
 
     def __init__(self, url: str) -> None:
@@ -79,11 +79,13 @@ class TroubledStore(SqlStore):
         self._all: Literal["fails", "hangs"] | None = None
         self._hanging: list[tuple[asyncio.Future[Sequence[Any]], Verb, list[Any]]] = []
         self.asked: list[str] = []
+        self.items: dict[str, list[Any]] = {}
 
     def awrite(self, verb: Verb, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
         """Run a verb, refuse it, or keep it until `recover`."""
         name = verb.func.__name__  # type: ignore[attr-defined]
         self.asked.append(name)
+        self.items.setdefault(name, []).extend(items)
         trouble = self._trouble.get(name, self._all)
         if trouble is None:
             return super().awrite(verb, items)
@@ -137,7 +139,7 @@ class Bench:
 
     def rules(self, lease: LeaseRule, **others: Any) -> None:
         """Go by another lease."""
-        self.kernel = Kernel(self.store, Rules(lease=lease, queue_size=0, **others))
+        self.kernel = Kernel(self.store, KernelSettings(lease=lease, queue_size=0, **others))
 
     def close(self) -> None:
         """Let go of the database."""

@@ -21,7 +21,7 @@ def assign(tmp_path: Path) -> Assign:
     def make(limits: Limits = LIMITS, **inputs: Any) -> RunSpec:
         usual = {"value": None, "sleep_ms": 0, "steps": 0, "print": "", "fail": ""}
         return RunSpec(
-            entry="rogues" if "do" in inputs else "ade_engine.echo",
+            entry="rogues" if "do" in inputs else "ade_engine.entry.echo",
             inputs=inputs if "do" in inputs else usual | inputs,
             limits=limits,
             folder=tmp_path,

@@ -16,6 +16,7 @@ from tests.processes import aeventually
 from tests.unit.worker.bench import LIMITS
 from tests.wheels import make_wheel
 
+from ade.app.catalogue import Catalogue
 from ade.artifacts import Blobs
 from ade.domain.job import Status
 from ade.domain.lease import LeaseRule
@@ -26,11 +27,11 @@ from ade.environments.environment import is_there
 from ade.kernel import Kernel
 from ade.sandbox.spec import RunSpec
 from ade.settings import Settings
-from ade.stages.rules import Rules
-from ade.stages.submit import Submission
-from ade.store.library import BUILDS_TOPIC, Build, BuildHeld, File, Library, Version
-from ade.store.rows import JobRef, JobRow
-from ade.store.store import SqlStore
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.submit.model import Submission
+from ade.store.builds import BUILDS_TOPIC
+from ade.store.rows import Build, BuildHeld, File, JobRef, JobRow, Version
+from ade.store.session import Session
 from ade.worker.builder import Builder, end
 
 LEASE = LeaseRule(lease_seconds=30, margin_seconds=5, renew_seconds=10)
@@ -103,15 +104,15 @@ class Site:
         self.wheelhouse = folder / "wheels"
         make_wheel(self.wheelhouse, "greeting")
         self.runner = Scripted()
-        self.library = Library(url)
-        self.store = SqlStore(url)
+        self.store = Session(url)
+        self.library = Catalogue(self.store)
         self.folder = folder
         self.blobs = Blobs(folder / "blobs")
         self.configure()
 
     def configure(self, lease: LeaseRule = LEASE, **changes: Any) -> None:
         """Go by other rules."""
-        self.kernel = Kernel(self.store, Rules(lease=lease, queue_size=0))
+        self.kernel = Kernel(self.store, KernelSettings(lease=lease, queue_size=0))
         usual: dict[str, Any] = {"storage_data_dir": self.folder, "wheelhouse": self.wheelhouse}
         # Whatever happens soon happened because somebody rang.
         usual |= {"poll_seconds": 60, "sweep_seconds": 60}
@@ -119,7 +120,6 @@ class Site:
 
     def close(self) -> None:
         """Let go of the database."""
-        self.library.close()
         self.store.close()
 
     def builder(self, name: str = "builder") -> Builder:
@@ -223,7 +223,7 @@ async def test_without_requirements_nothing_is_installed(
     version, build = await site.made(requirements="# none\n")
     assert (build.status, build.environment, build.error) == ("ready", None, None)
     (given,) = site.runner.given
-    assert (given.entry, given.inputs) == ("ade_engine.activate", {"config": "config"})
+    assert (given.entry, given.inputs) == ("ade_engine.entry.activate", {"config": "config"})
     assert (given.environment, given.network) == (None, False)
     assert set(given.files) == {"config/config.toml", "config/requirements.txt"}
     assert "nothing is installed" in (site.activation(version).log() or "")
@@ -375,7 +375,7 @@ async def test_a_build_that_a_person_cancels_is_killed_at_once(site: Site) -> No
         build = await site.ask(version)
         await site.runner.started.wait()
         await site.library.cancel_build(WORKSPACE, build.id)
-        site.kernel.wake.publish([BUILDS_TOPIC])
+        site.kernel.notifier.publish([BUILDS_TOPIC])
         await aeventually(lambda: builder.running == 0)
     assert site.runner.killed == 1
     assert (await site.library.find_build(WORKSPACE, build.id)).status == "cancelled"
@@ -405,7 +405,7 @@ async def test_a_builder_that_cannot_renew_kills_its_work_and_records_nothing(
 
 
 async def _rings(site: Site, build: Build) -> bool:
-    site.kernel.wake.publish([BUILDS_TOPIC])
+    site.kernel.notifier.publish([BUILDS_TOPIC])
     return (await site.library.find_build(WORKSPACE, build.id)).status == "ready"
 
 
@@ -491,6 +491,6 @@ async def test_no_more_are_made_at_once_than_allowed(site: Site) -> None:
             await site.ask(await site.version(more=str(number)))
         await aeventually(lambda: len(site.runner.given) == 2)
         assert builder.running == 2
-        site.kernel.wake.publish([BUILDS_TOPIC])
+        site.kernel.notifier.publish([BUILDS_TOPIC])
         waiting = await site.library.list_builds(WORKSPACE, status="queued", before=None, limit=10)
         assert len(waiting) == 1

@@ -9,7 +9,7 @@ from tests.unit.worker.bench import Bench, ref
 
 from ade.domain.job import Status, StopRequest
 from ade.domain.outcome import Outcome
-from ade.events.mirror import Mirror
+from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.kinds.echo import Echo
@@ -56,7 +56,9 @@ async def test_a_job_whose_logs_cannot_be_kept_is_done_all_the_same(bench: Bench
 async def test_a_cancel_counts_although_its_copy_cannot_be_written(
     bench: Bench, tmp_path: Path
 ) -> None:
-    kernel = Kernel(bench.store, bench.kernel.rules, mirror=Mirror(bench.store, bench.jobs_dir))
+    kernel = Kernel(
+        bench.store, bench.kernel.settings, exporter=EventFileExporter(bench.store, bench.jobs_dir)
+    )
     job = await bench.submit(value=1)
     outside = tmp_path / "outside"
     outside.write_text("mine")

@@ -121,7 +121,7 @@ def _package(folder: Path, hook: str) -> dict[str, Path]:
 def _activation(spec: Any, folder: Path, hook: str) -> Any:
     files = _package(folder, hook)
     inputs = {"config": "config"}
-    return replace(spec, entry="ade_engine.activate", inputs=inputs, files=files)
+    return replace(spec, entry="ade_engine.entry.activate", inputs=inputs, files=files)
 
 
 async def test_cpu_time_is_used_up_in_a_place(assign: Assign, tmp_path: Path) -> None:
@@ -329,7 +329,13 @@ def test_a_child_whose_parent_is_already_gone_does_nothing() -> None:
     nobody, channel = os.pipe()
     os.close(nobody)
     request = b'{"inputs": {"print": "hello"}, "limits": {}}'
-    command = [sys.executable, "-m", "ade_engine.child", "ade_engine.echo", str(channel)]
+    command = [
+        sys.executable,
+        "-m",
+        "ade_engine.subprocess_child",
+        "ade_engine.entry.echo",
+        str(channel),
+    ]
     ended = subprocess.run(
         command, input=request, capture_output=True, pass_fds=(channel,), timeout=20
     )

@@ -9,9 +9,8 @@ from tests.processes import aeventually, is_alive
 from tests.unit.worker.bench import SHORT_LEASE, SLOW_RENEWALS, Bench
 
 from ade.clock import SystemClock
-from ade.domain.events import EventType
-from ade.stages.finish import Finished
-from ade.stages.rules import stop_topic
+from ade.domain.events import EventType, stop_topic
+from ade.stages.finish import Finish
 from ade.telemetry import metrics
 
 pytestmark = pytest.mark.slow
@@ -105,10 +104,10 @@ async def test_a_lease_that_was_taken_is_given_up_at_the_next_renewal(bench: Ben
     async with bench.working() as worker:
         (pid,) = await bench.pids(job)
         (attempt,) = worker._attempts
-        bench.store.write(bench.kernel.verbs.finish, [Finished(attempt.claim, None)])
+        bench.store.write(bench.kernel.verbs.finish, [Finish(attempt.claim, None)])
         ended = await bench.ended(job)
         assert is_alive(pid)
-        bench.kernel.wake.publish([stop_topic(worker.name)])  # renews at once
+        bench.kernel.notifier.publish([stop_topic(worker.name)])  # renews at once
         await aeventually(lambda: not is_alive(pid))
         await aeventually(lambda: worker.running == 0)
     assert (ended.status, ended.fence) == ("succeeded", 2)

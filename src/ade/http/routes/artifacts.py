@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from ade.app.times import rfc3339
 from ade.domain.errors import NotFound
 from ade.http.auth import Role
 from ade.http.door import Door
@@ -12,7 +13,6 @@ from ade.http.download import OCTETS, download
 from ade.http.models import SignedLink
 from ade.http.openapi import answers
 from ade.http.signing import Signer
-from ade.http.times import rfc3339
 from ade.store.rows import ArtifactRow
 
 MICROSECONDS = 1_000_000

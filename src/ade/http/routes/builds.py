@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 
-from ade.domain.errors import InvalidRequest, SafeMode
+from ade.app.times import rfc3339
+from ade.domain.errors import SAFE_MODE_DETAIL, InvalidRequest, SafeMode
 from ade.domain.ids import is_uuid
 from ade.environments import ensure_build, fingerprint_of
 from ade.environments.activation import ActivationFolder
@@ -17,10 +18,9 @@ from ade.http.build_models import ActivationBody, BuildBody, BuildPage, BuildSta
 from ade.http.door import Door
 from ade.http.openapi import answers
 from ade.http.paging import cursor_after, read_cursor
-from ade.http.times import rfc3339
 from ade.stages.builds import BuildEnded
-from ade.stages.submit import SAFE_MODE_DETAIL
-from ade.store.library import BUILDS_TOPIC, Build, Version
+from ade.store.builds import BUILDS_TOPIC
+from ade.store.rows import Build, Version
 
 PAGE_SIZE = 50
 SEQUENCE_MAX = 2**31 - 1
@@ -121,7 +121,7 @@ def build_routes(door: Door) -> APIRouter:
         """
         workspace = grant.workspace
         build = await library.cancel_build(workspace.id, build_id)
-        door.kernel.wake.publish([BUILDS_TOPIC])
+        door.kernel.notifier.publish([BUILDS_TOPIC])
         ended = BuildEnded(build.workspace_id, build.id, reason_of(build))
         await door.kernel.settle_build(ended)
         return build_json(build, workspace.slug)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import TypeAdapter
 
+from ade.app.times import rfc3339
 from ade.domain.errors import InvalidRequest
 from ade.http.auth import Grant
 from ade.http.body import read_small
@@ -21,8 +22,8 @@ from ade.http.library_models import (
 from ade.http.openapi import answers, takes
 from ade.http.packages import ZIP, Packages
 from ade.http.paging import cursor_after, read_cursor
-from ade.http.times import rfc3339
-from ade.store.library import Configuration, File, Version, manifest_digest
+from ade.store.catalogue import manifest_digest
+from ade.store.rows import Configuration, File, Version
 
 PAGE_SIZE = 50
 SEQUENCE_MAX = 2**31 - 1

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import ValidationError
 
+from ade.app.times import rfc3339
 from ade.domain.errors import InvalidRequest, StorageFull, Unavailable, UnreadableDocument
 from ade.domain.outcome import Category, Outcome
 from ade.http.auth import Grant
@@ -15,15 +16,14 @@ from ade.http.library_models import DocumentBody, DocumentPage, PreviewBody, Pre
 from ade.http.multipart import FORM, receive_form
 from ade.http.openapi import answers
 from ade.http.paging import cursor_after, read_cursor
-from ade.http.times import rfc3339
-from ade.store.library import Document
+from ade.store.rows import Document
 
 PAGE_SIZE = 50
 UPLOADS_MAX = 64
 MIB = 1024 * 1024
 PREVIEW_ROWS = 20
 PREVIEW_ROWS_MAX = 200
-PREVIEW_ENTRY = "ade_engine.preview"
+PREVIEW_ENTRY = "ade_engine.entry.preview"
 PREVIEW_INPUT = "input"
 # A copy of the document must fit into the folder that it is opened in, with some room to work.
 PREVIEW_SHARE = 0.8
@@ -152,7 +152,9 @@ def document_routes(door: Door) -> APIRouter:
             raise UnreadableDocument("The document is too large for a preview.")
         asked = {"input": PREVIEW_INPUT, "sheet": sheet, "rows": rows}
         path = await asyncio.to_thread(blobs.existing, found.digest)
-        outcome = await door.runs_errands.run(PREVIEW_ENTRY, asked, {PREVIEW_INPUT: path})
+        outcome = await door.require_inline_tasks.run(
+            grant.workspace.id, PREVIEW_ENTRY, asked, {PREVIEW_INPUT: path}
+        )
         return _preview(found.id, outcome)
 
     @router.delete(

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import AwareDatetime, StringConstraints
 
+from ade.app.times import microseconds, rfc3339
 from ade.domain.errors import InvalidRequest, NotFinished, NotFound
 from ade.http.auth import Grant
 from ade.http.door import NO_JOB, Door, job_ref
@@ -18,7 +19,6 @@ from ade.http.models import Artifact, Job, JobPage, Result, Status
 from ade.http.openapi import answers
 from ade.http.paging import cursor_after, read_cursor
 from ade.http.result_json import result_envelope, stored_result
-from ade.http.times import microseconds, rfc3339
 from ade.store.port import Reading
 from ade.store.rows import JobRow
 
@@ -123,7 +123,7 @@ def job_routes(door: Door) -> APIRouter:
     async def read_result(grant: Viewer, job_id: str) -> Response:
         """Read how the job ended and what it left; 409 `not_finished` before that."""
         job, body = await read_ended(grant, job_id)
-        version = door.intake.env_version(job.kind)
+        version = door.job_requests.env_version(job.kind)
         return Response(json.dumps(result_envelope(job, body, version)), media_type=JSON)
 
     @router.get(

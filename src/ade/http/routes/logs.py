@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from ade.domain.errors import NotFound, Unavailable
-from ade.events.mirror import event_json
+from ade.events.event_file import event_json
 from ade.events.stream import EVENTS_PER_READ, follow
 from ade.http.attempts import read_attempts
 from ade.http.auth import Grant

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import TypeAdapter
 
+from ade.app.times import rfc3339
 from ade.domain.errors import NotFound
 from ade.http.auth import Grant
 from ade.http.body import read_small
@@ -19,8 +20,7 @@ from ade.http.models import (
     MemberRequest,
 )
 from ade.http.openapi import answers, takes
-from ade.http.times import rfc3339
-from ade.store.directory import ApiKey, Member
+from ade.store.rows import ApiKey, Member
 
 _MEMBER = TypeAdapter(MemberRequest)
 _KEY = TypeAdapter(KeyRequest)

@@ -1,29 +1,37 @@
 """`/{ws}/runs`: runs of configurations on documents; each is also a job."""
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import StringConstraints, TypeAdapter
 
+from ade.app.run_requests import RUN_KIND, RunSubmission
+from ade.app.submission import ClientRequest, Prepared
 from ade.domain.errors import NotFinished, NotFound
 from ade.domain.job import StopRequest
 from ade.http.auth import Grant
-from ade.http.body import read_small
+from ade.http.body import SMALL_BODY_BYTES_MAX, parse, read_body, read_unused_body
 from ade.http.door import Door, job_ref
 from ade.http.job_json import ENDED
 from ade.http.models import ReasonRequest, Run, RunPage, StartRunRequest
-from ade.http.openapi import answers, takes
+from ade.http.openapi import answers, headers_taken, takes
 from ade.http.paging import cursor_after, read_cursor
 from ade.http.routes.jobs import PAGE_SIZE
-from ade.http.routes.submissions import LOCATION
+from ade.http.routes.submissions import (
+    IDEMPOTENCY,
+    LOCATION,
+    REFUSALS,
+    REPEAT_REFUSALS,
+    WAIT,
+)
 from ade.http.routes.verbs import reason_in
-from ade.http.runs import KIND, Runs, run_json
+from ade.http.run_json import run_json
+from ade.http.submissions import client_request, reply_with
+from ade.http.views import RunView
 from ade.stages.stop import Stop
-from ade.stages.submit import Submission
-from ade.store.library import Build
 from ade.store.rows import JobRow
-from ade.telemetry import metrics
 
 JSON = "application/json"
 NO_RUN = "There is no such run in this workspace."
@@ -31,25 +39,27 @@ _START = TypeAdapter(StartRunRequest)
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-def run_routes(door: Door, runs: Runs) -> APIRouter:
+def run_routes(door: Door) -> APIRouter:
     """Make the routes of runs."""
     router = APIRouter(prefix="/api/v1/workspaces/{ws}", tags=["runs"])
     Viewer = Annotated[Grant, Depends(door.gatekeeper.viewer)]
     Editor = Annotated[Grant, Depends(door.gatekeeper.editor)]
     Limit = Annotated[int | None, Query(ge=1, le=door.settings.page_size_max)]
 
-    async def started(grant: Grant, submission: Submission, build: Build) -> Response:
-        accepted = await door.kernel.submit(submission)
-        metrics.submitted("accepted")
-        slug = grant.workspace.slug
-        location = f"/api/v1/workspaces/{slug}/runs/{accepted.job.id}"
-        body = json.dumps(run_json(accepted.job, slug, build))
-        return Response(body, 202, {"Location": location}, JSON)
+    async def submit(
+        request: ClientRequest, grant: Grant, prepare: Callable[[], Awaitable[RunSubmission]]
+    ) -> Response:
+        async def prepare_run() -> Prepared:
+            run = await prepare()
+            return Prepared(run.submission, RunView(door, grant, run.build))
+
+        answer = await door.submissions.submit(request, prepare_run)
+        return reply_with(request, answer).as_response()
 
     async def read(grant: Grant, run_id: str) -> JobRow:
         ref = job_ref(grant, run_id)
         job = await door.kernel.read(lambda reading: reading.read_job(ref))
-        if job is None or job.kind != KIND:
+        if job is None or job.kind != RUN_KIND:
             raise NotFound(NO_RUN)
         return job
 
@@ -62,13 +72,26 @@ def run_routes(door: Door, runs: Runs) -> APIRouter:
     @router.post(
         "/configurations/{configuration_id}/runs",
         status_code=202,
-        responses=answers(202, Run, "Accepted", 400, 403, 404, 413, 415, 422, 429, **LOCATION),
-        openapi_extra=takes(StartRunRequest, required=True),
+        responses={
+            **answers(202, Run, "Accepted", *REFUSALS, **LOCATION),
+            **answers(200, Run, "Ended within the time to wait", **LOCATION),
+        },
+        openapi_extra={
+            **takes(StartRunRequest, required=True),
+            "parameters": headers_taken(Idempotency_Key=IDEMPOTENCY, Prefer=WAIT),
+        },
     )
     async def start_run(request: Request, grant: Editor, configuration_id: str) -> Response:
         """Run a configuration, as it is now, on a document."""
-        asked = (await read_small(request, _START)).model_dump(exclude_none=True)
-        return await started(grant, *await runs.of_draft(grant, configuration_id, asked))
+        body = await read_body(request.scope, request.receive, SMALL_BODY_BYTES_MAX)
+        endpoint = f"POST configurations/{configuration_id.lower()}/runs"
+        asked = client_request(request.scope, grant, endpoint, body)
+
+        async def prepare() -> RunSubmission:
+            fields = parse(body, _START).model_dump(exclude_none=True)
+            return await door.run_requests.of_configuration(asked.caller, configuration_id, fields)
+
+        return await submit(asked, grant, prepare)
 
     @router.get("/runs", responses=answers(200, RunPage, "Runs, newest first", 404, 422))
     async def list_runs(grant: Viewer, limit: Limit = None, cursor: Name | None = None) -> Response:
@@ -76,7 +99,7 @@ def run_routes(door: Door, runs: Runs) -> APIRouter:
         size = min(limit or PAGE_SIZE, door.settings.page_size_max)
         before, workspace = read_cursor(cursor), grant.workspace
         found = await door.kernel.read(
-            lambda reading: reading.list_jobs(workspace.id, {"kind": KIND}, before, size + 1)
+            lambda reading: reading.list_jobs(workspace.id, {"kind": RUN_KIND}, before, size + 1)
         )
         more = cursor_after(found[size - 1].id) if len(found) > size else None
         items: list[dict[str, Any]] = [run_json(job, workspace.slug, None) for job in found[:size]]
@@ -102,15 +125,24 @@ def run_routes(door: Door, runs: Runs) -> APIRouter:
     @router.post(
         "/runs/{run_id}/rerun",
         status_code=202,
-        responses=answers(202, Run, "Runs again", 400, 403, 404, 409, 422, 429, **LOCATION),
+        responses={
+            **answers(202, Run, "Runs again", *REPEAT_REFUSALS, **LOCATION),
+            **answers(200, Run, "Ended within the time to wait", **LOCATION),
+        },
+        openapi_extra={"parameters": headers_taken(Idempotency_Key=IDEMPOTENCY, Prefer=WAIT)},
     )
-    async def rerun(grant: Editor, run_id: str) -> Response:
+    async def rerun(request: Request, grant: Editor, run_id: str) -> Response:
         """Run again what a run ran: the same version on the same document, as a new run."""
-        job = await read(grant, run_id)
-        if job.status not in ENDED:
-            raise NotFinished(f"The run is {job.status}.")
-        payload = await door.kernel.read(lambda r: r.read_payload(job_ref(grant, run_id)))
-        submission, build = await runs.again(grant, job, payload or "{}")
-        return await started(grant, submission, build)
+        body = await read_unused_body(request)
+        asked = client_request(request.scope, grant, f"POST runs/{run_id.lower()}/rerun", body)
+
+        async def prepare() -> RunSubmission:
+            job = await read(grant, run_id)
+            if job.status not in ENDED:
+                raise NotFinished(f"The run is {job.status}.")
+            payload = await door.kernel.read(lambda r: r.read_payload(job_ref(grant, run_id)))
+            return await door.run_requests.repeat(asked.caller, job, payload or "{}")
+
+        return await submit(asked, grant, prepare)
 
     return router

@@ -5,12 +5,12 @@
 
 from fastapi import APIRouter, Request, Response
 
+from ade.app.request_schemas import BatchRequest, JobRequest, RunRequest
 from ade.http.auth import WorkspaceName
-from ade.http.contract import BatchRequest, JobRequest, RunRequest
 from ade.http.hot import HotRoute
 from ade.http.models import Batch, Job
 from ade.http.openapi import answers, headers_taken, takes
-from ade.http.submitting import Submitting
+from ade.http.submissions import JobSubmissions
 
 IDEMPOTENCY = "a name for this request: the same one gives the same answer for a day"
 WAIT = (
@@ -19,14 +19,16 @@ WAIT = (
 )
 LOCATION = {"headers": {"Location": {"description": "the job", "schema": {"type": "string"}}}}
 REFUSALS = (400, 403, 404, 409, 413, 415, 422, 429)
+# A route that repeats earlier work needs no body, so it accepts any content type.
+REPEAT_REFUSALS = (400, 403, 404, 409, 413, 422, 429)
 
 
-def hot_routes(submitting: Submitting) -> dict[str, HotRoute]:
+def hot_routes(submissions: JobSubmissions) -> dict[str, HotRoute]:
     """Name the routes that are answered past the router, by their path below the workspace."""
-    return {"jobs": submitting.one, "jobs/batch": submitting.many}
+    return {"jobs": submissions.submit_one, "jobs/batch": submissions.submit_batch}
 
 
-def submission_routes(submitting: Submitting) -> APIRouter:
+def submission_routes(submissions: JobSubmissions) -> APIRouter:
     """Declare the routes that take jobs in."""
     router = APIRouter(prefix="/api/v1/workspaces/{ws}/jobs", tags=["jobs"])
 
@@ -44,7 +46,7 @@ def submission_routes(submitting: Submitting) -> APIRouter:
     )
     async def submit_job(request: Request, ws: WorkspaceName) -> Response:
         """Ask for a job: the execution contract, or a run of a configuration version."""
-        return (await submitting.one(request.scope, request.receive, ws)).as_response()
+        return (await submissions.submit_one(request.scope, request.receive, ws)).as_response()
 
     @router.post(
         "/batch",
@@ -56,7 +58,7 @@ def submission_routes(submitting: Submitting) -> APIRouter:
         },
     )
     async def submit_batch(request: Request, ws: WorkspaceName) -> Response:
-        """Ask for many jobs in one transaction; each is accepted or refused for itself."""
-        return (await submitting.many(request.scope, request.receive, ws)).as_response()
+        """Submit many jobs and runs in one transaction; each is accepted or refused by itself."""
+        return (await submissions.submit_batch(request.scope, request.receive, ws)).as_response()
 
     return router

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import StringConstraints, TypeAdapter
 
+from ade.app.request_schemas import JobRequest
 from ade.domain.errors import InvalidRequest, NotFound
 from ade.domain.job import BLOCKS_ITS_LANE, Status, StopRequest
 from ade.http.auth import Grant
 from ade.http.body import read_small
-from ade.http.contract import JobRequest, RunRequest
 from ade.http.door import NO_JOB, Door
 from ade.http.job_json import job_text
 from ade.http.models import Job, JobPage, NoteRequest, ReasonRequest, ResolveRequest, Target
@@ -19,7 +19,7 @@ from ade.http.openapi import answers, headers_taken, takes
 from ade.http.routes.jobs import list_page
 from ade.http.routes.submissions import IDEMPOTENCY, LOCATION, REFUSALS, WAIT
 from ade.http.routes.verbs import JSON, reason_in, resume_job, show, stop_job
-from ade.http.submitting import Submitting
+from ade.http.submissions import JobSubmissions
 from ade.stages.resume import Clear, Resolve
 from ade.store.port import Reading
 from ade.store.rows import JobRef, JobRow, Lane
@@ -31,7 +31,7 @@ TargetId = Annotated[str, Path(min_length=1, max_length=200, description="the la
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-def target_routes(door: Door, submitting: Submitting) -> APIRouter:
+def target_routes(door: Door, submissions: JobSubmissions) -> APIRouter:
     """Make the routes of targets."""
     router = APIRouter(prefix="/api/v1/workspaces/{ws}/targets/{target_id}", tags=["targets"])
     Viewer = Annotated[Grant, Depends(door.gatekeeper.viewer)]
@@ -79,14 +79,14 @@ def target_routes(door: Door, submitting: Submitting) -> APIRouter:
             **answers(200, Job, "Ended within the time to wait", **LOCATION),
         },
         openapi_extra={
-            **takes(JobRequest, RunRequest),
+            **takes(JobRequest),
             "parameters": headers_taken(Idempotency_Key=IDEMPOTENCY, Prefer=WAIT),
         },
     )
     async def submit_on_target(request: Request, grant: Editor, target_id: TargetId) -> Response:
         """Ask for a job on this lane: it starts when those before it have ended well."""
         lane = _without_nul(target_id)
-        reply = await submitting.take(request.scope, request.receive, grant, lane)
+        reply = await submissions.submit_as(request.scope, request.receive, grant, lane)
         return reply.as_response()
 
     @router.post("/jobs/{job_id}/cancel", **stopped)

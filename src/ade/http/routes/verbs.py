@@ -1,30 +1,27 @@
 """`/{ws}/jobs/{id}/cancel|interrupt|resume|retry`: what a person may do with a job."""
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import TypeAdapter
 
+from ade.app.run_requests import RUN_KIND
+from ade.app.submission import Prepared
 from ade.domain.errors import NotFinished, NotFound
 from ade.domain.job import StopRequest
-from ade.domain.keys import digest
 from ade.http.auth import Grant
-from ade.http.body import read_small
+from ade.http.body import read_small, read_unused_body
 from ade.http.door import NO_JOB, Door, job_ref
-from ade.http.job_json import ENDED, job_path, job_text
+from ade.http.job_json import ENDED, job_text
 from ade.http.models import Job, ReasonRequest, Retried
 from ade.http.openapi import answers, headers_taken, takes
-from ade.http.routes.submissions import IDEMPOTENCY, LOCATION
-from ade.http.runs import KIND as RUN
-from ade.http.runs import Runs
-from ade.http.submitting import idempotency_key, idempotency_of
+from ade.http.routes.submissions import IDEMPOTENCY, LOCATION, REPEAT_REFUSALS, WAIT
+from ade.http.submissions import client_request, reply_with
+from ade.http.views import RetryView
 from ade.stages.resume import Resume
 from ade.stages.stop import Stop
-from ade.stages.submit import Accepted
 from ade.store.port import Reading
 from ade.store.rows import JobRef, JobRow
-from ade.telemetry import metrics
 
 _REASON = TypeAdapter(ReasonRequest)
 JSON = "application/json"
@@ -85,35 +82,28 @@ def verb_routes(door: Door) -> APIRouter:
     @router.post(
         "/retry",
         status_code=202,
-        responses=answers(202, Retried, "Runs again", 400, 403, 404, 409, 422, 429, **LOCATION),
-        openapi_extra={"parameters": headers_taken(Idempotency_Key=IDEMPOTENCY)},
+        responses={
+            **answers(202, Retried, "Runs again", *REPEAT_REFUSALS, **LOCATION),
+            **answers(200, Retried, "Ended within the time to wait", **LOCATION),
+        },
+        openapi_extra={"parameters": headers_taken(Idempotency_Key=IDEMPOTENCY, Prefer=WAIT)},
     )
     async def retry_job(request: Request, grant: Editor, job_id: str) -> Response:
         """Run an ended job again, as a new job that remembers the old one."""
-        ref = job_ref(grant, job_id)
-        earlier, payload, runs = await door.kernel.read(lambda r: _read_for_retry(r, ref))
-        if earlier.kind == RUN:
-            submission, _ = await Runs(door).again(grant, earlier, payload)
-        else:
-            submission = door.intake.again(earlier, payload, grant.user_id)
+        body = await read_unused_body(request)
+        asked = client_request(request.scope, grant, f"POST jobs/{job_id.lower()}/retry", body)
 
-        def answer(accepted: Accepted) -> tuple[int, str]:
-            new = accepted.job
-            told = {"job_id": new.id, "status": new.status, "retry_of": ref.id, "attempt": runs + 1}
-            return 202, json.dumps(told)
+        async def prepare() -> Prepared:
+            ref = job_ref(grant, job_id)
+            earlier, payload, runs = await door.kernel.read(lambda r: _read_for_retry(r, ref))
+            if earlier.kind == RUN_KIND:
+                run = await door.run_requests.repeat(asked.caller, earlier, payload)
+                submission = run.submission
+            else:
+                submission = door.job_requests.repeat(earlier, payload, asked.caller)
+            return Prepared(submission, RetryView(door, grant, ref.id, runs + 1))
 
-        key = idempotency_key(request.scope)
-        if key is not None:
-            endpoint = f"POST jobs/{ref.id}/retry"
-            named = idempotency_of(grant, endpoint, key, digest(None), answer)
-            submission = submission._replace(idempotency=named)
-        accepted = await door.kernel.submit(submission)
-        metrics.submitted("replayed" if accepted.replayed else "accepted")
-        headers = {"Location": job_path(grant.workspace.slug, accepted.job.id)}
-        if accepted.replayed:
-            headers["Idempotency-Replayed"] = "true"
-        status, text = accepted.replayed or answer(accepted)
-        return Response(text, status, headers, JSON)
+        return reply_with(asked, await door.submissions.submit(asked, prepare)).as_response()
 
     return router
 

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from pydantic import TypeAdapter
 
+from ade.app.times import rfc3339
 from ade.http.auth import Grant, Principal, Role
 from ade.http.body import read_small
 from ade.http.door import Door
 from ade.http.models import WorkspaceBody, WorkspacePage, WorkspaceRequest
 from ade.http.openapi import answers, takes
-from ade.http.times import rfc3339
-from ade.store.directory import Workspace
+from ade.store.rows import Workspace
 
 _NEW = TypeAdapter(WorkspaceRequest)
 

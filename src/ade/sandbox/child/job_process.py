@@ -190,7 +190,7 @@ def _exec_interpreter(plan: ZygotePlan, spec: dict[str, Any]) -> None:
 
 def run(spec: dict[str, Any]) -> int:
     """Run the spec's entry; return the exit status."""
-    from ade_engine.running import run_entry
+    from ade_engine.run_entry import run_entry
 
     os.set_inheritable(LINE, False)
     linux.prctl(linux.PR_SET_NAME, _NAME)
@@ -205,18 +205,18 @@ def warm_up() -> None:
     Every type, name and instruction is written to when it is first used, and a child that writes to
     a page copies it first.
     """
-    from ade_engine import cell
-    from ade_engine.running import run_entry
-    from ade_engine.whereabouts import ASKED_BY
+    from ade_engine.entry import cell
+    from ade_engine.run_entry import run_entry
+    from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
     main = sys.modules["__main__"]
     for _ in range(WARM_UP_RUNS):
         _reseed()
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            run_entry(cell.__name__, json.loads(json.dumps(cell.asked("None"))), nowhere)
+            run_entry(cell.__name__, json.loads(json.dumps(cell.cell_inputs("None"))), nowhere)
     sys.modules["__main__"] = main
     linecache.cache.pop(cell.FILE, None)
-    faulthandler.unregister(ASKED_BY)
+    faulthandler.unregister(STACK_DUMP_SIGNAL)
 
 
 def set_up_streams() -> None:

@@ -45,7 +45,7 @@ def main() -> None:
             _preload(plan.preload)
     fit = plan.cold or _is_fit_to_fork()
     job_process.prepare(plan)
-    if "ade_engine.cell" in sys.modules:
+    if "ade_engine.entry.cell" in sys.modules:
         with contextlib.suppress(Exception):  # without it jobs are only slower
             job_process.warm_up()
     gc.collect()

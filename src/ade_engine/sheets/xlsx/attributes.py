@@ -1,7 +1,7 @@
-"""Know what the attributes of a cell mean, once for each way in which they are written.
+"""Parse the attributes of cells, once for each distinct spelling.
 
-A sheet has millions of cells but few different tails such as ` s="3" t="s"`. A tail is turned
-into a number that stands for it, and the number is looked up; only a new tail is really read.
+A sheet has millions of cells but few distinct attribute tails such as ` s="3" t="s"`. Each tail is
+hashed and looked up; only a tail that is not in the table yet is parsed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from enum import IntEnum
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 
-from ade_engine.sheets.plain import NotPlain
-from ade_engine.sheets.words import MASKS, Bytes, Positions, Words
+from ade_engine.sheets.arrays import BoolArray, ByteArray, IntArray, WordArray
+from ade_engine.sheets.byte_words import MASKS
+from ade_engine.sheets.fast_path import FastPathUnsupported
 
 TAIL_BYTES_MAX = 24
 SLOTS = 4096
@@ -32,7 +32,7 @@ _ATTRIBUTE = re.compile(rb' ([A-Za-z:]+)="([^"]*)"')
 
 
 class CellType(IntEnum):
-    """What the attribute `t` of a cell says about its value."""
+    """The type of a cell's value, from its attribute `t`."""
 
     NUMBER = 0
     SHARED = 1
@@ -54,25 +54,27 @@ TYPES = {
 }
 
 
-class Tails:
-    """What each tail that was met means: the type, the style, and whether the cell ends there."""
+class AttributeTails:
+    """A hash table of attribute tails: type, date style, and whether the element is empty."""
 
-    def __init__(self, date_styles: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, date_styles: BoolArray) -> None:
         self._date_styles = date_styles
         self._keys = np.zeros(SLOTS, np.uint64)
         self._codes = np.zeros(SLOTS, np.int64)
         self._learning = Lock()  # several threads read pieces of one sheet
-        self._crowded: list[tuple[np.uint64, int]] = []  # tails whose slot another one has
+        self._crowded: list[tuple[np.uint64, int]] = []  # tails whose slot is taken by another tail
         self.types = np.zeros(0, np.uint8)
         self.dates = np.zeros(0, np.bool_)
         self.closed = np.zeros(0, np.bool_)
 
-    def codes(self, buffer: Bytes, words: Words, starts: Positions, ends: Positions) -> Positions:
-        """Give for each tail the index of its meaning in `types`, `dates` and `closed`."""
+    def codes(
+        self, buffer: ByteArray, words: WordArray, starts: IntArray, ends: IntArray
+    ) -> IntArray:
+        """Return the index of each tail in `types`, `dates` and `closed`."""
         sizes = ends - starts
         longest = int(sizes.max(initial=0))
         if longest > TAIL_BYTES_MAX or int(sizes.min(initial=0)) < 0:
-            raise NotPlain
+            raise FastPathUnsupported
         keys = (words[starts] & MASKS[np.minimum(sizes, 8)]) * _MULTIPLIERS[0] + np.uint64(1)
         for part in (1, 2):
             if longest > 8 * part:
@@ -81,20 +83,20 @@ class Tails:
                 keys[long] += more * _MULTIPLIERS[part]
         slots = (keys >> _SLOT_SHIFT).astype(np.intp)
         unknown = self._keys[slots] != keys
-        codes: Positions = self._codes[slots]
+        codes: IntArray = self._codes[slots]
         if unknown.any():
             with self._learning:
-                self._settle(codes, unknown, keys, lambda at: bytes(buffer[starts[at] : ends[at]]))
+                self._resolve(codes, unknown, keys, lambda at: bytes(buffer[starts[at] : ends[at]]))
         return codes
 
-    def _settle(
+    def _resolve(
         self,
-        codes: Positions,
-        unknown: npt.NDArray[np.bool_],
-        keys: Words,
+        codes: IntArray,
+        unknown: BoolArray,
+        keys: WordArray,
         tail_at: Callable[[int], bytes],
     ) -> None:
-        """Find or learn the meanings that the slots do not hold."""
+        """Resolve the tails whose slots do not hold them, parsing those that are new."""
         for key, code in self._crowded:
             same = keys == key
             codes[same] = code
@@ -108,12 +110,12 @@ class Tails:
     def _learn(self, key: np.uint64, tail: bytes) -> int:
         found = _TAIL.fullmatch(tail)
         if found is None:
-            raise NotPlain
+            raise FastPathUnsupported
         attributes = dict(_ATTRIBUTE.findall(found[1]))
         kind = TYPES.get(attributes.get(b"t", b"n").decode())
         style = attributes.get(b"s", b"0")
         if kind is None or not style.isdigit() or b"r" in attributes:
-            raise NotPlain
+            raise FastPathUnsupported
         dated = int(style) < len(self._date_styles) and bool(self._date_styles[int(style)])
         code = len(self.types)
         self.types = np.append(self.types, np.uint8(kind))
@@ -122,7 +124,7 @@ class Tails:
         slot = int(key >> _SLOT_SHIFT)
         if self._keys[slot] == _FREE:
             self._codes[slot] = code
-            self._keys[slot] = key  # last: whoever sees the key may read the code
+            self._keys[slot] = key  # last: a thread that sees the key may read the code
         else:
             self._crowded.append((key, code))
         return code

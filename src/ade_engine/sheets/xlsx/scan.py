@@ -1,8 +1,8 @@
-"""Read whole rows of a sheet's XML at once: find the marks with numpy, then follow them.
+"""Read about a megabyte of a sheet's XML at once: find the tags with numpy, then follow them.
 
-Every step works on all cells of a piece of about a megabyte. XML can be written in many ways and
-this knows only the usual one; anything else raises `NotPlain`, and the sheet is read again by
-`walk`, which knows all of XML and is some twenty times slower.
+Every step works on all cells of a piece together. XML can be written in many ways and
+this module knows only the usual one. Anything else raises `FastPathUnsupported`, and the sheet is
+read again by `walk`, which knows all of XML and is some twenty times slower.
 """
 
 from __future__ import annotations
@@ -10,29 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from ade_engine.errors import DamagedFile
 from ade_engine.sheets import dates
-from ade_engine.sheets.assemble import NO_TEXT, Cells
-from ade_engine.sheets.cells import TIME_DAY, CellKind, Kinds, Numbers
+from ade_engine.sheets.arrays import BoolArray, ByteArray, FloatArray, IntArray, WordArray
+from ade_engine.sheets.arrow_texts import slice_texts
+from ade_engine.sheets.block_builder import NO_TEXT, CellBatch
+from ade_engine.sheets.byte_words import MASKS, index_of, whole_numbers, word, words_from_each_byte
+from ade_engine.sheets.cells import TIME_DAY, CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX
-from ade_engine.sheets.plain import STUMBLES, NotPlain
-from ade_engine.sheets.slices import texts as slice_texts
-from ade_engine.sheets.words import (
-    MASKS,
-    Bytes,
-    Positions,
-    Words,
-    index_of,
-    whole_numbers,
-    word,
-    words_of,
-)
-from ade_engine.sheets.xlsx.attributes import CellType, Tails
-from ade_engine.sheets.xlsx.tags import tags_of
+from ade_engine.sheets.fast_path import FAST_PATH_ERRORS, FastPathUnsupported
+from ade_engine.sheets.xlsx.attributes import AttributeTails, CellType
 from ade_engine.sheets.xlsx.unescape import needs_unescape, unescape
+from ade_engine.sheets.xlsx.xml_chunks import find_tags
 
 _ROW_START = word(b'<row r="')
 _CELL_START = word(b'<c r="')
@@ -44,9 +35,9 @@ _CELL_START_BYTES = 6
 class Lookups:
     """What the cells of a workbook refer to."""
 
-    date_styles: npt.NDArray[np.bool_]
+    date_styles: BoolArray
     shared_count: int
-    blank: Positions
+    blank: IntArray
     """Which shared strings have no characters: a cell with one is empty."""
     epoch_1904: bool
 
@@ -56,35 +47,35 @@ class Scanner:
 
     def __init__(self, book: Lookups) -> None:
         self._book = book
-        self._tails = Tails(book.date_styles)
+        self._tails = AttributeTails(book.date_styles)
 
-    def scan(self, xml: bytes) -> Cells:
-        """Read a piece of XML that begins at a row and ends, but for padding, behind one."""
+    def scan(self, xml: bytes) -> CellBatch:
+        """Read a piece of XML that consists of whole rows and padding."""
         try:
             return _Piece(xml, self._book, self._tails).cells()
-        except STUMBLES as error:
-            raise NotPlain from error
+        except FAST_PATH_ERRORS as error:
+            raise FastPathUnsupported from error
 
 
 class _Piece:
-    def __init__(self, xml: bytes, book: Lookups, tails: Tails) -> None:
+    def __init__(self, xml: bytes, book: Lookups, tails: AttributeTails) -> None:
         self.xml = xml
-        self.buffer: Bytes = np.frombuffer(xml, np.uint8)
-        self.words: Words = words_of(xml)
+        self.buffer: ByteArray = np.frombuffer(xml, np.uint8)
+        self.words: WordArray = words_from_each_byte(xml)
         self.book = book
         self.tails = tails
-        self.opens, self.closes = tags_of(self.buffer)
+        self.opens, self.closes = find_tags(self.buffer)
         self.names = self.buffer[self.opens + 1]
-        self.formulas: Positions = np.zeros(0, np.int64)
+        self.formulas: IntArray = np.zeros(0, np.int64)
         if (self.names == ord("!")).any() or (self.names == ord("?")).any():
-            raise NotPlain
-        # As many elements end as begin; the slow reader says what is wrong where this is not so.
+            raise FastPathUnsupported
+        # If elements and end tags do not match, the slow reader reports what is wrong.
         ending = np.count_nonzero(self.names == ord("/"))
         single = np.count_nonzero(self.buffer[self.closes - 1] == ord("/"))
         if len(self.names) != 2 * ending + single:
-            raise NotPlain
+            raise FastPathUnsupported
 
-    def cells(self) -> Cells:
+    def cells(self) -> CellBatch:
         tags = np.flatnonzero(self.names == ord("c"))
         second = self.buffer[self.opens[tags] + 2]
         if not ((second == ord(" ")) | (second == ord(">"))).all():
@@ -100,59 +91,59 @@ class _Piece:
         if not kept.all():
             rows, columns, kinds = rows[kept], columns[kept], kinds[kept]
             numbers, text_indexes = numbers[kept], text_indexes[kept]
-        return Cells(rows, columns, kinds, numbers, text_indexes, own_texts, hidden, last_row)
+        return CellBatch(rows, columns, kinds, numbers, text_indexes, own_texts, hidden, last_row)
 
     # --- where the cells are ----------------------------------------------------------------------
 
-    def _places(self, tags: Positions) -> tuple[Positions, Positions, Positions, list[int], int]:
-        """Give rows, columns, where each cell's further attributes begin, and the hidden rows."""
+    def _places(self, tags: IntArray) -> tuple[IntArray, IntArray, IntArray, list[int], int]:
+        """Return rows, columns, the start of each cell's attribute tail, and the hidden rows."""
         row_tags = np.flatnonzero(self.names == ord("r"))
         row_tags = row_tags[self.buffer[self.opens[row_tags] + 2] == ord("o")]
         starts = self.opens[row_tags]
         if not (self.words[starts] == _ROW_START).all():
-            raise NotPlain
+            raise FastPathUnsupported
         digits = self.words[starts + 8]
         sizes = index_of(digits, b'"').astype(np.int64)
         row_numbers, valid = whole_numbers(digits, np.minimum(sizes, 7))
         if (sizes > 7).any() or not valid.all() or (np.diff(row_numbers) <= 0).any():
-            raise NotPlain
+            raise FastPathUnsupported
         if len(row_numbers) and not 1 <= row_numbers[0] <= row_numbers[-1] <= ROWS_MAX:
-            raise NotPlain
+            raise FastPathUnsupported
         bounds = np.searchsorted(tags, row_tags)
         if len(tags) and (not len(bounds) or bounds[0]):
-            raise NotPlain
+            raise FastPathUnsupported
         counts = np.diff(np.append(bounds, len(tags)))
         rows = np.repeat(row_numbers, counts)
         columns, letters = self._columns(self.opens[tags])
-        # Behind the letters stand the digits of the row and a quote, as in the row's own tag.
+        # After the letters come the digits of the row and a quote, as in the row's own tag.
         at = self.opens[tags] + _CELL_START_BYTES + letters
         masks = MASKS[sizes + 1]
         wanted = np.repeat(digits & masks, counts)
         if not ((self.words[at] & np.repeat(masks, counts)) == wanted).all():
-            raise NotPlain
+            raise FastPathUnsupported
         tail_starts = at + np.repeat(sizes + 1, counts)
         last_row = int(row_numbers[-1]) if len(row_numbers) else 0
         return rows, columns, tail_starts, self._hidden(row_tags, row_numbers), last_row
 
-    def _columns(self, starts: Positions) -> tuple[Positions, Positions]:
-        """Give the columns and how many letters name them."""
+    def _columns(self, starts: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the columns and the number of letters of each."""
         heads = self.words[starts]
         if not ((heads & _CELL_START_MASK) == _CELL_START).all():
-            raise NotPlain
+            raise FastPathUnsupported
         pairs = (heads >> np.uint64(48)).astype(np.intp)
         columns, letters = _COLUMNS[pairs], _LETTERS[pairs]
         if not letters.all():
-            raise NotPlain
+            raise FastPathUnsupported
         if (letters == 2).any():
             third = self.buffer[starts + 8].astype(np.int64) - ord("A") + 1
             long = (letters == 2) & (third >= 1) & (third <= 26)
             columns = np.where(long, columns * 26 + third, columns)
             letters = letters + long
             if columns.max() > COLUMNS_MAX:
-                raise NotPlain
+                raise FastPathUnsupported
         return columns, letters
 
-    def _hidden(self, row_tags: Positions, row_numbers: Positions) -> list[int]:
+    def _hidden(self, row_tags: IntArray, row_numbers: IntArray) -> list[int]:
         if b' hidden="' not in self.xml:
             return []
         pairs = zip(self.opens[row_tags].tolist(), self.closes[row_tags].tolist(), strict=True)
@@ -165,9 +156,9 @@ class _Piece:
     # --- where the values are ---------------------------------------------------------------------
 
     def _values(
-        self, tags: Positions, closed: npt.NDArray[np.bool_]
-    ) -> tuple[tuple[Positions, Positions], Kinds]:
-        """Give the start and end of each value, and EMPTY, NO_VALUE or TEXT (some value)."""
+        self, tags: IntArray, closed: BoolArray
+    ) -> tuple[tuple[IntArray, IntArray], ByteArray]:
+        """Return the start and end of each value, and EMPTY, NO_VALUE or TEXT (some value)."""
         kinds = np.full(len(tags), CellKind.TEXT, np.uint8)
         next_tags = np.minimum(tags + 1, len(self.names) - 1)
         nexts = self.names[next_tags]
@@ -183,15 +174,15 @@ class _Piece:
         if (valued & self_closed).any():
             ends = np.where(self_closed, starts, ends)
         elif (self.buffer[ends + 1] != ord("/"))[valued].any():
-            raise NotPlain
+            raise FastPathUnsupported
         return (starts, ends), kinds
 
     def _follow(
         self,
-        next_tags: Positions,
-        nexts: npt.NDArray[np.uint8],
-        closed: npt.NDArray[np.bool_],
-        kinds: Kinds,
+        next_tags: IntArray,
+        nexts: ByteArray,
+        closed: BoolArray,
+        kinds: ByteArray,
     ) -> None:
         """Step over formulas and into inline strings, to the tag that holds the value."""
         kinds[closed | (nexts == ord("/"))] = CellKind.EMPTY
@@ -201,7 +192,7 @@ class _Piece:
         known = closed | (nexts == ord("v")) | (nexts == ord("/"))
         known[formulas] = known[inlines] = True
         if not known.all():
-            raise NotPlain
+            raise FastPathUnsupported
         self.formulas = formulas
         if len(formulas):
             at = next_tags[formulas]
@@ -209,30 +200,30 @@ class _Piece:
             at = np.minimum(at + np.where(single, 1, 2), len(self.names) - 1)
             names = self.names[at]
             if not ((names == ord("v")) | (names == ord("/"))).all():
-                raise NotPlain
+                raise FastPathUnsupported
             next_tags[formulas] = at
             kinds[formulas[names == ord("/")]] = CellKind.NO_VALUE
         if len(inlines):
             at = np.minimum(next_tags[inlines] + 1, len(self.names) - 1)
             single = self.buffer[self.closes[at] - 1] == ord("/")
             behind = np.minimum(at + np.where(single, 1, 2), len(self.names) - 1)
-            # <is><t>...</t></is> and nothing more; rich text is for the slow reader.
+            # Only <is><t>...</t></is>; rich text is left to the slow reader.
             ends_there = (self.names[behind] == ord("/")) & (
                 self.buffer[self.opens[behind] + 2] == ord("i")
             )
             if not ((self.names[at] == ord("t")) & ends_there).all():
-                raise NotPlain
+                raise FastPathUnsupported
             next_tags[inlines] = at
 
     # --- what the values are ----------------------------------------------------------------------
 
     def _read(
         self,
-        types: npt.NDArray[np.uint8],
-        dated: npt.NDArray[np.bool_],
-        values: tuple[Positions, Positions],
-        kinds: Kinds,
-    ) -> tuple[Kinds, Numbers, Positions, pl.Series]:
+        types: ByteArray,
+        dated: BoolArray,
+        values: tuple[IntArray, IntArray],
+        kinds: ByteArray,
+    ) -> tuple[ByteArray, FloatArray, IntArray, pl.Series]:
         starts, ends = values
         numbers = np.full(len(kinds), np.nan)
         text_indexes = np.full(len(kinds), NO_TEXT, np.int64)
@@ -276,15 +267,15 @@ class _Piece:
             kinds[at], numbers[at] = self._numbers(starts[at], ends[at], dated[at])
         return kinds, numbers, text_indexes, own_texts
 
-    def _shared(self, starts: Positions, ends: Positions) -> Positions:
+    def _shared(self, starts: IntArray, ends: IntArray) -> IntArray:
         indexes, valid = whole_numbers(self.words[starts], ends - starts)
         if not valid.all():
-            raise NotPlain
+            raise FastPathUnsupported
         if len(indexes) and indexes.max() >= self.book.shared_count:
-            raise DamagedFile("a cell names a shared string that the workbook does not have")
+            raise DamagedFile("a cell refers to a shared string that does not exist")
         return indexes
 
-    def _texts(self, starts: Positions, ends: Positions) -> pl.Series:
+    def _texts(self, starts: IntArray, ends: IntArray) -> pl.Series:
         try:
             found = slice_texts(self.xml, self.words, starts, ends)
         except pl.exceptions.PolarsError as error:
@@ -292,8 +283,8 @@ class _Piece:
         return unescape(found) if needs_unescape(self.xml) else found
 
     def _numbers(
-        self, starts: Positions, ends: Positions, dated: npt.NDArray[np.bool_]
-    ) -> tuple[Kinds, Numbers]:
+        self, starts: IntArray, ends: IntArray, dated: BoolArray
+    ) -> tuple[ByteArray, FloatArray]:
         kinds = np.full(len(starts), CellKind.NUMBER, np.uint8)
         whole, valid = whole_numbers(self.words[starts], ends - starts)
         numbers = whole.astype(np.float64)
@@ -302,7 +293,7 @@ class _Piece:
             written = slice_texts(self.xml, self.words, starts[rest], ends[rest])
             numbers[rest] = written.cast(pl.Float64, strict=False).to_numpy()  # null is NaN
             if not np.isfinite(numbers).all():
-                raise NotPlain
+                raise FastPathUnsupported
         if dated.any():
             ms, possible = dates.from_serials(numbers[dated], epoch_1904=self.book.epoch_1904)
             at = np.flatnonzero(dated)[possible]
@@ -310,8 +301,8 @@ class _Piece:
         return kinds, numbers
 
 
-def iso_dates(texts: pl.Series) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-    """Read dates written as ISO 8601; mark those that are."""
+def iso_dates(texts: pl.Series) -> tuple[FloatArray, BoolArray]:
+    """Parse ISO 8601 dates, and mark the texts that are dates."""
     cut = texts.str.strip_chars_end("Z").str.replace(" ", "T", literal=True)
     whole = (
         pl.when(cut.str.contains("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))
@@ -331,8 +322,8 @@ def iso_dates(texts: pl.Series) -> tuple[Numbers, npt.NDArray[np.bool_]]:
     return moments, np.isfinite(moments)
 
 
-def _column_tables() -> tuple[Positions, Positions]:
-    """Make the tables from the first two characters of a reference to column and letters."""
+def _column_tables() -> tuple[IntArray, IntArray]:
+    """Make lookup tables from the first two characters of a reference to column and letters."""
     columns, letters = np.zeros(65_536, np.int64), np.zeros(65_536, np.int64)
     for first in range(26):
         for digit in b"123456789":

@@ -1,4 +1,4 @@
-"""Read a sheet however its XML is written, element by element: right, but slow."""
+"""Read a sheet element by element, however its XML is written; some twenty times slower."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import polars as pl
 
 from ade_engine.errors import DamagedFile
 from ade_engine.sheets import dates
-from ade_engine.sheets.assemble import NO_TEXT, Cells
+from ade_engine.sheets.block_builder import NO_TEXT, CellBatch
 from ade_engine.sheets.cells import CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, column_number
+from ade_engine.sheets.safe_xml import Attributes, Feed, Start, plain_name
 from ade_engine.sheets.xlsx.attributes import TYPES, CellType
 from ade_engine.sheets.xlsx.scan import Lookups, iso_dates
 from ade_engine.sheets.xlsx.unescape import decode_escape
-from ade_engine.sheets.xlsx.xml import Attributes, Feed, Start, plain_name
 
 BATCH_CELLS = 100_000
 _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})")
 
 
 class Walker:
-    """Collect the cells of a sheet while its elements go by."""
+    """Collect the cells of a sheet while its XML is parsed."""
 
     def __init__(self, book: Lookups) -> None:
         self._date_styles = book.date_styles
@@ -39,7 +39,7 @@ class Walker:
         self._depth_phonetic = 0
         self._collecting = False
         self._hidden: list[int] = []
-        self._ready: list[Cells] = []
+        self._ready: list[CellBatch] = []
         self._clear()
 
     def _clear(self) -> None:
@@ -51,8 +51,8 @@ class Walker:
         self._own: list[str] = []
         self._dated: list[bool] = []
 
-    def walk(self, stream: Iterable[bytes], beside: Start) -> Iterator[Cells]:
-        """Give the cells in batches of whole rows; call `beside` for elements outside of them."""
+    def walk(self, stream: Iterable[bytes], beside: Start) -> Iterator[CellBatch]:
+        """Yield the cells in batches of whole rows; call `beside` for elements outside the rows."""
         self._beside = beside
         feed = Feed(self._start, self._end, self._text, where="a sheet")
         for piece in stream:
@@ -114,12 +114,12 @@ class Walker:
             try:
                 self._column = column_number(found[1])
             except ValueError:
-                raise DamagedFile("a cell has a place outside of any sheet") from None
+                raise DamagedFile("a cell is outside the bounds of a sheet") from None
             self._row = int(found[2])
         else:
             self._column += 1
         if not (1 <= self._row <= ROWS_MAX and self._column <= COLUMNS_MAX):
-            raise DamagedFile("a cell has a place outside of any sheet")
+            raise DamagedFile("a cell is outside the bounds of a sheet")
 
     def _finish_cell(self) -> None:
         kind = TYPES.get(self._cell.get("t", "n"), CellType.TEXT)
@@ -135,9 +135,7 @@ class Walker:
                 self._add_number(value)
             case CellType.SHARED:
                 if not value.isdecimal() or int(value) >= self._shared_count:
-                    raise DamagedFile(
-                        "a cell names a shared string that the workbook does not have"
-                    )
+                    raise DamagedFile("a cell refers to a shared string that does not exist")
                 if int(value) not in self._blank:
                     self._add(CellKind.TEXT, text=int(value))
             case CellType.BOOL:
@@ -180,14 +178,14 @@ class Walker:
         self._texts.append(text)
         self._dated.append(dated)
 
-    def _taken(self) -> Cells:
+    def _taken(self) -> CellBatch:
         kinds = np.array(self._kinds, np.uint8)
         numbers = np.array(self._numbers, np.float64)
         at = np.flatnonzero(np.array(self._dated, np.bool_))
         if len(at):
             ms, possible = dates.from_serials(numbers[at], epoch_1904=self._epoch_1904)
             kinds[at[possible]], numbers[at[possible]] = CellKind.DATE, ms[possible]
-        cells = Cells(
+        cells = CellBatch(
             np.array(self._rows, np.int64),
             np.array(self._columns, np.int64),
             kinds,

@@ -6,12 +6,14 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from tests.unit.engine.passes.workbooks import Ran, run
+from tests.unit.engine.pipeline.workbooks import Ran, run
 
+from ade_engine import record
+from ade_engine.entry.normalize import headers_are_recorded
 from ade_engine.errors import EngineError
-from ade_engine.normalize import headers_are_recorded
-from ade_engine.record.artifact import artifact_of, artifact_schema
+from ade_engine.record.artifact import artifact_of
 
+SCHEMA = Path(record.__file__).with_name("artifact.schema.json")
 NAME = "FIELD = Field(label='Name', type='text', required=True)\n"
 ROWS = [["Name", "Amount", None], ["Ada", 1, "x"], ["Ben", 2, "y"], [None, "three", "z"]]
 
@@ -21,7 +23,7 @@ def package(**more: str) -> dict[str, str]:
 
 
 def check(artifact: dict[str, Any]) -> None:
-    jsonschema_rs.validator_for(artifact_schema()).validate(artifact)
+    jsonschema_rs.validator_for(json.loads(SCHEMA.read_text())).validate(artifact)
 
 
 def events(ran: Ran) -> list[dict[str, Any]]:

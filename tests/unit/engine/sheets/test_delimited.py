@@ -7,11 +7,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.engine.sheets.making import Cells, cells_of, is_plain, read, read_both_ways
+from tests.unit.engine.sheets.workbook_files import (
+    Cells,
+    cells_of,
+    fast_path_reads,
+    read,
+    read_both_ways,
+)
 
 from ade_engine.errors import EmptyFile, TooLarge, UnknownFormat
 from ade_engine.sheets.delimiter import detect_delimiter
-from ade_engine.sheets.limits import Limits, Options
+from ade_engine.sheets.read_limits import ReadLimits, ReadOptions
 from ade_engine.sheets.workbook import open_workbook
 
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0\r")
@@ -111,7 +117,7 @@ def test_quotes_and_line_ends_are_understood(
     path = tmp_path / "text.csv"
     path.write_bytes(text.encode())
     assert read(path) == expected
-    assert is_plain(path) == plain
+    assert fast_path_reads(path) == plain
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
@@ -121,7 +127,7 @@ def test_pieces_end_anywhere(tmp_path: Path, ending: str) -> None:
     with path.open("w", newline="") as file:
         csv.writer(file, lineterminator=ending).writerows(rows)
     assert path.stat().st_size > 1024 * 1024
-    assert is_plain(path)
+    assert fast_path_reads(path)
     assert read(path) == _cells(rows)
 
 
@@ -129,12 +135,12 @@ def test_the_limits_hold(tmp_path: Path) -> None:
     path = tmp_path / "text.csv"
     path.write_text("a,b\n" * 100)
     with pytest.raises(TooLarge, match="cells_max"):
-        read(path, Options(Limits(cells_max=100)))
+        read(path, ReadOptions(ReadLimits(cells_max=100)))
     with pytest.raises(TooLarge, match="file_bytes_max"):
-        read(path, Options(Limits(file_bytes_max=100)))
+        read(path, ReadOptions(ReadLimits(file_bytes_max=100)))
     path.write_text('a,"' + "b" * 3_000_000)
     with pytest.raises(TooLarge, match="row_bytes_max"):
-        read(path, Options(Limits(row_bytes_max=1_000_000)))
+        read(path, ReadOptions(ReadLimits(row_bytes_max=1_000_000)))
     path.write_text("," * 20_000)
     with pytest.raises(TooLarge, match="16384"):
         read(path)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ade_engine.errors import EngineError, UnreadableFile
 from ade_engine.sheets.cells import CellKind
-from ade_engine.sheets.limits import Limits
-from ade_engine.writing.archive import OutputTooLarge
+from ade_engine.sheets.read_limits import ReadLimits
+from ade_engine.writing.zip_writer import OutputTooLarge
 
 PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "spreadsheets.md").read_text()
 
@@ -25,7 +25,7 @@ def test_every_error_is_described() -> None:
 
 
 def test_every_limit_is_described() -> None:
-    assert _first_column("Limits") == [field.name for field in fields(Limits)]
+    assert _first_column("Limits") == [field.name for field in fields(ReadLimits)]
 
 
 def test_every_kind_of_cell_is_described() -> None:

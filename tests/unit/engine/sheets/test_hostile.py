@@ -1,4 +1,4 @@
-"""Files that were made to harm, or that are not what they are called."""
+"""Files that attack their reader, or whose content does not match their name."""
 
 import io
 import struct
@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.sheets.making import MAIN, read, read_both_ways, sheet_xml, sst, xlsx
+from tests.unit.engine.sheets.workbook_files import MAIN, read, read_both_ways, sheet_xml, sst, xlsx
 
 from ade_engine.errors import (
     DamagedFile,
@@ -18,7 +18,7 @@ from ade_engine.errors import (
     UnreadableFile,
     UnsafeFile,
 )
-from ade_engine.sheets.limits import MIB, Limits, Options
+from ade_engine.sheets.read_limits import MIB, ReadLimits, ReadOptions
 from ade_engine.sheets.sniff import OLE
 from ade_engine.sheets.workbook import open_workbook
 
@@ -60,9 +60,9 @@ def test_a_part_has_a_limit_of_its_own(book: Path) -> None:
     rows = "".join(f'<row r="{n}"><c r="A{n}"><v>{n}</v></c></row>' for n in range(1, 60_000))
     xlsx(book, sheet_xml(rows))
     with pytest.raises(TooLarge):
-        read(book, Options(Limits(part_bytes_max=MIB)))
+        read(book, ReadOptions(ReadLimits(part_bytes_max=MIB)))
     with pytest.raises(TooLarge, match="cells_max"):
-        read(book, Options(Limits(cells_max=10_000)))
+        read(book, ReadOptions(ReadLimits(cells_max=10_000)))
 
 
 @pytest.mark.parametrize(
@@ -233,9 +233,9 @@ def test_cells_that_run_away_to_the_right_make_small_blocks(book: Path) -> None:
 def test_a_row_that_never_ends_is_too_large(book: Path) -> None:
     cells = '<c r="A1" t="inlineStr"><is><t>' + "0123456789" * 300_000 + "</t></is></c>"
     xlsx(book, sheet_xml(f'<row r="1">{cells}</row>'))
-    limits = Limits(row_bytes_max=MIB)
+    limits = ReadLimits(row_bytes_max=MIB)
     with pytest.raises(TooLarge, match="row_bytes_max"):
-        read(book, Options(limits))
+        read(book, ReadOptions(limits))
     assert len(str(read(book)[1, 1])) == 3_000_000
 
 

@@ -1,4 +1,4 @@
-"""The fast way and the slow way give the same cells, whatever cells there are."""
+"""The fast reader and the slow reader return the same cells."""
 
 import datetime as dt
 import tempfile
@@ -8,10 +8,16 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
-from tests.unit.engine.sheets.making import Cells, read_both_ways
+from tests.unit.engine.sheets.workbook_files import Cells, read_both_ways
 
+from ade_engine.sheets.byte_words import (
+    PADDING,
+    index_of,
+    whole_numbers,
+    word,
+    words_from_each_byte,
+)
 from ade_engine.sheets.coordinates import a1
-from ade_engine.sheets.words import PADDING, index_of, whole_numbers, word, words_of
 
 characters = st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\t")
 texts = st.text(characters, min_size=1, max_size=40).filter(lambda text: not text.startswith("="))
@@ -47,7 +53,7 @@ def test_digits_are_read_as_numbers(pieces: list[bytes]) -> None:
 
 def _check_numbers(pieces: list[bytes]) -> None:
     buffer = b"".join(piece.ljust(8, b"x") for piece in pieces) + PADDING
-    words = words_of(buffer)[np.arange(len(pieces)) * 8]
+    words = words_from_each_byte(buffer)[np.arange(len(pieces)) * 8]
     found, valid = whole_numbers(words, np.array([len(piece) for piece in pieces]))
     for piece, number, is_number in zip(pieces, found.tolist(), valid.tolist(), strict=True):
         assert is_number == (piece.isdigit() and piece.isascii())

@@ -1,19 +1,19 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.sheets.making import cells_of
+from tests.unit.engine.sheets.workbook_files import cells_of
 
-from ade_engine.sheets.cells import Block, CellError, Column
-from ade_engine.sheets.limits import Limits, Options
+from ade_engine.sheets.cells import Block, CellArray, CellError
+from ade_engine.sheets.read_limits import ReadLimits, ReadOptions
 from ade_engine.sheets.spool import Spool
 from ade_engine.sheets.workbook import open_workbook
 
 
 def _block(first_row: int) -> Block:
     columns = {
-        1: Column.of(["a", None, CellError("#REF!")]),
-        3: Column.of([1, 2.5, True]),
-        4: Column.of(["x", "y" * 50, "z"]),
+        1: CellArray.of(["a", None, CellError("#REF!")]),
+        3: CellArray.of([1, 2.5, True]),
+        4: CellArray.of(["x", "y" * 50, "z"]),
     }
     return Block(first_row, 3, columns)
 
@@ -47,7 +47,7 @@ def test_two_readers_do_not_disturb_each_other(tmp_path: Path) -> None:
 def test_a_sheet_is_read_once_and_given_often(tmp_path: Path) -> None:
     path = tmp_path / "text.csv"
     path.write_text("a,b\n" * 50_000)
-    options = Options(Limits(spool_memory_bytes=0), spool_folder=tmp_path)
+    options = ReadOptions(ReadLimits(spool_memory_bytes=0), spool_folder=tmp_path)
     with open_workbook(path, options) as book:
         first = cells_of(book.sheets[0])
         path.write_text("")

@@ -1,0 +1,1 @@
+"""What every API of ADE shares: submitting work, the catalogue and the directory."""

@@ -1,0 +1,87 @@
+"""How a job is shown to the client that submitted it: as a job, as a run, or as a retry."""
+
+import json
+
+from ade.http.auth import Grant
+from ade.http.door import Door
+from ade.http.job_json import job_path, job_text
+from ade.http.result_json import result_envelope
+from ade.http.run_json import run_json, run_path
+from ade.stages.submit.model import Accepted
+from ade.store.rows import Build, JobRef, JobRow
+
+
+class JobView:
+    """Show an accepted job as a job."""
+
+    def __init__(self, door: Door, grant: Grant) -> None:
+        self._door = door
+        self._slug = grant.workspace.slug
+
+    def location(self, job: JobRow) -> str:
+        """Return the path of the job."""
+        return job_path(self._slug, job.id)
+
+    def body(self, accepted: Accepted) -> str:
+        """Write the job."""
+        return job_text(
+            accepted.job,
+            self._slug,
+            deduplicated=accepted.deduplicated,
+            safe_mode=self._door.safe_mode,
+        )
+
+    async def body_after_wait(self, accepted: Accepted) -> str:
+        """Write the job."""
+        return self.body(accepted)
+
+    async def result(self, job: JobRow) -> str:
+        """Write the result envelope of an ended job."""
+        ref = JobRef(job.workspace_id, job.id)
+        stored = await self._door.kernel.read(lambda reading: reading.read_result(ref))
+        version = self._door.job_requests.env_version(job.kind)
+        return json.dumps(result_envelope(job, stored, version))
+
+
+class RunView(JobView):
+    """Show an accepted job as a run, with the build that it waits for."""
+
+    def __init__(self, door: Door, grant: Grant, build: Build) -> None:
+        super().__init__(door, grant)
+        self._build = build
+
+    def location(self, job: JobRow) -> str:
+        """Return the path of the run."""
+        return run_path(self._slug, job.id)
+
+    def body(self, accepted: Accepted) -> str:
+        """Write the run, with its build as it was when the run was submitted."""
+        return json.dumps(run_json(accepted.job, self._slug, self._build))
+
+    async def body_after_wait(self, accepted: Accepted) -> str:
+        """Write the run, with its build as it is now."""
+        job = accepted.job
+        build = None
+        if job.build_id is not None:
+            build = await self._door.library.find_build(job.workspace_id, job.build_id)
+        return json.dumps(run_json(job, self._slug, build))
+
+
+class RetryView(JobView):
+    """Show an accepted job as the retry of an earlier one."""
+
+    def __init__(self, door: Door, grant: Grant, retry_of: str, attempt: int) -> None:
+        super().__init__(door, grant)
+        self._retry_of = retry_of
+        self._attempt = attempt
+
+    def body(self, accepted: Accepted) -> str:
+        """Write the new job's identity and status, and which job it retries."""
+        job = accepted.job
+        retry = {
+            "job_id": job.id,
+            "status": job.status,
+            "retry_of": self._retry_of,
+            "attempt": self._attempt,
+        }
+        return json.dumps(retry)

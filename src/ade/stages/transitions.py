@@ -1,0 +1,118 @@
+"""Change the status of jobs: the one way to do it, for all stages.
+
+`checked_cause` refuses what the transition table does not have, and returns what the event log
+records. Submit, claim and the fast path of finish write their own rows; they call it once for each
+(source, target, cause) that they can produce. All other stages describe a change with `move` and
+carry it out with `apply`.
+"""
+
+import json
+from functools import cache
+from typing import Any
+
+from ade.domain.errors import InvalidTransition
+from ade.domain.events import EventType, event_type, work_topic
+from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, WAITING, Cause, Status, is_allowed
+from ade.domain.outcome import JobError, Outcome
+from ade.store.port import Transaction
+from ade.store.rows import JobRow, Lane, Move, Moved, NewEvent
+
+
+@cache
+def checked_cause(source: Status | None, target: Status, cause: Cause) -> str:
+    """Return the cause as the event log records it, or refuse a change that is not in the table."""
+    if not is_allowed(source, target, cause):
+        before = f"A job that is {source.value}" if source else "A new job"
+        raise InvalidTransition(f"{before} cannot become {target.value}.")
+    return cause.value
+
+
+def move(
+    job: JobRow,
+    status: Status,
+    cause: Cause,
+    now_us: int,
+    *,
+    data: dict[str, Any] | None = None,
+    error: JobError | None = None,
+    outcome: Outcome | None = None,
+    retries_left: int | None = None,
+    not_before: int | None = None,
+    eligible: bool = False,
+    holds_lane: bool | None = None,
+    result: dict[str, Any] | None = None,
+) -> Move:
+    """Describe a change of status of a job as it was read; refuse one that is not in the table."""
+    recorded = {
+        "attempt": job.fence,
+        "cause": checked_cause(Status(job.status), status, cause),
+        **(data or {}),
+    }
+    if outcome is not None:
+        error, result = outcome.error, outcome.result
+    if error is not None:
+        recorded["error"] = {"category": error.category.value, "code": error.code}
+    if holds_lane is None:
+        holds_lane = status in BLOCKS_ITS_LANE or eligible
+    return Move(
+        workspace_id=job.workspace_id,
+        id=job.id,
+        fence=job.fence,
+        source=job.status,
+        status=status.value,
+        eligible=int(eligible),
+        holds_lane=int(holds_lane and job.target_id is not None),
+        retries_left=job.retries_left if retries_left is None else retries_left,
+        not_before=not_before,
+        started_at=None if status in WAITING else job.started_at,
+        finished_at=now_us if status in TERMINAL else None,
+        usage=json.dumps(outcome.usage) if outcome and outcome.usage else None,
+        isolation=json.dumps(list(outcome.isolation)) if outcome else None,
+        error=json.dumps(error.as_dict()) if error is not None else None,
+        at=now_us,
+        event_type=event_type(status, cause).value,
+        event_data=json.dumps(recorded),
+        result=json.dumps(result) if result is not None else None,
+    )
+
+
+def apply(tx: Transaction, moves: list[Move]) -> list[Moved]:
+    """Carry out moves and wake whoever waits for these jobs."""
+    if not moves:
+        return []
+    moved = tx.move(moves)
+    for row in moved:
+        tx.notify(row.id)
+    return moved
+
+
+def log(tx: Transaction, changed: list[Moved], event: EventType, data: dict[str, Any]) -> None:
+    """Log a change that leaves the status as it is, in the place that the change reserved."""
+    text = json.dumps(data)
+    tx.insert_events(
+        [
+            NewEvent(row.workspace_id, row.id, row.event_seq, tx.now_us, event.value, text)
+            for row in changed
+        ]
+    )
+    for row in changed:
+        tx.notify(row.id)
+
+
+def lanes_of(jobs: list[JobRow]) -> list[Lane]:
+    """Name the lanes that jobs are on."""
+    return list({Lane(job.workspace_id, job.target_id): None for job in jobs if job.target_id})
+
+
+def promote(tx: Transaction, lanes: list[Lane]) -> None:
+    """Make the next job of each lane that has become free eligible."""
+    if lanes:
+        for head in tx.promote_lanes(lanes):
+            tx.notify(work_topic(head.pool))
+
+
+def notify_claimers(tx: Transaction, moves: list[Move], jobs: list[JobRow]) -> None:
+    """Tell claimers when a move made jobs eligible."""
+    made_eligible = {move.id for move in moves if move.eligible}
+    for pool in {job.pool for job in jobs if job.id in made_eligible}:
+        tx.notify(work_topic(pool))

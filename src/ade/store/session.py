@@ -1,0 +1,292 @@
+"""A database in use: one connection that writes, a few that read, and word of what changed."""
+
+import asyncio
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ade.clock import Clock, SystemClock
+from ade.domain.errors import AdeError, Unavailable
+from ade.store.compiled import Compiler, Rewrite
+from ade.store.dialects import dialect_for
+from ade.store.executor import Executor
+from ade.store.group_commit import GroupCommit, OutcomeUnknown
+from ade.store.port import OnCommit, Result, Transaction, Verb
+from ade.store.transaction import SqlReading, SqlTransaction
+from ade.store.usage import VersionSizes
+
+READERS = 4
+# How often the owner of a SQLite file looks whether someone else wrote to it after all.
+LOOK_SECONDS = 0.05
+EVERYTHING = ("*",)
+# How often the database's clock is compared with ours, and its plans with the size of the tables.
+KEEP_UP_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Change:
+    """Hold a piece of work, and its outcome as soon as it ran: before it has committed."""
+
+    work: Callable[[SqlTransaction], Any]
+    outcome: Any = None
+
+
+def _change(transaction: Any, changes: list[_Change]) -> list[Any]:
+    """Run the changes of many callers in one transaction; each is refused by itself."""
+    for change in changes:
+        change.outcome = transaction.attempt(change.work)
+    return [change.outcome for change in changes]
+
+
+class Session:
+    """Hold the connections to a SQL database: one that writes, and a few that read.
+
+    Everything that ADE keeps goes through one session: jobs by verbs (`write`), the rest by single
+    changes (`change`) on the ports of a transaction, and reads beside them (`read`).
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock | None = None,
+        on_commit: OnCommit = lambda topics: None,
+        rewrite: Rewrite | None = None,
+    ) -> None:
+        self.dialect, self.url = dialect_for(url)
+        self.clock = clock or SystemClock()
+        self.on_commit = on_commit
+        self._compiler = Compiler(self.dialect, rewrite)
+        self._version_sizes: VersionSizes = {}
+        self._connection: Any = None
+        self._reader = threading.local()
+        self._opened: list[Any] = []
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="ade-reader")
+        # Told how many items each group held that was committed together.
+        self.on_group: Callable[[int], None] = lambda items: None
+        self._ahead_us = 0
+        self._kept_up_at = -math.inf
+        self._seen_version: int | None = None
+        self._group = GroupCommit(
+            self._commit,
+            self.dialect.is_conflict,
+            last=_change,
+            counted=self._count,
+            idle=self._look_for_others,
+            idle_seconds=None if self.dialect.many_writers else LOOK_SECONDS,
+        )
+
+    def write(self, verb: Verb, items: list[Any]) -> Sequence[Any]:
+        """Run a verb and wait for its commit."""
+        return self._group.call(verb, items)
+
+    def awrite(self, verb: Verb, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
+        """Run a verb; the future resolves when it has committed."""
+        return self._group.acall(verb, items)
+
+    def change(
+        self,
+        work: Callable[[SqlTransaction], Result],
+        took_place: Callable[[SqlReading, Result], bool] | None = None,
+    ) -> Result:
+        """Run one piece of work and wait for its commit; raise the AdeError that refuses it.
+
+        If the connection breaks during the commit, `took_place` looks for what the work returned;
+        if it is not found, or cannot be looked for, OutcomeUnknown is raised.
+        """
+        change = _Change(work)
+        try:
+            self._group.call(_change, [change])
+        except OutcomeUnknown as unknown:
+            with _still(unknown):
+                if not self.read(_look_up(change, took_place)):
+                    raise
+        return cast(Result, _value(change))
+
+    async def achange(
+        self,
+        work: Callable[[SqlTransaction], Result],
+        took_place: Callable[[SqlReading, Result], bool] | None = None,
+    ) -> Result:
+        """Do the same as `change` without holding up the event loop."""
+        change = _Change(work)
+        try:
+            await self._group.acall(_change, [change])
+        except OutcomeUnknown as unknown:
+            with _still(unknown):
+                if not await self.aread(_look_up(change, took_place)):
+                    raise
+        return cast(Result, _value(change))
+
+    def read(self, look: Callable[[SqlReading], Result]) -> Result:
+        """Read in one snapshot."""
+        return self._readers.submit(self._look, look).result()
+
+    async def aread(self, look: Callable[[SqlReading], Result]) -> Result:
+        """Read in one snapshot without holding up the event loop."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, self._look, look)
+
+    def close(self) -> None:
+        """Finish what was begun and let go of the database."""
+        self._group.close()
+        self._readers.shutdown(wait=True)
+        for connection in self._opened:
+            connection.close()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _commit(self, work: Callable[[Transaction], Any]) -> Any:
+        """Run work in one transaction of the writing connection, then say what changed."""
+        is_new = self._connection is None
+        if is_new:
+            self._connection = self._connect()
+        committing = False
+        try:
+            self._keep_up()
+            cursor = self._connection.cursor()
+            self.dialect.begin(cursor, write=True)
+            now_us = self.clock.now_us() + self._ahead_us
+            sql = Executor(cursor, self._compiler)
+            transaction = SqlTransaction(sql, self._version_sizes, now_us)
+            outcome = work(transaction)
+            topics = list(transaction.topics)
+            committing = True
+            self.dialect.commit(cursor, topics)
+        except BaseException as error:
+            self._connection = _rolled_back(self._connection)
+            if committing and self._connection is None:
+                raise OutcomeUnknown(
+                    "The connection to the database broke during a commit;"
+                    " whether it took place is not known."
+                ) from error
+            if self._connection is None and not is_new:
+                return self._commit(work)  # it broke while idle: nothing was committed
+            self._say(error)
+            raise
+        if topics:
+            with contextlib.suppress(Exception):  # a lost hint must not make a commit run again
+                self.on_commit(topics)
+        return outcome
+
+    def _say(self, error: BaseException) -> None:
+        """Raise an error of the database in words that its reader can act on, if there are any."""
+        trouble = self.dialect.trouble(error) if isinstance(error, Exception) else None
+        if trouble is not None:
+            raise trouble from error
+
+    def _keep_up(self) -> None:
+        """Now and then, look at the clock of the database and let it plan anew."""
+        now = time.monotonic()
+        if now - self._kept_up_at > KEEP_UP_SECONDS:
+            self._kept_up_at = now
+            self.dialect.plan_anew(self._connection)
+            self._set_clock()
+
+    def _set_clock(self) -> None:
+        """Learn how far the database's clock is ahead of ours: leases are reckoned by its time."""
+        if isinstance(self.clock, SystemClock):
+            before = self.clock.now_us()
+            theirs = self.dialect.server_now_us(self._connection)
+            if theirs is not None:
+                self._ahead_us = theirs - (before + self.clock.now_us()) // 2
+
+    def _count(self, items: int) -> None:
+        self.on_group(items)
+
+    def _look_for_others(self) -> None:
+        """Wake everyone if another process has written to the database that we own."""
+        if self._connection is None:
+            return
+        version = self.dialect.others_version(self._connection)
+        if version != self._seen_version:
+            if self._seen_version is not None:
+                self.on_commit(EVERYTHING)
+            self._seen_version = version
+
+    @property
+    def writer_pid(self) -> int | None:
+        """Return the number by which the server knows the writing connection, if it has one."""
+        info = getattr(self._connection, "info", None)
+        return getattr(info, "backend_pid", None)
+
+    def _look(self, look: Callable[[SqlReading], Result]) -> Result:
+        """Run a read in one transaction of this thread's connection."""
+        connection = getattr(self._reader, "connection", None)
+        is_new = connection is None
+        if connection is None:
+            connection = self._connect()
+            self._opened.append(connection)
+        self._reader.connection = None  # until the read has gone well
+        try:
+            cursor = connection.cursor()
+            self.dialect.begin(cursor, write=False)
+            found = look(SqlReading(Executor(cursor, self._compiler), self._version_sizes))
+            cursor.execute("COMMIT")
+        except BaseException as error:
+            self._reader.connection = _rolled_back(connection)
+            if self._reader.connection is None and not is_new:
+                return self._look(look)
+            self._say(error)
+            raise
+        self._reader.connection = connection
+        return found
+
+    def _connect(self) -> Any:
+        try:
+            return self.dialect.connect(self.url)
+        except Exception as error:
+            name = self.url._replace(username=None, password=None).render_as_string()
+            raise Unavailable(
+                f"The database {name} cannot be reached: {_first_line(error)}"
+            ) from error
+
+
+def _look_up(
+    change: _Change, took_place: Callable[[SqlReading, Any], bool] | None
+) -> Callable[[SqlReading], bool]:
+    """Look whether a change took place whose commit broke; a refusal stands without a look."""
+
+    def look(reading: SqlReading) -> bool:
+        if isinstance(change.outcome, AdeError):
+            return True
+        return took_place is not None and took_place(reading, change.outcome)
+
+    return look
+
+
+@contextlib.contextmanager
+def _still(unknown: OutcomeUnknown) -> Iterator[None]:
+    """Raise that an outcome is unknown if the database cannot be asked for it either."""
+    try:
+        yield
+    except Unavailable as error:
+        raise unknown from error
+
+
+def _value(change: _Change) -> Any:
+    if isinstance(change.outcome, AdeError):
+        raise change.outcome
+    return change.outcome
+
+
+def _rolled_back(connection: Any) -> Any:
+    """Return the connection in a state to begin anew, or None if it is broken."""
+    try:
+        connection.cursor().execute("ROLLBACK")
+        return connection
+    except Exception as error:
+        if "no transaction is active" in str(error):
+            return connection
+        with contextlib.suppress(Exception):  # it is broken: there may be nothing left to close
+            connection.close()
+        return None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

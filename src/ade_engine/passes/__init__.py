@@ -1,1 +1,0 @@
-"""The passes over a file: structure, mapping, then transform, validate and write in one stream."""

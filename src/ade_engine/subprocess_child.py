@@ -1,0 +1,52 @@
+"""Run one job in a subprocess without a sandbox.
+
+The worker starts it as `python -I -B -m ade_engine.subprocess_child ENTRY FD`. The process reads
+the request from stdin and sends the result to the descriptor FD; stdout and stderr belong to the
+job. The process dies with its parent.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import sys
+from typing import Any
+
+from ade_engine.run_entry import run_entry
+
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> int:
+    """Read the request, run the entry module, return the exit status."""
+    entry, descriptor = sys.argv[1], int(sys.argv[2])
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if _parent_is_gone(descriptor):
+        return 1
+    request: dict[str, Any] = json.load(sys.stdin)
+    paths = request.get("paths", [])
+    sys.path[:] = [*paths, *(path for path in sys.path if path not in paths)]
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        _limit(request["limits"])
+        return run_entry(entry, request["inputs"], stream)
+
+
+def _parent_is_gone(descriptor: int) -> bool:
+    """Tell whether the parent died before `prctl` asked the kernel to watch it."""
+    channel = select.poll()
+    channel.register(descriptor, 0)
+    return any(events & select.POLLERR for _, events in channel.poll(0))
+
+
+def _limit(limits: dict[str, int]) -> None:
+    cpu_seconds = max(1, -(-limits["cpu_ms"] // 1000))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    file_bytes = limits["file_mb"] * 1024 * 1024
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

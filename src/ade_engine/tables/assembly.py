@@ -1,0 +1,173 @@
+"""Assemble labelled rows into tables.
+
+A header begins a table, and so does data when no table is open. A table continues over blank rows,
+totals, groups and notes until the next header. A header with the same texts as that of the open
+table is a repetition (after a page break), not a new table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ade_engine.tables.grid import Grid
+from ade_engine.tables.labels import REPEATED_SHARE, Label, LabelledRows
+from ade_engine.tables.looks import CellLook
+from ade_engine.tables.regions import Contribution, RowKind, TableShape
+from ade_engine.tables.spans import RowSpans
+
+HEADER = {Label.HEADER, Label.HEADER_END}
+HEADINGS = {Label.PREAMBLE, Label.GROUP}  # which of the two depends on the rows that follow
+KEY_VALUE_ROWS_MIN = 3
+KEY_VALUE_SHARE = 0.8  # of the rows that are a name and a value
+KEY_CHARACTERS_MAX = 60
+
+
+@dataclass
+class TableDraft:
+    """A table while its rows are being collected; rows are indexes into the grid."""
+
+    header: list[int] = field(default_factory=list)
+    body: list[int] = field(default_factory=list)
+    stretches: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # rows of the sheet that are not in the grid
+    skipped: dict[str, list[int]] = field(default_factory=dict)
+    confidence: float = 0.0
+    why: tuple[Contribution, ...] = ()
+    shape: TableShape = TableShape.HEADED
+
+    def skip(self, kind: str, places: list[int]) -> None:
+        """Add rows that are not data, by their kind."""
+        if places:
+            self.skipped.setdefault(kind, []).extend(places)
+
+    @property
+    def places(self) -> list[int]:
+        """Return the rows that make up the table: header, data, totals, groups."""
+        inside = (RowKind.TOTAL, RowKind.GROUP, RowKind.REPEATED_HEADER)
+        within = [place for kind in inside for place in self.skipped.get(kind, [])]
+        return sorted([*self.header, *self.body, *within])
+
+
+@dataclass
+class DraftTables:
+    """The tables of a grid in reading order, and the rows that belong to none."""
+
+    tables: list[TableDraft] = field(default_factory=list)
+    unused: dict[str, list[int]] = field(default_factory=dict)
+
+
+def assemble_tables(labelled: LabelledRows, left_out: RowSpans) -> DraftTables:
+    """Assemble rows into tables; rows outside the grid are data of the table around them."""
+    return _Assembler(labelled, left_out).assemble()
+
+
+class _Assembler:
+    def __init__(self, labelled: LabelledRows, left_out: RowSpans) -> None:
+        self._labelled = labelled
+        self._grid = labelled.grid
+        self._left_out = list(left_out)
+        self._drafts = DraftTables()
+        self._open: TableDraft | None = None
+        self._header: list[int] = []  # rows of a header that is not complete yet
+        self._waiting: list[int] = []  # titles of a table that has not begun yet
+
+    def assemble(self) -> DraftTables:
+        for index, place in enumerate(self._labelled.places.tolist()):
+            self._take_left_out(int(self._grid.rows[place]))
+            self._take(index, place, self._labelled.kinds[index])
+        self._take_left_out(None)
+        self._end()
+        return self._drafts
+
+    def _take_left_out(self, before: int | None) -> None:
+        while self._left_out and (before is None or self._left_out[0][0] < before):
+            self._data().stretches.append(self._left_out.pop(0))
+
+    def _take(self, index: int, place: int, kind: str) -> None:
+        if kind in HEADER:
+            self._header.append(place)
+            if kind == Label.HEADER_END:
+                self._begin(index)
+        elif kind == Label.DATA:
+            self._data().body.append(place)
+        elif kind in HEADINGS or (self._open is None and kind == Label.NOTE):
+            self._waiting.append(place)
+        else:
+            self._data().skip(kind, [place])
+
+    def _begin(self, index: int) -> None:
+        """Begin a table at a complete header, or continue the open one after a repeated header."""
+        header, self._header = self._header, []
+        if self._open is not None and self._repeats(header):
+            self._open.skip(RowKind.NOTE, self._waiting)
+            self._open.skip(RowKind.REPEATED_HEADER, header)
+        else:
+            self._open = TableDraft(
+                header=header,
+                confidence=self._labelled.confidence(index),
+                why=self._labelled.why(index),
+            )
+            self._open.skip(RowKind.PREAMBLE, self._waiting)
+            self._drafts.tables.append(self._open)
+        self._waiting = []
+
+    def _data(self) -> TableDraft:
+        """Return the table that data belongs to; begin one without a header if none is open."""
+        if self._header:  # an incomplete header is a title
+            self._waiting += self._header
+            self._header = []
+        if self._open is None:
+            self._open = TableDraft(shape=TableShape.HEADERLESS, confidence=0.5)
+            self._drafts.tables.append(self._open)
+            self._open.skip(RowKind.PREAMBLE, self._waiting)
+        else:
+            self._open.skip(RowKind.GROUP, self._waiting)
+        self._waiting = []
+        return self._open
+
+    def _end(self) -> None:
+        rest = self._waiting + self._header
+        if self._open is not None:
+            self._open.skip(RowKind.FOOTER, rest)
+        elif rest:
+            self._drafts.unused[RowKind.PREAMBLE] = rest
+
+    def _repeats(self, header: list[int]) -> bool:
+        """Return whether the last row of a header repeats that of the open table."""
+        assert self._open is not None
+        texts = _texts(self._grid, self._open.header[-1:])
+        again = _texts(self._grid, header[-1:])
+        common = len(texts & again)
+        return common > 0 and common >= REPEATED_SHARE * max(len(texts), len(again))
+
+
+def _texts(grid: Grid, places: list[int]) -> set[tuple[int, str]]:
+    """Return the texts of header rows with their columns."""
+    return {
+        (column, text.casefold())
+        for place in places
+        for column, text in enumerate(grid.texts[place])
+        if text
+    }
+
+
+def is_key_value(grid: Grid, places: list[int]) -> bool:
+    """Return whether each row is a name and its value, as in a form."""
+    if len(places) < KEY_VALUE_ROWS_MIN:
+        return False
+    filled = grid.filled[places]
+    looks = grid.looks[places]
+    first = filled.argmax(axis=1)
+    rows = np.arange(len(places))
+    names = grid.texts[places][rows, first]
+    paired = (filled.sum(axis=1) == 2) & (looks[rows, first] == CellLook.WORDS)
+    short = np.array([len(name) <= KEY_CHARACTERS_MAX for name in names])
+    one_column = np.bincount(first).max() >= KEY_VALUE_SHARE * len(places)
+    distinct = len(set(names)) >= KEY_VALUE_SHARE * len(places)
+    values = {int(row[1]) for row in (line[line > 0] for line in looks) if len(row) > 1}
+    return bool(
+        one_column and distinct and len(values) > 1 and (paired & short).mean() >= KEY_VALUE_SHARE
+    )

@@ -1,0 +1,91 @@
+"""The verbs of the port that only read, on dictionaries."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.store.model.tables import Tables
+
+from ade.domain.job import TERMINAL, Status
+from ade.store.rows import ArtifactRow, JobRef, JobRow, Lane, NewEvent
+
+
+def place_in_line(job: JobRow) -> tuple[int, str]:
+    """Return the key that the queue is ordered by."""
+    return (job.rank, job.id)
+
+
+class MemoryReading:
+    """Read jobs and their logs."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def _jobs(self, **wanted: Any) -> Iterator[JobRow]:
+        """Find jobs by the values of their columns."""
+        for job in list(self._tables.jobs.values()):
+            if all(getattr(job, name) == value for name, value in wanted.items()):
+                yield job
+
+    def _lane(self, lane: Lane, **wanted: Any) -> list[JobRow]:
+        return sorted(self._jobs(**lane._asdict(), **wanted), key=place_in_line)
+
+    def read_job(self, ref: JobRef) -> JobRow | None:
+        """Read one job."""
+        return self._tables.jobs.get(JobRef(*ref))
+
+    def list_jobs(
+        self, workspace_id: str, filters: Mapping[str, Any], before: str | None, limit: int
+    ) -> list[JobRow]:
+        """Read jobs of a workspace, newest first, that match all filters."""
+        wanted = dict(filters)
+        after = wanted.pop("submitted_after", None)
+        found = [
+            job
+            for job in self._jobs(workspace_id=workspace_id, **wanted)
+            if (before is None or job.id < before) and (after is None or job.submitted_at > after)
+        ]
+        return sorted(found, key=lambda job: job.id, reverse=True)[:limit]
+
+    def read_payload(self, ref: JobRef) -> str | None:
+        """Read what a job was asked to do."""
+        return self._tables.payloads.get(JobRef(*ref))
+
+    def read_result(self, ref: JobRef) -> str | None:
+        """Read what a job came to."""
+        return self._tables.results.get(JobRef(*ref))
+
+    def read_artifacts(self, ref: JobRef) -> list[ArtifactRow]:
+        """Read which files a job's result names."""
+        kept = self._tables.artifacts.values()
+        return sorted(row for row in kept if (row.workspace_id, row.job_id) == tuple(ref))
+
+    def read_events(self, ref: JobRef, after: int, limit: int) -> list[NewEvent]:
+        """Read the event log of a job after a place in it."""
+        log = self._tables.events.get(JobRef(*ref), ())
+        later = [event for event in log if event.seq > after]
+        return sorted(later, key=lambda event: event.seq)[:limit]
+
+    def lane_holders(self, lane: Lane) -> list[JobRow]:
+        """Read the jobs that hold a lane."""
+        return self._lane(lane, holds_lane=1)
+
+    def count_lane(self, lane: Lane, limit: int) -> int:
+        """Count the queued jobs of a lane, up to a number."""
+        return min(limit, len(self._lane(lane, status=Status.QUEUED)))
+
+    def count_ahead(self, job: JobRow, limit: int) -> int:
+        """Count the eligible jobs of the same workspace that go before this one, up to a number."""
+        rivals = self._jobs(workspace_id=job.workspace_id, pool=job.pool, eligible=1)
+        return min(limit, sum(place_in_line(rival) < place_in_line(job) for rival in rivals))
+
+    def workspace_ids(self) -> list[str]:
+        """List all workspaces."""
+        return sorted(self._tables.workspaces)
+
+    def count_by_status(self) -> dict[tuple[str, str], int]:
+        """Count live jobs by pool and status, for the metrics."""
+        counts: dict[tuple[str, str], int] = {}
+        for job in self._jobs():
+            if job.status not in TERMINAL:
+                counts[job.pool, job.status] = counts.get((job.pool, job.status), 0) + 1
+        return counts

@@ -1,0 +1,88 @@
+"""The tables of the in-memory store, with the constraints that span rows."""
+
+from dataclasses import dataclass, field
+
+from tests.store.model.invariants import ImpossibleRow, check_job
+
+from ade.domain.job import Status
+from ade.store.rows import (
+    ArtifactRow,
+    ExecutionRef,
+    IdempotencyRef,
+    IdempotencyRow,
+    JobRef,
+    JobRow,
+    NewEvent,
+)
+
+
+@dataclass
+class Tables:
+    """Hold what a database holds; every value is immutable, so a shallow copy is a snapshot."""
+
+    workspaces: set[str] = field(default_factory=set)
+    documents: set[JobRef] = field(default_factory=set)
+    configurations: set[JobRef] = field(default_factory=set)
+    builds: dict[JobRef, str] = field(default_factory=dict)
+    jobs: dict[JobRef, JobRow] = field(default_factory=dict)
+    payloads: dict[JobRef, str] = field(default_factory=dict)
+    events: dict[JobRef, tuple[NewEvent, ...]] = field(default_factory=dict)
+    results: dict[JobRef, str] = field(default_factory=dict)
+    artifacts: dict[JobRef, ArtifactRow] = field(default_factory=dict)
+    executions: dict[ExecutionRef, str] = field(default_factory=dict)
+    idempotency: dict[IdempotencyRef, IdempotencyRow] = field(default_factory=dict)
+
+    def copy(self) -> "Tables":
+        """Return a snapshot that later changes do not reach."""
+        return Tables(**{name: rows.copy() for name, rows in vars(self).items()})
+
+    def put_job(self, job: JobRow) -> None:
+        """Insert or update a job, unless it is impossible by itself or beside the others."""
+        check_job(job)
+        self._check_parents(job)
+        if job.status == Status.RUNNING and job.target_id is not None:
+            self._check_live_target(job)
+        self.jobs[JobRef(job.workspace_id, job.id)] = job
+
+    def _check_parents(self, job: JobRow) -> None:
+        if job.workspace_id not in self.workspaces:
+            raise ImpossibleRow("fk_requests_workspace_id")
+        for column, parents in (
+            ("document_id", self.documents),
+            ("configuration_id", self.configurations),
+            ("build_id", self.builds),
+        ):
+            parent = getattr(job, column)
+            if parent is not None and JobRef(job.workspace_id, parent) not in parents:
+                raise ImpossibleRow(f"fk_requests_workspace_id_{column}")
+
+    def _check_live_target(self, job: JobRow) -> None:
+        for other in self.jobs.values():
+            if (
+                other.status == Status.RUNNING
+                and (other.workspace_id, other.target_id) == (job.workspace_id, job.target_id)
+                and other.id != job.id
+            ):
+                raise ImpossibleRow("ux_jobs_live_target")
+
+    def add_event(self, event: NewEvent) -> None:
+        """Append an event at a place that is still free."""
+        ref = JobRef(event.workspace_id, event.job_id)
+        log = self.events.get(ref, ())
+        if event.seq <= 0:
+            raise ImpossibleRow("ck_events_seq")
+        if any(earlier.seq == event.seq for earlier in log):
+            raise ImpossibleRow("pk_events")
+        self.events[ref] = (*log, event)
+
+    def put_result(self, ref: JobRef, result: str | None) -> None:
+        """Record what a job came to, in place of what it came to before; None for nothing."""
+        self.results.pop(ref, None)
+        if result is not None:
+            self.results[ref] = result
+
+    def add_execution(self, ref: ExecutionRef, job_id: str) -> None:
+        """Let a job stand for a piece of work; only one can."""
+        if ref in self.executions:
+            raise ImpossibleRow("pk_executions")
+        self.executions[ref] = job_id
