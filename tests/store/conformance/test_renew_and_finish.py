@@ -36,7 +36,7 @@ def test_all_leases_at_once(acts: Acts) -> None:
     assert isinstance(lost, LeaseLost)
 
 
-def test_a_renewal_carries_what_was_asked_meanwhile(acts: Acts) -> None:
+def test_a_renewal_carries_stop_requests(acts: Acts) -> None:
     claim = acts.start()
     acts.pause(claim)
     assert acts.renew(claim) == [Renewed(*held(claim), StopRequest.PAUSE)]
@@ -129,7 +129,7 @@ def test_an_attempt_cannot_end_in_a_status_that_goes_on(acts: Acts, status: Stat
     assert acts.status(claim) == "running"
 
 
-def test_finishing_twice_is_told(acts: Acts) -> None:
+def test_finishing_twice_raises_lease_lost(acts: Acts) -> None:
     claim = acts.start()
     acts.succeed(claim, first=True)
     with pytest.raises(LeaseLost, match="attempt 1 is over"):

@@ -67,7 +67,7 @@ def test_each_status(
     assert acts.claim() == []
 
 
-def test_a_running_job_is_asked(acts: Acts) -> None:
+def test_a_running_job_gets_a_stop_request(acts: Acts) -> None:
     claim = acts.start()
     asked = acts.cancel(claim)
     assert (asked.status, asked.stop_request) == ("running", "cancel")

@@ -1,4 +1,4 @@
-"""Keys: the same work has the same name however it is spelled, and any change another one."""
+"""Keys: equal work has the same key however its JSON is written, and any change gives another."""
 
 import hashlib
 import json

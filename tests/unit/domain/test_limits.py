@@ -1,4 +1,4 @@
-"""Limits: what is asked for, held against the quota."""
+"""Limits: what is requested, checked against the quota."""
 
 from dataclasses import fields
 from typing import Any
@@ -15,12 +15,12 @@ QUOTA = Limits(300_000, 60_000, 512, 1024, 100)
 DEFAULT = Limits(30_000, 30_000, 512, 256, 50)
 
 
-def test_nothing_asked_is_the_default() -> None:
+def test_a_job_without_limits_gets_the_default() -> None:
     assert resolve_limits({}, DEFAULT, QUOTA) == DEFAULT
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_asked_is_given(name: str) -> None:
+def test_requested_limits_within_the_quota_are_granted(name: str) -> None:
     for value in (1, getattr(QUOTA, name)):
         given_ = resolve_limits({name: value}, DEFAULT, QUOTA)
         assert given_.as_dict() == DEFAULT.as_dict() | {name: value}
