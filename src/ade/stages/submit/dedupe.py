@@ -19,9 +19,9 @@ _ANSWERS_FOR_DUPLICATES = LIVE | {Status.SUCCEEDED}
 
 
 class Registered(NamedTuple):
-    """Hold what was registered, by the index of the submission.
+    """Hold which jobs own which execution keys, by the index of the submission.
 
-    `firsts` were registered unless another job stood for the same work already. The jobs in
+    `firsts` were registered as owners unless another job owned the key already. The jobs in
     `failed` did, but ended without success. Each of `duplicates` gets the answer of its first.
     """
 
@@ -37,7 +37,7 @@ def register(
     answers: dict[int, Answer],
     repeated: set[int],
 ) -> Registered:
-    """Register new jobs for their work, and answer with the jobs that already stand for it."""
+    """Register new jobs as owners of their execution keys, or answer with the owners."""
     indexes: dict[tuple[str, str], int] = {}
     registered = Registered({}, {}, {})
     for index, submission in enumerate(submissions):
