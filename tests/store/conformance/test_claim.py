@@ -26,7 +26,7 @@ def test_a_claimed_job_is_leased(acts: Acts) -> None:
     assert found.lease_expires_at == now + 15_000_000
     assert found.started_at == now
     assert acts.log(job) == ["queued", "started"]
-    assert acts.told(job) == {"attempt": 1, "cause": "claimed", "worker": 'w "1"'}
+    assert acts.last_event_data(job) == {"attempt": 1, "cause": "claimed", "worker": 'w "1"'}
 
 
 def test_an_empty_queue_gives_nothing(acts: Acts) -> None:

@@ -41,7 +41,7 @@ def test_a_lost_attempt_is_followed_by_another(acts: Acts) -> None:
     job = acts.job(claim)
     assert (job.status, job.eligible, job.retries_left, job.started_at) == ("queued", 1, 1, None)
     assert acts.log(claim) == ["queued", "started", "lost"]
-    assert acts.told(claim) == {"attempt": 1, "cause": "lease_lost", "worker": "worker"}
+    assert acts.last_event_data(claim) == {"attempt": 1, "cause": "lease_lost", "worker": "worker"}
     (again,) = acts.claim()
     assert (again.id, again.fence) == (claim.id, 2)
 
