@@ -9,7 +9,7 @@ from ade.stages.kernel_settings import KernelSettings
 from ade.stages.transitions import checked_cause
 from ade.store.dialects.base import FIRST_ID
 from ade.store.port import Transaction
-from ade.store.rows import Ask, Claim
+from ade.store.rows import Claim, ClaimQuery
 
 WORKSPACES_PER_CLAIM_MAX = 16
 FRONT = -(1 << 62)
@@ -139,9 +139,9 @@ def _query(
     workspace_id: str,
     places: int,
     floor: int,
-) -> Ask:
+) -> ClaimQuery:
     starts_now = request.pool == LOCAL_POOL
-    return Ask(
+    return ClaimQuery(
         workspace_id=workspace_id,
         pool=request.pool,
         limit=places,

@@ -9,7 +9,7 @@ from ade.stages import transitions
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.operator_actions import change_each
 from ade.store.port import Transaction
-from ade.store.rows import Held, JobRef, JobRow, StopAsk
+from ade.store.rows import Held, JobRef, JobRow, NewStopRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,6 @@ def _request(tx: Transaction, job: JobRow, stop: Stop) -> None:
         return
     lease = Held(job.workspace_id, job.id, job.fence)
     data = {"attempt": job.fence, "stop": stop.request.value, **stop.event_data()}
-    changed = tx.request_stop([StopAsk(*lease, stop.request.value)])
+    changed = tx.request_stop([NewStopRequest(*lease, stop.request.value)])
     transitions.log(tx, changed, EventType.STOP_REQUESTED, data)
     tx.notify(stop_topic(job.lease_owner or ""))

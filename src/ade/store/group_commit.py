@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ade.domain.errors import Unavailable
-from ade.store.port import Overtaken, Transaction, Verb
+from ade.store.port import LostRace, Transaction, Verb
 
 # Runs work in one transaction, commits, and returns what the work returned.
 Commit = Callable[[Callable[[Transaction], Any]], Any]
@@ -187,7 +187,7 @@ class GroupCommit:
                 return
             except Exception as error:
                 call.outcome = error
-                lost_a_race = isinstance(error, Overtaken) or self._is_conflict(error)
+                lost_a_race = isinstance(error, LostRace) or self._is_conflict(error)
                 if run == RUNS_MAX or not lost_a_race:
                     return
 

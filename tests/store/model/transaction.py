@@ -17,8 +17,8 @@ from ade.domain.lease import has_expired
 from ade.store.rows import (
     Append,
     ArtifactRow,
-    Ask,
     Claim,
+    ClaimQuery,
     Ending,
     ExecutionRef,
     Head,
@@ -32,9 +32,9 @@ from ade.store.rows import (
     Moved,
     NewEvent,
     NewExecution,
+    NewStopRequest,
     Renewal,
     Renewed,
-    StopAsk,
 )
 
 BUILD_SETTLED = frozenset({"ready", "failed", "cancelled"})
@@ -88,11 +88,11 @@ class MemoryTransaction(MemoryReading):
             data = first_events[row.status]
             self._tables.add_event(NewEvent(*ref, 1, row.submitted_at, f"job.{row.status}", data))
 
-    def forget_executions(self, stands: Sequence[NewExecution]) -> None:
-        """Take from jobs that they stand for pieces of work."""
-        for stand in stands:
-            ref = ExecutionRef(stand.workspace_id, stand.execution_key)
-            if self._tables.executions.get(ref) == stand.job_id:
+    def forget_executions(self, registered: Sequence[NewExecution]) -> None:
+        """Delete the registrations of jobs for their work."""
+        for one in registered:
+            ref = ExecutionRef(one.workspace_id, one.execution_key)
+            if self._tables.executions.get(ref) == one.job_id:
                 del self._tables.executions[ref]
 
     def find_idempotency(self, ref: IdempotencyRef) -> IdempotencyRow | None:
@@ -181,13 +181,13 @@ class MemoryTransaction(MemoryReading):
         """Tell whether any other workspace has eligible jobs."""
         return any(job.workspace_id != workspace_id for job in self._jobs(pool=pool, eligible=1))
 
-    def claim(self, ask: Ask) -> list[Claim]:
+    def claim(self, ask: ClaimQuery) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
         waiting = self._jobs(workspace_id=ask.workspace_id, pool=ask.pool, eligible=1)
         in_line = sorted((job for job in waiting if job.rank >= ask.floor), key=place_in_line)
         return [self._claim(job, ask) for job in in_line[: ask.limit]]
 
-    def _claim(self, job: JobRow, ask: Ask) -> Claim:
+    def _claim(self, job: JobRow, ask: ClaimQuery) -> Claim:
         claimed = self._change(
             job,
             status=Status.RUNNING.value,
@@ -269,7 +269,7 @@ class MemoryTransaction(MemoryReading):
         for event in events:
             self._tables.add_event(event)
 
-    def request_stop(self, asks: Sequence[StopAsk]) -> list[Moved]:
+    def request_stop(self, asks: Sequence[NewStopRequest]) -> list[Moved]:
         """Ask running attempts to stop."""
         return _moved(
             self._change(job, stop_request=ask.stop_request, event_seq=job.event_seq + 1)
