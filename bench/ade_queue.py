@@ -36,7 +36,7 @@ from ade.server import collect_garbage_rarely, keep_freed_memory
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
-from ade.stages.submit.submission import Submission
+from ade.stages.submit.model import Submission
 from ade.store.listener import listen
 from ade.store.migrate import upgrade
 from ade.store.session import Session

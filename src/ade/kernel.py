@@ -35,9 +35,9 @@ from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.retain import Retain
 from ade.stages.stop import Stop
 from ade.stages.submit import idempotency, submit
-from ade.stages.submit.submission import Accepted, Submission
+from ade.stages.submit.model import Accepted, Submission
 from ade.store.port import Reading, Result, Store
-from ade.store.rows import Claim, Held, IdempotencyRow, JobRef, JobRow, Renewed
+from ade.store.rows import Claim, IdempotencyRow, JobRef, JobRow, LeaseRef, Renewed
 
 
 def _raise_error(answer: Any) -> Any:
@@ -113,9 +113,9 @@ class Kernel:
         """Claim jobs to run."""
         return await self._one(self.verbs.claim, request)
 
-    async def renew(self, held: list[Held]) -> Sequence[Renewed | AdeError]:
+    async def renew(self, leases: list[LeaseRef]) -> Sequence[Renewed | AdeError]:
         """Renew leases; for a lost one, LeaseLost stands in its place."""
-        return await self.store.awrite(self.verbs.renew, held) if held else []
+        return await self.store.awrite(self.verbs.renew, leases) if leases else []
 
     async def finish(self, end: Finish) -> Finished:
         """Record how an attempt ended, or raise LeaseLost."""

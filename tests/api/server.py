@@ -73,7 +73,7 @@ class Server:
     ) -> "Server":
         """Open the database and make the app."""
         probes = changes.pop("health_probes", {})
-        errands = changes.pop("errands", None)
+        inline_tasks = changes.pop("inline_tasks", None)
         given_blobs = changes.pop("blobs", None)
         settings = Settings(storage_data_dir=folder, database_url=url, **changes)
         session = Session(url)
@@ -89,7 +89,7 @@ class Server:
             load_kinds(),
             library=library,
             blobs=blobs,
-            errands=errands,
+            inline_tasks=inline_tasks,
             health_probes=probes,
         )
         return cls(app, kernel, directory, library, blobs)

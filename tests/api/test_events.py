@@ -12,7 +12,7 @@ from ade.domain.events import EventType
 from ade.events.stream import follow
 from ade.http.routes import logs
 from ade.stages.report import AttemptReport
-from ade.store.rows import Held, JobRef
+from ade.store.rows import JobRef, LeaseRef
 
 SSE = {"Accept": "text/event-stream"}
 
@@ -46,7 +46,7 @@ async def test_a_log_longer_than_one_read_is_whole(server: Server) -> None:
     job = await server.submit()
     claim = await server.claim()
     note = (EventType.LOG, {"message": "x"})
-    held = Held(claim.workspace_id, claim.id, claim.fence)
+    held = LeaseRef(claim.workspace_id, claim.id, claim.fence)
     await server.kernel.report(AttemptReport(held, (note,) * 1200))
     lines = (await server.http.get(job["links"]["events"])).text.splitlines()
     assert [json.loads(line)["seq"] for line in lines] == list(range(1, 1203))

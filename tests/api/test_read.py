@@ -11,7 +11,7 @@ from ade.domain.job import Status
 from ade.domain.outcome import Category, Outcome
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.report import AttemptReport
-from ade.store.rows import Held
+from ade.store.rows import LeaseRef
 
 
 async def test_an_unchanged_job_is_not_sent_again(server: Server) -> None:
@@ -168,7 +168,7 @@ async def test_attempts_are_read_off_the_log(server: Server) -> None:
     assert running["status"] == "running"
     assert running["worker"] == "worker-1"
     note = (EventType.LOG, {"message": "hello"})
-    held = Held(claim.workspace_id, claim.id, claim.fence)
+    held = LeaseRef(claim.workspace_id, claim.id, claim.fence)
     await server.kernel.report(AttemptReport(held, (note,)))
     await server.kernel.finish(_handed_back(claim))
     await server.finish(await server.claim(), failed())

@@ -18,9 +18,9 @@ from ade.stages.finish import Finish, Finished
 from ade.stages.report import AttemptReport
 from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.stop import Stop
-from ade.stages.submit.submission import Accepted, Submission
+from ade.stages.submit.model import Accepted, Submission
 from ade.store.port import Reading
-from ade.store.rows import Claim, Held, JobRef, JobRow, NewEvent, Renewed
+from ade.store.rows import Claim, JobRef, JobRow, LeaseRef, NewEvent, Renewed
 
 LIMITS = Limits(timeout_ms=60_000, cpu_ms=60_000, memory_mb=512, max_output_kb=256, max_artifacts=9)
 ALL = 100_000
@@ -269,6 +269,6 @@ def ref(job: JobRow | Claim) -> JobRef:
     return JobRef(job.workspace_id, job.id)
 
 
-def held(claim: Claim) -> Held:
+def held(claim: Claim) -> LeaseRef:
     """Name an attempt."""
-    return Held(claim.workspace_id, claim.id, claim.fence)
+    return LeaseRef(claim.workspace_id, claim.id, claim.fence)

@@ -14,7 +14,7 @@ from ade.clock import ManualClock
 from ade.domain.errors import Conflict, NotFound, StorageFull, Unavailable
 from ade.kernel import Kernel
 from ade.stages.kernel_settings import KernelSettings
-from ade.stages.submit.submission import Accepted
+from ade.stages.submit.model import Accepted
 from ade.store.directory import key_digest
 from ade.store.group_commit import OutcomeUnknown
 from ade.store.rows import BuildHeld, File

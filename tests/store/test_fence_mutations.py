@@ -21,7 +21,7 @@ from ade.stages import transitions
 from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
 from ade.store.port import Transaction
-from ade.store.rows import Append, Build, BuildHeld, Held, JobRow, NewStopRequest, Renewal
+from ade.store.rows import Append, Build, BuildHeld, JobRow, LeaseRef, Renewal, StopRow
 from ade.store.session import Session
 from ade.store.transaction import SqlTransaction
 
@@ -42,7 +42,7 @@ class Second:
         (self.first,) = acts.claim(pool=pool)
         acts.lose(self.first)
         (self.claim,) = acts.claim(pool=pool)
-        self.stale: Held = held(self.first)
+        self.stale: LeaseRef = held(self.first)
         self.before = acts.job(self.job)
 
     def unchanged(self) -> bool:
@@ -94,7 +94,7 @@ def append(acts: Acts) -> None:
 
 def request_stop(acts: Acts) -> None:
     second = Second(acts)
-    second.does_nothing(lambda tx: list(tx.request_stop([NewStopRequest(*second.stale, "cancel")])))
+    second.does_nothing(lambda tx: list(tx.request_stop([StopRow(*second.stale, "cancel")])))
 
 
 def report_started(acts: Acts) -> None:

@@ -13,7 +13,7 @@ from ade.clock import ManualClock
 from ade.domain.errors import QueueFull, Unavailable
 from ade.kernel import Kernel
 from ade.stages.kernel_settings import KernelSettings
-from ade.stages.submit.submission import Accepted, Submission
+from ade.stages.submit.model import Accepted, Submission
 from ade.store.group_commit import OutcomeUnknown
 from ade.store.port import Transaction
 from ade.store.session import Session

@@ -19,7 +19,7 @@ from ade.domain.errors import LeaseLost
 from ade.kernel import Kernel
 from ade.stages.claim import ClaimRequest
 from ade.stages.kernel_settings import KernelSettings
-from ade.stages.submit.submission import Accepted, Idempotency
+from ade.stages.submit.model import Accepted, Idempotency
 from ade.store.port import Transaction
 
 SERVERS = 2

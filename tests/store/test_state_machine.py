@@ -39,7 +39,7 @@ from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.stop import Stop
-from ade.stages.submit.submission import Idempotency
+from ade.stages.submit.model import Idempotency
 from ade.store.port import Store
 from ade.store.rows import Claim, JobRef
 

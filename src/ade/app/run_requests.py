@@ -13,7 +13,7 @@ from ade.environments.environment import ensure_build, fingerprint_of
 from ade.kernel import Kernel
 from ade.kinds.normalize import Normalize
 from ade.settings import Settings
-from ade.stages.submit.submission import Submission
+from ade.stages.submit.model import Submission
 from ade.store.rows import Build, Document, JobRow, Version
 
 RUN_KIND = Normalize.name

@@ -32,7 +32,7 @@ from ade.domain.keys import digest
 from ade.events.notifier import EVERYTHING
 from ade.events.stream import wait_until_ended
 from ade.kernel import Kernel
-from ade.stages.submit.submission import Accepted, Idempotency, Submission
+from ade.stages.submit.model import Accepted, Idempotency, Submission
 from ade.store.rows import IdempotencyRow, JobRow
 from ade.telemetry import metrics
 

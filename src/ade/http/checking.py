@@ -47,7 +47,7 @@ async def check_draft(
     environment = None
     if requirements:
         environment = await _environment(door, workspace_id, configuration_id, files)
-    checked = await _check(door, places, environment)
+    checked = await _check(door, workspace_id, places, environment)
     problems = [*refused, *checked["problems"]]
     if requirements and environment is None:
         problems = [_not_yet(problem) for problem in problems]
@@ -92,13 +92,15 @@ async def _environment(
     return None
 
 
-async def _check(door: Door, places: dict[str, Any], environment: str | None) -> dict[str, Any]:
+async def _check(
+    door: Door, workspace_id: str, places: dict[str, Any], environment: str | None
+) -> dict[str, Any]:
     asked = {"config": FOLDER}
-    errands = door.runs_errands
+    tasks = door.require_inline_tasks
     try:
-        outcome = await errands.run(ENTRY, asked, places, environment)
+        outcome = await tasks.run(workspace_id, ENTRY, asked, places, environment)
     except EnvironmentGone:
-        outcome = await errands.run(ENTRY, asked, places)
+        outcome = await tasks.run(workspace_id, ENTRY, asked, places)
     if outcome.error is not None:
         return {"problems": [_failed(outcome.error)], "fields": []}
     try:

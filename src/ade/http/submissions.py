@@ -22,7 +22,7 @@ from ade.http.job_json import Mould
 from ade.http.problems import problem
 from ade.http.reply import Reply
 from ade.http.views import JobView
-from ade.stages.submit.submission import Accepted
+from ade.stages.submit.model import Accepted
 
 WAIT_SECONDS_MAX = 60
 BATCH_BODIES_MAX = 32

@@ -7,7 +7,7 @@ from ade.http.door import Door
 from ade.http.job_json import job_path, job_text
 from ade.http.result_json import result_envelope
 from ade.http.run_json import run_json, run_path
-from ade.stages.submit.submission import Accepted
+from ade.stages.submit.model import Accepted
 from ade.store.rows import Build, JobRef, JobRow
 
 

@@ -72,8 +72,8 @@ ObjectId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 SlideName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Author = Annotated[str, StringConstraints(min_length=1, max_length=AUTHOR_CHARS_MAX)]
 Caption = Annotated[str, StringConstraints(max_length=CAPTION_CHARS_MAX)]
-Written = Annotated[str, StringConstraints(max_length=OUTPUT_CHARS_MAX)]
-Heading = Annotated[str, StringConstraints(max_length=CELL_CHARS_MAX)]
+OutputText = Annotated[str, StringConstraints(max_length=OUTPUT_CHARS_MAX)]
+ColumnName = Annotated[str, StringConstraints(max_length=CELL_CHARS_MAX)]
 Cell = Annotated[
     Any,
     PlainValidator(_cell),
@@ -86,7 +86,7 @@ Cell = Annotated[
         }
     ),
 ]
-Row = Annotated[list[Cell], Field(max_length=COLUMNS_MAX), FIRST_ERROR]
+TableRow = Annotated[list[Cell], Field(max_length=COLUMNS_MAX), FIRST_ERROR]
 Alignment = Literal["auto", "left", "center", "right"]
 ViewMode = Literal["document", "slide"]
 
@@ -152,7 +152,7 @@ class CodeError(BaseModel):
 
     category: Caption | None = None
     code: Caption | None = None
-    message: Written
+    message: OutputText
     details: dict[str, Any] = {}
 
 
@@ -161,10 +161,10 @@ class CodeOutputs(BaseModel):
 
     model_config = _STRICT
 
-    stdout: Written = ""
-    stderr: Written = ""
+    stdout: OutputText = ""
+    stderr: OutputText = ""
     result_json: Any = None
-    error: Written | CodeError | None = None
+    error: OutputText | CodeError | None = None
     images: Annotated[list[ImageContent], FIRST_ERROR] = Field(default=[], max_length=IMAGES_MAX)
 
     @field_validator("result_json", "error")
@@ -191,8 +191,8 @@ class TableContent(BaseModel):
 
     model_config = _STRICT
 
-    columns: Annotated[list[Heading], FIRST_ERROR] = Field(min_length=1, max_length=COLUMNS_MAX)
-    rows: Annotated[list[Row], FIRST_ERROR] = Field(default=[], max_length=ROWS_MAX)
+    columns: Annotated[list[ColumnName], FIRST_ERROR] = Field(min_length=1, max_length=COLUMNS_MAX)
+    rows: Annotated[list[TableRow], FIRST_ERROR] = Field(default=[], max_length=ROWS_MAX)
     alignment: list[Alignment] | None = Field(
         default=None,
         max_length=COLUMNS_MAX,

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from ade.domain.keys import digest as digest_of
+from ade.kinds.document import ObjectId
 from ade.kinds.kind import Asked, Digest, Kind, OutputSpec, Prepared, Workroom
 
 SOURCE_CHARS_MAX = 500_000
@@ -31,7 +32,6 @@ SLOW_IMPORTS = {"matplotlib": "ade_engine.preload.figures", "pandas": "pandas", 
 _SLOW_IMPORT_NAME = re.compile(rf"\b({'|'.join(SLOW_IMPORTS)})\b")
 
 _STRICT = ConfigDict(extra="forbid")
-ObjectId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 CellSource = Annotated[str, StringConstraints(max_length=SOURCE_CHARS_MAX)]
 
 

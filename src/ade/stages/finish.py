@@ -22,7 +22,7 @@ from ade.stages.kernel_settings import KernelSettings
 from ade.stages.renew import lease_lost
 from ade.stages.transitions import checked_cause
 from ade.store.port import Transaction
-from ade.store.rows import ArtifactRow, Claim, Ending, Held, JobRef, JobRow, Lane, Move
+from ade.store.rows import ArtifactRow, Claim, FinishRow, JobRef, JobRow, Lane, LeaseRef, Move
 
 
 class Finish(NamedTuple):
@@ -32,9 +32,9 @@ class Finish(NamedTuple):
     outcome: Outcome | None
 
     @property
-    def lease(self) -> Held:
+    def lease(self) -> LeaseRef:
         """Name the attempt."""
-        return Held(self.claim.workspace_id, self.claim.id, self.claim.fence)
+        return LeaseRef(self.claim.workspace_id, self.claim.id, self.claim.fence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _record_or_requeue(tx: Transaction, finishes: list[Finish]) -> list[Finished
     once = {one.lease: one for one in reversed(finishes)}
     back = {lease: one for lease, one in once.items() if _may_go_back(one)}
     simple = {lease: one for lease, one in once.items() if lease not in back}
-    finished = dict[Held, Finished | LeaseLost]()
+    finished = dict[LeaseRef, Finished | LeaseLost]()
     if back:
         finished |= _requeue(tx, list(back.values()))
     if simple:
@@ -97,7 +97,7 @@ def _record_or_requeue(tx: Transaction, finishes: list[Finish]) -> list[Finished
 
 
 def _record(tx: Transaction, finishes: list[Finish]) -> list[Finished | LeaseLost]:
-    kept = tx.end([_ending(one) for one in finishes])
+    kept = tx.finish([_finish_row(one) for one in finishes])
     recorded = list(compress(finishes, kept))
     tx.notify(*[claim.id for claim, _ in recorded])
     _insert_artifacts(tx, recorded)
@@ -147,14 +147,14 @@ def _may_go_back(finish: Finish) -> bool:
     )
 
 
-def _ending(finish: Finish) -> Ending:
+def _finish_row(finish: Finish) -> FinishRow:
     """Describe the end of an attempt from its claim, without reading the job."""
     claim, outcome = finish
     assert outcome is not None
     status, error, fence = outcome.status, outcome.error, claim.fence
     if status not in _WORDS:
         raise ValueError(f"an attempt cannot end as {status.value}")
-    return _as_ending(
+    return _as_finish_row(
         (
             claim.workspace_id,
             claim.id,
@@ -174,7 +174,7 @@ def _ending(finish: Finish) -> Ending:
 
 
 # Makes the tuple without running Python code for each of a million ends.
-_as_ending = partial(tuple.__new__, Ending)
+_as_finish_row = partial(tuple.__new__, FinishRow)
 
 
 def _to_json(value: Any) -> str:
@@ -191,16 +191,18 @@ def _failure_data(attempt: int, status: Status, error: JobError) -> str:
     return json.dumps({"attempt": attempt, "cause": _CAUSES[status], "error": what})
 
 
-def _requeue(tx: Transaction, finishes: list[Finish]) -> dict[Held, Finished]:
+def _requeue(tx: Transaction, finishes: list[Finish]) -> dict[LeaseRef, Finished]:
     """Requeue jobs that were handed back or failed through no fault of their own."""
     rows = tx.lock_jobs([JobRef(one.claim.workspace_id, one.claim.id) for one in finishes])
-    current = {Held(row.workspace_id, row.id, row.fence): row for row in rows}
+    current = {LeaseRef(row.workspace_id, row.id, row.fence): row for row in rows}
     held = [f for f in finishes if (row := current.get(f.lease)) and row.status == Status.RUNNING]
     moves = [_requeue_or_stop(current[one.lease], one.outcome, tx.now_us) for one in held]
     moved = transitions.apply(tx, moves)
     transitions.notify_claimers(tx, moves, rows)
     statuses = {(move.workspace_id, move.id): move.status for move in moves}
-    return {Held(*row[:3]): Finished(Status(statuses[row.workspace_id, row.id])) for row in moved}
+    return {
+        LeaseRef(*row[:3]): Finished(Status(statuses[row.workspace_id, row.id])) for row in moved
+    }
 
 
 def _requeue_or_stop(job: JobRow, outcome: Outcome | None, now_us: int) -> Move:

@@ -14,7 +14,7 @@ from ade.domain.job import Status
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.renew import lease_lost
 from ade.store.port import Transaction
-from ade.store.rows import Append, Held, JobRef, NewEvent
+from ade.store.rows import Append, JobRef, LeaseRef, NewEvent
 
 # A longer event is replaced by its size.
 DATA_BYTES_MAX = 16 * 1024
@@ -24,7 +24,7 @@ DATA_BYTES_MAX = 16 * 1024
 class AttemptReport:
     """Hold what a worker reports about a job whose lease it holds."""
 
-    lease: Held
+    lease: LeaseRef
     events: tuple[tuple[EventType, dict[str, Any]], ...] = ()
     progress: dict[str, Any] | None = None
 
@@ -57,7 +57,7 @@ def _report(settings: KernelSettings, tx: Transaction, reported: AttemptReport) 
 
 def _append(
     tx: Transaction,
-    lease: Held,
+    lease: LeaseRef,
     lines: list[tuple[EventType, dict[str, Any]]],
     progress: str | None,
     seq_max: int,

@@ -11,7 +11,7 @@ from ade.stages.builds import settled_builds
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.operator_actions import change_each
 from ade.store.port import Transaction
-from ade.store.rows import Held, JobRef, JobRow
+from ade.store.rows import JobRef, JobRow, LeaseRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _resolve(tx: Transaction, job: JobRow, request: Resolve) -> None:
 def _clear(tx: Transaction, job: JobRow, request: Clear) -> None:
     if not job.holds_lane or Status(job.status) not in BLOCKS_ITS_LANE:
         raise InvalidTransition("The job does not hold its target back; nothing to clear.")
-    cleared = tx.clear_lane(Held(job.workspace_id, job.id, job.fence), job.status)
+    cleared = tx.clear_lane(LeaseRef(job.workspace_id, job.id, job.fence), job.status)
     transitions.log(tx, cleared, EventType.CLEARED, _event_data(request))
     transitions.promote(tx, transitions.lanes_of([job]))
 

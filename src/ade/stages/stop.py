@@ -9,7 +9,7 @@ from ade.stages import transitions
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.operator_actions import change_each
 from ade.store.port import Transaction
-from ade.store.rows import Held, JobRef, JobRow, NewStopRequest
+from ade.store.rows import JobRef, JobRow, LeaseRef, StopRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ def _request(tx: Transaction, job: JobRow, stop: Stop) -> None:
     """Leave the request for the worker; a request to cancel outweighs one to pause."""
     if job.stop_request in (stop.request, StopRequest.CANCEL):
         return
-    lease = Held(job.workspace_id, job.id, job.fence)
+    lease = LeaseRef(job.workspace_id, job.id, job.fence)
     data = {"attempt": job.fence, "stop": stop.request.value, **stop.event_data()}
-    changed = tx.request_stop([NewStopRequest(*lease, stop.request.value)])
+    changed = tx.request_stop([StopRow(*lease, stop.request.value)])
     transitions.log(tx, changed, EventType.STOP_REQUESTED, data)
     tx.notify(stop_topic(job.lease_owner or ""))

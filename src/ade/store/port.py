@@ -14,21 +14,21 @@ from ade.store.rows import (
     ArtifactRow,
     Claim,
     ClaimQuery,
-    Ending,
+    FinishRow,
     Head,
-    Held,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
     JobRow,
     Lane,
+    LeaseRef,
     Move,
     Moved,
     NewEvent,
     NewExecution,
-    NewStopRequest,
     Renewal,
     Renewed,
+    StopRow,
 )
 
 Result = TypeVar("Result")
@@ -169,7 +169,7 @@ class Transaction(Reading, Protocol):
         """Find lanes with queued jobs and no holder."""
         ...
 
-    def clear_lane(self, held: Held, source: str) -> list[Moved]:
+    def clear_lane(self, lease: LeaseRef, source: str) -> list[Moved]:
         """Take the lane from a job that ended without success."""
         ...
 
@@ -181,7 +181,7 @@ class Transaction(Reading, Protocol):
         """Tell whether any other workspace has eligible jobs."""
         ...
 
-    def claim(self, ask: ClaimQuery) -> list[Claim]:
+    def claim(self, query: ClaimQuery) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
         ...
 
@@ -189,7 +189,7 @@ class Transaction(Reading, Protocol):
         """Extend leases."""
         ...
 
-    def end(self, endings: Sequence[Ending]) -> list[bool]:
+    def finish(self, rows: Sequence[FinishRow]) -> list[bool]:
         """Record how running attempts ended, and log it; False for one that lost its lease."""
         ...
 
@@ -205,11 +205,11 @@ class Transaction(Reading, Protocol):
         """Append events whose positions were reserved by a change of their job."""
         ...
 
-    def request_stop(self, asks: Sequence[NewStopRequest]) -> list[Moved]:
+    def request_stop(self, stops: Sequence[StopRow]) -> list[Moved]:
         """Ask running attempts to stop."""
         ...
 
-    def report_started(self, held: Held, at: int) -> list[Moved]:
+    def report_started(self, lease: LeaseRef, at: int) -> list[Moved]:
         """Record that a dispatched attempt has begun."""
         ...
 

@@ -42,7 +42,7 @@ class JobRow(NamedTuple):
 
 
 class ClaimQuery(NamedTuple):
-    """Select eligible jobs of one workspace for a claim."""
+    """Ask for eligible jobs of one workspace, to be claimed."""
 
     workspace_id: str
     pool: str
@@ -80,8 +80,8 @@ class JobRef(NamedTuple):
     id: str
 
 
-class Held(NamedTuple):
-    """Name a job and the fence of the lease that the caller holds."""
+class LeaseRef(NamedTuple):
+    """Name an attempt: a job and the fence of the lease that the caller claims to hold."""
 
     workspace_id: str
     id: str
@@ -132,7 +132,7 @@ class Move(NamedTuple):
     result: str | None
 
 
-class Ending(NamedTuple):
+class FinishRow(NamedTuple):
     """Hold how a running attempt ended, now: a terminal status, and what came of it."""
 
     workspace_id: str
@@ -168,8 +168,8 @@ class Append(NamedTuple):
     progress: str | None
 
 
-class NewStopRequest(NamedTuple):
-    """Ask the holder of a lease to stop the attempt."""
+class StopRow(NamedTuple):
+    """Ask a running attempt to stop."""
 
     workspace_id: str
     id: str

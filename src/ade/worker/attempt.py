@@ -33,7 +33,7 @@ from ade.kinds import Asked, Kind, Kinds, Prepared, Workroom
 from ade.sandbox.spec import RunSpec
 from ade.stages.finish import Finish, Finished
 from ade.stages.report import AttemptReport
-from ade.store.rows import Claim, Held, JobRef
+from ade.store.rows import Claim, JobRef, LeaseRef
 from ade.telemetry import metrics
 from ade.worker.job_files import place_file, write_text
 from ade.worker.runner import RunHandle, Runner, see_to_the_end
@@ -63,7 +63,7 @@ class Attempt:
         workroom: Workroom,
     ) -> None:
         self.claim = claim
-        self.held = Held(claim.workspace_id, claim.id, claim.fence)
+        self.held = LeaseRef(claim.workspace_id, claim.id, claim.fence)
         self.trusted_until = trusted_until
         self._kernel = kernel
         self._record = record

@@ -33,7 +33,7 @@ from ade.kinds import Kinds, Workroom
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.finish_and_claim import FinishedAndClaimed
-from ade.store.rows import Claim, Held
+from ade.store.rows import Claim, LeaseRef
 from ade.telemetry import metrics
 from ade.worker.attempt import Attempt
 from ade.worker.pending_ends import PendingEnd, PendingEnds, answer_all
@@ -79,7 +79,7 @@ class Worker:
         self._exporter = EventFileExporter(kernel.store, jobs_dir)
         self._request = ClaimRequest(name, 0, LOCAL_POOL)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
-        self._occupied = set[Held]()
+        self._occupied = set[LeaseRef]()
         self._draining = asyncio.Event()
         self._slot_freed = asyncio.Event()
         self._ends = PendingEnds(kernel, self._slot_freed)

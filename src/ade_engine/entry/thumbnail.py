@@ -5,7 +5,6 @@ from typing import Any
 
 from ade_engine.channel import ARTIFACTS_FOLDER, Channel
 from ade_engine.export.document_reader import read_document
-from ade_engine.export.document_tree import DocumentTree
 from ade_engine.export.export_errors import NoSuchPage
 from ade_engine.export.export_warnings import ExportWarnings
 from ade_engine.export.fonts import embedded_fonts
@@ -28,15 +27,20 @@ def main(inputs: dict[str, Any], channel: Channel) -> dict[str, Any]:
     write_templates(LAYOUT_FOLDER)
     ARTIFACTS.mkdir(exist_ok=True)
     submitted, background = inputs.get("document"), inputs["background"]
-    if submitted is not None:
-        document = read_document(submitted, LAYOUT_FOLDER, warnings)
-        pages = _typeset_document(document, warnings, inputs["view_mode"], background)
-        page = inputs["page"]
+    document = read_document(
+        {"objects": [inputs["object"]]} if submitted is None else submitted, LAYOUT_FOLDER, warnings
+    )
+    formulas = draw_formulas(document, warnings)
+    if submitted is None:
+        page, blocks = 1, document.items[0].blocks
+        pages = typeset_object(LAYOUT_FOLDER, blocks, formulas, warnings, fill=background)
+    else:
+        page, view = inputs["page"], inputs["view_mode"]
+        pages = typeset_document(
+            LAYOUT_FOLDER, document, formulas, warnings, view_mode=view, fill=background
+        )
         if page > pages.count:
             raise NoSuchPage(f"There is no page {page}; the document has {pages.count}")
-    else:
-        document = read_document({"objects": [inputs["object"]]}, LAYOUT_FOLDER, warnings)
-        pages, page = _typeset_object(document, warnings, background), 1
     sizes = inputs["sizes"]
     for number, size in enumerate(sizes):
         channel.progress(number, len(sizes), "drawing thumbnails")
@@ -52,28 +56,3 @@ def _draw(pages: Pages, page: int, size: dict[str, int], background: str, channe
     name = f"thumbnail-{width}x{height}.png"
     (ARTIFACTS / name).write_bytes(png)
     channel.artifact(name, kind="thumbnail", metadata={"width": width, "height": height})
-
-
-def _typeset_document(
-    document: DocumentTree, warnings: ExportWarnings, view_mode: str, background: str
-) -> Pages:
-    formulas = draw_formulas(document, warnings, _no_report)
-    return typeset_document(
-        LAYOUT_FOLDER,
-        document,
-        formulas,
-        warnings,
-        view_mode=view_mode,
-        notes=False,
-        fill=background,
-    )
-
-
-def _typeset_object(document: DocumentTree, warnings: ExportWarnings, background: str) -> Pages:
-    formulas = draw_formulas(document, warnings, _no_report)
-    blocks = document.items[0].blocks
-    return typeset_object(LAYOUT_FOLDER, blocks, formulas, warnings, fill=background)
-
-
-def _no_report(done: int, total: int) -> None:
-    """Report nothing: drawing the formulas of one page takes too little time."""

@@ -168,7 +168,7 @@ def _cell(value: Any) -> Inlines:
         return ()
     if isinstance(value, str):
         return markdown.lines(clean(value).strip())
-    return (tree.Text(_number(value) if isinstance(value, float) else json.dumps(value)),)
+    return (tree.LiteralText(_number(value) if isinstance(value, float) else json.dumps(value)),)
 
 
 def _number(value: float) -> str:

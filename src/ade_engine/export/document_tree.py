@@ -20,7 +20,7 @@ Stream = Literal["stdout", "stderr", "result", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class LiteralText:
     """Literal text."""
 
     text: str
@@ -61,7 +61,7 @@ class Break:
     """A line break."""
 
 
-Inline: TypeAlias = Text | Styled | Code | Link | InlineFormula | Break
+Inline: TypeAlias = LiteralText | Styled | Code | Link | InlineFormula | Break
 Inlines: TypeAlias = tuple[Inline, ...]
 
 
@@ -195,7 +195,7 @@ def text_of(inlines: Inlines) -> str:
 def _texts(inlines: Inlines) -> Iterator[str]:
     for inline in inlines:
         match inline:
-            case Text(text) | Code(text) | InlineFormula(text):
+            case LiteralText(text) | Code(text) | InlineFormula(text):
                 yield text
             case Styled(inlines=inner) | Link(inlines=inner):
                 yield from _texts(inner)

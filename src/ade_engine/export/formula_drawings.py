@@ -45,7 +45,9 @@ class FormulaDrawings:
 
 
 def draw_formulas(
-    document: DocumentTree, warnings: ExportWarnings, progress: Callable[[int, int], None]
+    document: DocumentTree,
+    warnings: ExportWarnings,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> FormulaDrawings:
     """Draw every formula; one that cannot be drawn gives a warning."""
     first_seen: dict[InlineFormula | FormulaBlock, str] = {}

@@ -148,7 +148,7 @@ class _Writer:
 
     def _inline(self, inline: Inline) -> str:
         match inline:
-            case tree.Text(text):
+            case tree.LiteralText(text):
                 return escape(text, quote=False)
             case tree.Styled(style, inner):
                 tag = STYLES[style]

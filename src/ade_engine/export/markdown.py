@@ -72,7 +72,7 @@ def lines(text: str) -> Inlines:
     """Return literal text with its line ends."""
     found: list[Inline] = []
     for line in text.split("\n"):
-        found += (tree.Break(), tree.Text(line)) if line else (tree.Break(),)
+        found += (tree.Break(), tree.LiteralText(line)) if line else (tree.Break(),)
     return tuple(found[1:])
 
 
@@ -281,9 +281,9 @@ class _InlineReader:
     def _piece(self, token: Token, depth: int) -> Inlines:
         match token.type:
             case "text" | "text_special":
-                return (tree.Text(token.content),) if token.content else ()
+                return (tree.LiteralText(token.content),) if token.content else ()
             case "softbreak":
-                return (tree.Text(" "),)
+                return (tree.LiteralText(" "),)
             case "hardbreak":
                 return (tree.Break(),)
             case "code_inline":
@@ -318,18 +318,18 @@ class _InlineReader:
             "Images in Markdown are not fetched; their alternative text is shown instead. "
             "Use an object of type image",
         )
-        return (tree.Text(f"[{token.content}]"),) if token.content else ()
+        return (tree.LiteralText(f"[{token.content}]"),) if token.content else ()
 
 
 def _paragraph(line: list[Inline]) -> Blocks:
     """Return the paragraph before or after a formula, without surrounding space."""
-    if line and isinstance(line[0], tree.Text):
-        line[0] = tree.Text(line[0].text.lstrip())
-    if line and isinstance(line[-1], tree.Text):
-        line[-1] = tree.Text(line[-1].text.rstrip())
-    while line and line[0] in (tree.Break(), tree.Text("")):
+    if line and isinstance(line[0], tree.LiteralText):
+        line[0] = tree.LiteralText(line[0].text.lstrip())
+    if line and isinstance(line[-1], tree.LiteralText):
+        line[-1] = tree.LiteralText(line[-1].text.rstrip())
+    while line and line[0] in (tree.Break(), tree.LiteralText("")):
         line.pop(0)
-    while line and line[-1] in (tree.Break(), tree.Text("")):
+    while line and line[-1] in (tree.Break(), tree.LiteralText("")):
         line.pop()
     return (tree.Paragraph(tuple(line)),) if line else ()
 

@@ -64,7 +64,7 @@ def typeset_document(
     warnings: ExportWarnings,
     *,
     view_mode: str,
-    notes: bool,
+    notes: bool = False,
     fill: str = "white",
 ) -> Pages:
     """Typeset a document as running pages or as slides."""
@@ -74,7 +74,7 @@ def typeset_document(
     else:
         data, template = writer.document(document, notes=notes), "document.typ"
     fonts = fonts_for(writer.characters, folder, warnings)
-    pages = _typeset(folder, template, data, fonts, fill=fill, images=writer.images)
+    pages = _typeset(folder, template, data, fonts, writer.images, fill)
     for slide, scale in sorted(pages.scales.items()):
         if scale < READABLE_SCALE:
             warnings.add(
@@ -85,18 +85,13 @@ def typeset_document(
 
 
 def typeset_object(
-    folder: Path,
-    blocks: Blocks,
-    formulas: FormulaDrawings,
-    warnings: ExportWarnings,
-    *,
-    fill: str,
+    folder: Path, blocks: Blocks, formulas: FormulaDrawings, warnings: ExportWarnings, *, fill: str
 ) -> Pages:
     """Typeset one object on a page of its own size."""
     writer = TypstData(formulas)
     data = writer.object(blocks)
     fonts = fonts_for(writer.characters, folder, warnings)
-    return _typeset(folder, "object.typ", data, fonts, fill=fill, images=writer.images)
+    return _typeset(folder, "object.typ", data, fonts, writer.images, fill)
 
 
 def _typeset(
@@ -104,9 +99,8 @@ def _typeset(
     template: str,
     data: dict[str, Any],
     fonts: typst.Fonts,
-    *,
-    fill: str,
     images: Iterable[Image],
+    fill: str,
 ) -> Pages:
     """Typeset the data by a template; the PDF has no date, so equal input gives equal bytes."""
     (folder / DATA).write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")

@@ -128,7 +128,7 @@ class TypstData:
 
     def _inline(self, inline: Inline, word_chars_max: int) -> Node:
         match inline:
-            case tree.Text(text):
+            case tree.LiteralText(text):
                 return {"k": "text", "text": self._text(text, word_chars_max)}
             case tree.Styled(style, inner):
                 return {"k": style, "line": self._line(inner, word_chars_max)}

@@ -69,7 +69,7 @@ def score_columns(
             scored[rules.name].add(f"col.{rules.name}.synonym", likeness)
             scored[rules.name].add(f"col.{rules.name}.type", fit.delta(rules.field.type))
         for rules in package.fields:
-            given = {
+            arguments = {
                 "column": column.sample,
                 "header": column.header,
                 "field": rules.field,
@@ -77,7 +77,7 @@ def score_columns(
                 "ctx": ctx,
             }
             for detector in rules.detectors:
-                for target, delta in _deltas(detector, given, rules.name, scored):
+                for target, delta in _deltas(detector, arguments, rules.name, scored):
                     scored[target].add(detector.rule or detector.name, delta)
         scores.append(scored)
     return scores
@@ -88,11 +88,11 @@ def _names(rules: FieldRules) -> FieldNames:
 
 
 def _deltas(
-    detector: AuthorFunction, given: Mapping[str, Any], own: str, known: Mapping[str, Any]
+    detector: AuthorFunction, arguments: Mapping[str, Any], own: str, known: Mapping[str, Any]
 ) -> Iterator[tuple[str, float]]:
     """Call a detector and yield (field, score) for each score that it returned."""
-    said = detector(given)
-    pairs = said.items() if isinstance(said, Mapping) else [(own, said)]
+    result = detector(arguments)
+    pairs = result.items() if isinstance(result, Mapping) else [(own, result)]
     for target, delta in pairs:
         if target not in known:
             raise detector.failures.misused(detector, "It may only score fields of the package.")

@@ -159,9 +159,9 @@ def _rows(rows: IntArray, stretches: Sequence[tuple[int, int]]) -> IntArray:
     return np.concatenate((rows, *(np.arange(first, last + 1) for first, last in stretches)))
 
 
-def _ruled_kind(said: Mapping[str, Mapping[str, float]]) -> str | None:
+def _ruled_kind(scores_of_row: Mapping[str, Mapping[str, float]]) -> str | None:
     """Return the row type that detectors score high enough for a row that looks like data."""
-    totals = {kind: sum(scores.values()) for kind, scores in said.items()}
+    totals = {kind: sum(scores.values()) for kind, scores in scores_of_row.items()}
     data = totals.pop(RowKind.DATA, 0.0)
     if not totals:
         return None

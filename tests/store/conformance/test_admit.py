@@ -13,7 +13,7 @@ from ade.domain.errors import QueueFull
 from ade.domain.job import AGENT_POOL
 from ade.kernel import Kernel
 from ade.stages.kernel_settings import KernelSettings
-from ade.stages.submit.submission import Accepted
+from ade.stages.submit.model import Accepted
 from ade.store.port import Store
 
 Workspaces = Callable[[int], list[str]]

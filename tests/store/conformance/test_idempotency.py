@@ -8,7 +8,7 @@ from tests.store.acts import Acts, submission
 from ade.domain.errors import IdempotencyInFlight, IdempotencyKeyReused, QueueFull
 from ade.kernel import Kernel
 from ade.stages.kernel_settings import KernelSettings
-from ade.stages.submit.submission import Accepted, Idempotency, Submission
+from ade.stages.submit.model import Accepted, Idempotency, Submission
 from ade.store.port import Store
 from ade.store.rows import IdempotencyRow
 

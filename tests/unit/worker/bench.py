@@ -23,7 +23,7 @@ from ade.kinds import Kind, Kinds
 from ade.kinds.echo import Echo
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.stop import Stop
-from ade.stages.submit.submission import Submission
+from ade.stages.submit.model import Submission
 from ade.store.port import Verb
 from ade.store.rows import JobRef, JobRow, NewEvent
 from ade.store.session import Session

@@ -28,7 +28,7 @@ from ade.kernel import Kernel
 from ade.sandbox.spec import RunSpec
 from ade.settings import Settings
 from ade.stages.kernel_settings import KernelSettings
-from ade.stages.submit.submission import Submission
+from ade.stages.submit.model import Submission
 from ade.store.builds import BUILDS_TOPIC
 from ade.store.rows import Build, BuildHeld, File, JobRef, JobRow, Version
 from ade.store.session import Session

@@ -17,7 +17,7 @@ from ade.kernel import Kernel
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
-from ade.stages.submit.submission import Submission
+from ade.stages.submit.model import Submission
 from ade.store.rows import JobRef, JobRow
 from ade.worker.sweeper import RETAIN_EVERY_SECONDS, Sweeper
 

@@ -3,7 +3,7 @@
 from ade.domain.errors import QueueFull
 from ade.domain.job import LOCAL_POOL
 from ade.stages.kernel_settings import KernelSettings
-from ade.stages.submit.submission import Answer, Submission
+from ade.stages.submit.model import Answer, Submission
 from ade.store.port import Transaction
 
 GATE = "admission"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ade.domain.errors import AdeError
 from ade.domain.job import LIVE, Status
-from ade.stages.submit.submission import Accepted, Answer, Submission
+from ade.stages.submit.model import Accepted, Answer, Submission
 from ade.store.port import LostRace, Transaction
 from ade.store.rows import JobRow, NewExecution
 

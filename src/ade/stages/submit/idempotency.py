@@ -17,7 +17,7 @@ from ade.domain.errors import AdeError, IdempotencyInFlight, IdempotencyKeyReuse
 from ade.domain.job import TERMINAL, Status
 from ade.domain.lease import MICROSECONDS
 from ade.stages.kernel_settings import KernelSettings
-from ade.stages.submit.submission import Accepted, Answer, Idempotency, Submission
+from ade.stages.submit.model import Accepted, Answer, Idempotency, Submission
 from ade.store.port import Transaction
 from ade.store.rows import IdempotencyRef, IdempotencyRow, JobRef
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ade.stages.builds import settled_builds
-from ade.stages.submit.submission import Submission
+from ade.stages.submit.model import Submission
 from ade.store.port import Transaction
 from ade.store.rows import Lane
 

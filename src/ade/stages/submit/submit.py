@@ -14,7 +14,7 @@ from ade.domain.job import Cause, Status
 from ade.domain.order import rank
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.submit import admit, dedupe, idempotency, place
-from ade.stages.submit.submission import Accepted, Answer, Submission
+from ade.stages.submit.model import Accepted, Answer, Submission
 from ade.stages.transitions import checked_cause
 from ade.store.port import Transaction
 from ade.store.rows import JobRow

@@ -34,7 +34,7 @@ def _fields(row: type[Any], *more: str) -> tuple[str, ...]:
 
 _OWN = frozenset({"id", "execution_key", "payload"})
 _CLAIM_LINE = ("line_before", "line_after")
-_ENDING = _fields(rows.Ending, "finished_at", "line")
+_ENDING = _fields(rows.FinishRow, "finished_at", "line")
 
 _JOBS: dict[str, Statement] = {
     "insert_requests": Statement(submissions.insert_requests, submissions.NEW_JOB, differs=_OWN),
@@ -72,14 +72,14 @@ _JOBS: dict[str, Statement] = {
     "end_returning": Statement(jobs.end_returning, _ENDING, differs=frozenset({"id"})),
     "read_histories": Statement(jobs.read_histories, _fields(rows.JobRef)),
     "append": Statement(jobs.append, _fields(rows.Append)),
-    "request_stop": Statement(jobs.request_stop, _fields(rows.NewStopRequest)),
-    "report_started": Statement(jobs.report_started, _fields(rows.Held, "at")),
+    "request_stop": Statement(jobs.request_stop, _fields(rows.StopRow)),
+    "report_started": Statement(jobs.report_started, _fields(rows.LeaseRef, "at")),
     "insert_events": Statement(jobs.insert_events, _fields(rows.NewEvent)),
     "read_jobs": Statement(jobs.read_jobs, _fields(rows.JobRef)),
     "lock_jobs": Statement(jobs.lock_jobs, _fields(rows.JobRef)),
     "lock_free_jobs": Statement(jobs.lock_free_jobs, _fields(rows.JobRef)),
     "promote_lanes": Statement(waits.promote_lanes, _fields(rows.Lane)),
-    "clear_lane": Statement(waits.clear_lane, _fields(rows.Held, "source")),
+    "clear_lane": Statement(waits.clear_lane, _fields(rows.LeaseRef, "source")),
     "stalled_lanes": Statement(waits.stalled_lanes, ("limit",), many=False),
     "lane_jobs": Statement(waits.lane_jobs, _fields(rows.Lane), many=False),
     "due_jobs": Statement(waits.due_jobs, ("pool", "now", "limit"), many=False),

@@ -1,4 +1,4 @@
-"""Export documents in a folder of a test, and look at what came of it."""
+"""Export documents in the folder of a test, and inspect the result."""
 
 import base64
 import io
@@ -47,7 +47,7 @@ def table(columns: list[str], rows: list[list[Any]], **more: Any) -> dict[str, A
 
 
 def image(content: bytes, media_type: str = "image/png", **more: Any) -> dict[str, Any]:
-    """Return an object of an image that brings its bytes."""
+    """Return an object of an image with its bytes."""
     data = base64.b64encode(content).decode()
     return {"type": "image", "content": {"data": data, "media_type": media_type, **more}}
 
@@ -83,7 +83,7 @@ def thumbnail(**inputs: Any) -> dict[str, Any]:
 
 
 def set_texts(template: str = "document.typ") -> str:
-    """Return the texts that were set on the pages of the last export, in no certain order."""
+    """Return the texts on the pages of the last export, in no particular order."""
     compiler = typst.Compiler(LAYOUT / template, root=Path(), sys_inputs={"fill": "white"})
     found: list[str] = []
     for selector in ("title", "par", "heading", "raw", "table", "figure.caption"):

@@ -74,7 +74,7 @@ def test_a_title_gets_a_cover_unless_the_first_slide_has_it() -> None:
     assert not covered("")
 
 
-def test_formulas_images_and_tables_alone_are_set_in_the_middle() -> None:
+def test_slides_of_formulas_images_and_tables_only_are_centred() -> None:
     def middle(*objects: dict[str, Any]) -> bool:
         [slide] = slides_of(document(*objects))
         return slide.is_centred
@@ -84,7 +84,7 @@ def test_formulas_images_and_tables_alone_are_set_in_the_middle() -> None:
     assert not middle(text("# A"))
 
 
-def test_neighbouring_images_of_a_slide_stand_side_by_side() -> None:
+def test_adjacent_images_of_a_slide_stand_side_by_side() -> None:
     picture = image(drawn(600, 600)) | {"slide": 1}
     [slide] = slides_of(document(picture, picture, text("a", slide=1), picture))
     assert [len(row) for row in rows_of(slide.body)] == [2, 1, 1]
