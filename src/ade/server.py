@@ -33,7 +33,7 @@ from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
 from ade.settings import Settings
 from ade.stages.kernel_settings import KernelSettings
-from ade.store.hints import hear
+from ade.store.listener import listen
 from ade.store.migrate import upgrade
 from ade.store.session import Session
 from ade.telemetry import metrics
@@ -176,7 +176,7 @@ async def _at_work(
     store.on_group = metrics.committed
     kernel = Kernel(store, kernel_settings(settings), exporter=exporter)
     parts = _parts(settings, store, kernel, library, blobs, isolation)
-    hints = hear(store, kernel.notifier.publish)
+    listener = listen(store, kernel.notifier.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
     collecting = asyncio.create_task(collect_for_ever(parts.blobs, library))
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
@@ -195,8 +195,8 @@ async def _at_work(
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        if hints is not None:
-            hints.close()
+        if listener is not None:
+            listener.close()
 
 
 def _say_if_broken(working: asyncio.Task[None]) -> None:

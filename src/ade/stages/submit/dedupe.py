@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ade.domain.errors import AdeError
 from ade.domain.job import LIVE, Status
 from ade.stages.submit.model import Accepted, Answer, Submission
-from ade.store.port import Overtaken, Transaction
+from ade.store.port import LostRace, Transaction
 from ade.store.rows import JobRow, NewExecution
 
 _ANSWERS_FOR_DUPLICATES = LIVE | {Status.SUCCEEDED}
@@ -68,7 +68,7 @@ def settle(tx: Transaction, registered: Registered, new: list[int], admitted: li
     leaving += [firsts[index] for index in refused if index in firsts and index not in failed]
     tx.forget_executions(leaving)
     if tx.register_executions([firsts[index] for index in admitted if index in failed]):
-        raise Overtaken("another job took the place of the one that failed")
+        raise LostRace("another job took the place of the one that failed")
 
 
 def _answers(job: JobRow, submission: Submission) -> bool:

@@ -1,7 +1,8 @@
-"""Every statement, each a named function that says what it is for.
+"""Every statement, by name: how it is built, and which fields its parameters are.
 
+A module holds the statements on one thing, each a function with one line that says what it is for.
 A statement that changes a job's state carries its precondition in its WHERE: the status that was
-seen and, where a lease is involved, the fence. No row changed means that someone else was first.
+seen and, where a lease is involved, the fence. No row changed means that another was first.
 """
 
 from collections.abc import Callable
@@ -11,18 +12,18 @@ from sqlalchemy.sql.base import Executable
 
 from ade.store import rows
 from ade.store.dialects.base import Dialect
-from ade.store.statements import (
+from ade.store.sql import (
     builds,
     catalogue,
-    changing,
-    claiming,
+    claims,
     directory,
-    reading,
-    submitting,
-    sweeping,
-    waiting,
+    jobs,
+    reads,
+    submissions,
+    sweeps,
+    waits,
 )
-from ade.store.statements.statement import Statement
+from ade.store.sql.statement import Statement
 
 __all__ = ["STATEMENTS", "Statement"]
 
@@ -36,66 +37,64 @@ _CLAIM_LINE = ("line_before", "line_after")
 _ENDING = _fields(rows.FinishRow, "finished_at", "line")
 
 _JOBS: dict[str, Statement] = {
-    "insert_requests": Statement(submitting.insert_requests, submitting.BORN, differs=_OWN),
-    "insert_jobs": Statement(submitting.insert_jobs, submitting.BORN, differs=_OWN),
-    "register_executions": Statement(submitting.register_executions, submitting.STAND),
-    "find_executions": Statement(submitting.find_executions, ("work_ids",), many=False),
-    "forget_executions": Statement(submitting.forget_executions, submitting.STAND),
+    "insert_requests": Statement(submissions.insert_requests, submissions.NEW_JOB, differs=_OWN),
+    "insert_jobs": Statement(submissions.insert_jobs, submissions.NEW_JOB, differs=_OWN),
+    "register_executions": Statement(submissions.register_executions, submissions.EXECUTION),
+    "find_executions": Statement(submissions.find_executions, ("work_ids",), many=False),
+    "forget_executions": Statement(submissions.forget_executions, submissions.EXECUTION),
     "find_idempotency": Statement(
-        submitting.find_idempotency, _fields(rows.IdempotencyRef), many=False
+        submissions.find_idempotency, _fields(rows.IdempotencyRef), many=False
     ),
     "insert_idempotency": Statement(
-        submitting.insert_idempotency, _fields(rows.IdempotencyRow), many=False
+        submissions.insert_idempotency, _fields(rows.IdempotencyRow), many=False
     ),
     "answer_idempotency": Statement(
-        submitting.answer_idempotency, _fields(rows.IdempotencyRow), many=False
+        submissions.answer_idempotency, _fields(rows.IdempotencyRow), many=False
     ),
-    "delete_idempotency": Statement(submitting.delete_idempotency, ("created_at",), many=False),
-    "pass_gate": Statement(submitting.pass_gate, ("name",), many=False),
-    "count_waiting": Statement(submitting.count_waiting, ("pool", "limit"), many=False),
+    "delete_idempotency": Statement(submissions.delete_idempotency, ("created_at",), many=False),
+    "pass_gate": Statement(submissions.pass_gate, ("name",), many=False),
+    "count_waiting": Statement(submissions.count_waiting, ("pool", "limit"), many=False),
     "count_waiting_in": Statement(
-        submitting.count_waiting_in, ("workspace_id", "pool", "limit"), many=False
+        submissions.count_waiting_in, ("workspace_id", "pool", "limit"), many=False
     ),
-    "held_lanes": Statement(waiting.held_lanes, _fields(rows.Lane)),
+    "held_lanes": Statement(waits.held_lanes, _fields(rows.Lane)),
     "next_workspaces": Statement(
-        lambda d, g: d.next_workspaces(g), ("pool", "workspace_id", "limit"), many=False
+        lambda d, p: d.next_workspaces(p), ("pool", "workspace_id", "limit"), many=False
     ),
-    "others_wait": Statement(claiming.others_wait, ("pool", "workspace_id"), many=False),
-    "claim": Statement(claiming.claim, _fields(rows.ClaimQuery, *_CLAIM_LINE), many=False),
-    "pick": Statement(claiming.pick, _fields(rows.ClaimQuery), many=False),
-    "take": Statement(
-        claiming.take, _fields(rows.ClaimQuery, *_CLAIM_LINE, "addresses"), many=False
-    ),
-    "renew": Statement(changing.renew, _fields(rows.Renewal)),
-    "move": Statement(changing.move, _fields(rows.Move)),
-    "end": Statement(changing.end, _ENDING),
-    "end_there": Statement(changing.end_there, _ENDING, differs=frozenset({"id", "address"})),
-    "end_telling": Statement(changing.end_telling, _ENDING, differs=frozenset({"id"})),
-    "read_histories": Statement(changing.read_histories, _fields(rows.JobRef)),
-    "append": Statement(changing.append, _fields(rows.Append)),
-    "request_stop": Statement(changing.request_stop, _fields(rows.StopRow)),
-    "report_started": Statement(changing.report_started, _fields(rows.LeaseRef, "at")),
-    "insert_events": Statement(changing.insert_events, _fields(rows.NewEvent)),
-    "read_jobs": Statement(changing.read_jobs, _fields(rows.JobRef)),
-    "lock_jobs": Statement(changing.lock_jobs, _fields(rows.JobRef)),
-    "lock_free_jobs": Statement(changing.lock_free_jobs, _fields(rows.JobRef)),
-    "promote_lanes": Statement(waiting.promote_lanes, _fields(rows.Lane)),
-    "clear_lane": Statement(waiting.clear_lane, _fields(rows.LeaseRef, "source")),
-    "stalled_lanes": Statement(waiting.stalled_lanes, ("limit",), many=False),
-    "lane_jobs": Statement(waiting.lane_jobs, _fields(rows.Lane), many=False),
-    "due_jobs": Statement(waiting.due_jobs, ("pool", "now", "limit"), many=False),
-    "jobs_of_build": Statement(waiting.jobs_of_build, ("workspace_id", "build_id"), many=False),
-    "read_builds": Statement(waiting.read_builds, _fields(rows.JobRef)),
-    "expired_jobs": Statement(sweeping.expired_jobs, ("now", "limit"), many=False),
-    "overdue_jobs": Statement(sweeping.overdue_jobs, ("now", "limit"), many=False),
+    "others_wait": Statement(claims.others_wait, ("pool", "workspace_id"), many=False),
+    "claim": Statement(claims.claim, _fields(rows.ClaimQuery, *_CLAIM_LINE), many=False),
+    "pick": Statement(claims.pick, _fields(rows.ClaimQuery), many=False),
+    "take": Statement(claims.take, _fields(rows.ClaimQuery, *_CLAIM_LINE, "addresses"), many=False),
+    "renew": Statement(jobs.renew, _fields(rows.Renewal)),
+    "move": Statement(jobs.move, _fields(rows.Move)),
+    "end": Statement(jobs.end, _ENDING),
+    "end_at_address": Statement(jobs.end_at_address, _ENDING, differs=frozenset({"id", "address"})),
+    "end_returning": Statement(jobs.end_returning, _ENDING, differs=frozenset({"id"})),
+    "read_histories": Statement(jobs.read_histories, _fields(rows.JobRef)),
+    "append": Statement(jobs.append, _fields(rows.Append)),
+    "request_stop": Statement(jobs.request_stop, _fields(rows.StopRow)),
+    "report_started": Statement(jobs.report_started, _fields(rows.LeaseRef, "at")),
+    "insert_events": Statement(jobs.insert_events, _fields(rows.NewEvent)),
+    "read_jobs": Statement(jobs.read_jobs, _fields(rows.JobRef)),
+    "lock_jobs": Statement(jobs.lock_jobs, _fields(rows.JobRef)),
+    "lock_free_jobs": Statement(jobs.lock_free_jobs, _fields(rows.JobRef)),
+    "promote_lanes": Statement(waits.promote_lanes, _fields(rows.Lane)),
+    "clear_lane": Statement(waits.clear_lane, _fields(rows.LeaseRef, "source")),
+    "stalled_lanes": Statement(waits.stalled_lanes, ("limit",), many=False),
+    "lane_jobs": Statement(waits.lane_jobs, _fields(rows.Lane), many=False),
+    "due_jobs": Statement(waits.due_jobs, ("pool", "now", "limit"), many=False),
+    "jobs_of_build": Statement(waits.jobs_of_build, ("workspace_id", "build_id"), many=False),
+    "read_builds": Statement(waits.read_builds, _fields(rows.JobRef)),
+    "expired_jobs": Statement(sweeps.expired_jobs, ("now", "limit"), many=False),
+    "overdue_jobs": Statement(sweeps.overdue_jobs, ("now", "limit"), many=False),
     "finished_jobs": Statement(
-        sweeping.finished_jobs, ("workspace_id", "id", "finished_at", "limit"), many=False
+        sweeps.finished_jobs, ("workspace_id", "id", "finished_at", "limit"), many=False
     ),
-    "insert_artifacts": Statement(changing.insert_artifacts, _fields(rows.ArtifactRow)),
-    "delete_artifacts": Statement(sweeping.delete_artifacts, _fields(rows.JobRef)),
-    "delete_events": Statement(sweeping.delete_events, _fields(rows.JobRef)),
-    "delete_requests": Statement(sweeping.delete_requests, _fields(rows.JobRef)),
-    "delete_jobs": Statement(sweeping.delete_jobs, _fields(rows.JobRef)),
+    "insert_artifacts": Statement(jobs.insert_artifacts, _fields(rows.ArtifactRow)),
+    "delete_artifacts": Statement(sweeps.delete_artifacts, _fields(rows.JobRef)),
+    "delete_events": Statement(sweeps.delete_events, _fields(rows.JobRef)),
+    "delete_requests": Statement(sweeps.delete_requests, _fields(rows.JobRef)),
+    "delete_jobs": Statement(sweeps.delete_jobs, _fields(rows.JobRef)),
 }
 
 
@@ -175,16 +174,16 @@ _DIRECTORY: dict[str, Statement] = {
     "insert_secret": _one(directory.insert_secret, *directory.SECRET),
     "find_secret": _one(directory.find_secret, "name"),
 }
-_READS = {
-    "read_job": reading.READ_JOB,
-    "read_payload": reading.READ_PAYLOAD,
-    "read_result": reading.READ_RESULT,
-    "read_artifacts": reading.READ_ARTIFACTS,
-    "read_history": reading.READ_HISTORY,
-    "read_events": reading.READ_EVENTS,
-    "count_ahead": reading.COUNT_AHEAD,
-    "count_lane": reading.COUNT_LANE,
-    "workspace_ids": reading.WORKSPACE_IDS,
-    "count_by_status": reading.COUNT_BY_STATUS,
+_READS: dict[str, Statement] = {
+    "read_job": _one(reads.read_job, *_IN_WORKSPACE),
+    "read_payload": _one(reads.read_payload, *_IN_WORKSPACE),
+    "read_result": _one(reads.read_result, *_IN_WORKSPACE),
+    "read_artifacts": _one(reads.read_artifacts, *_IN_WORKSPACE),
+    "read_events": _one(reads.read_events, *_IN_WORKSPACE, "seq", "limit"),
+    "read_history": _one(reads.read_history, *_IN_WORKSPACE),
+    "count_ahead": _one(reads.count_ahead, "workspace_id", "pool", "rank", "id", "limit"),
+    "count_lane": _one(reads.count_lane, *rows.Lane._fields, "limit"),
+    "workspace_ids": _one(reads.workspace_ids),
+    "count_by_status": _one(reads.count_by_status),
 }
 STATEMENTS = {**_JOBS, **_READS, **_CATALOGUE, **_BUILDS, **_DIRECTORY}

@@ -5,12 +5,11 @@ from itertools import combinations
 import pytest
 from tests.store.compiling import DIALECTS
 
-from ade.store.compiled import INSERT_FORMS_MAX, Compiler
-from ade.store.given import array_literal
-from ade.store.inserting import calls, equal_in
-from ade.store.statements.submitting import BORN
+from ade.store.compile import INSERT_FORMS_MAX, Compiler, calls, equal_in
+from ade.store.parameters import array_literal
+from ade.store.sql.submissions import NEW_JOB
 
-ROWS = {name: tuple(f"{name} {number}" for number in range(230)) for name in BORN}
+ROWS = {name: tuple(f"{name} {number}" for number in range(230)) for name in NEW_JOB}
 ALIKE = {name: (values[0],) * len(values) for name, values in ROWS.items()}
 
 
@@ -23,7 +22,7 @@ def test_what_is_equal_is_bound_once() -> None:
     compiler = Compiler(DIALECTS["sqlite"])
     statements = list(calls(compiler, "insert_jobs", columns, equal_in(columns)))
     assert [sql.count("(?)") for sql, _ in statements] == [100, 100, 10, 10, 10]
-    assert sum(len(parameters) for _, parameters in statements) < 230 + 5 * len(BORN)
+    assert sum(len(parameters) for _, parameters in statements) < 230 + 5 * len(NEW_JOB)
     assert tuple(statements[0][1][:100]) == ROWS["id"][:100]
 
 

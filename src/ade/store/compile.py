@@ -1,7 +1,13 @@
-"""Statements in the words of one database, compiled once and kept."""
+"""Compile statements for one database, once each, and arrange their parameters.
+
+A statement for many rows takes once what is equal in all of them. The jobs of a batch differ in
+their identifiers, keys and payloads, and seldom in anything else: to send, bind and read the other
+dozen columns a thousand times costs more than the insert. The ends of a batch of attempts are alike
+in the same way.
+"""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
@@ -9,20 +15,21 @@ from typing import Any
 from sqlalchemy.sql.elements import ColumnElement
 
 from ade.store.dialects.base import Dialect
-from ade.store.given import GivenRow, GivenRows, array_literal
-from ade.store.statements import STATEMENTS, Statement
+from ade.store.parameters import BindParameters, UnnestedRows, array_literal
+from ade.store.sql import STATEMENTS, Statement
 
+# Forms of statements for many rows that are kept. Which columns are equal depends on the clients.
 INSERT_FORMS_MAX = 64
 
+# Takes the name and the SQL of a statement, and returns other SQL for it.
 Rewrite = Callable[[str, str], str]
-
-
 Values = tuple[Any, ...]
+Columns = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Hold the SQL of a statement and how a row, or the columns of many, become its parameters."""
+    """Hold the SQL of a statement, and how one row or many become its parameters."""
 
     sql: str
     arrange: Callable[[Values], Values]
@@ -31,7 +38,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """Hold a statement for many rows: what it takes from each, and what it takes once for all."""
+    """Hold a statement for many rows: the fields taken from each row, and those taken once."""
 
     sql: str
     each: tuple[str, ...]
@@ -39,8 +46,8 @@ class Insert:
     constants: Mapping[str, Any]
 
 
-class _Noting:
-    """Give bind parameters, and note which were asked for."""
+class _FieldRecorder:
+    """Return bind parameters, and record the fields that a statement uses."""
 
     is_one_row = True
 
@@ -49,15 +56,15 @@ class _Noting:
 
     def __getitem__(self, name: str) -> ColumnElement[Any]:
         self.used[name] = None
-        return GivenRow()[name]
+        return BindParameters()[name]
 
 
 def compile_statement(dialect: Dialect, statement: Statement) -> Compiled:
-    """Spell a statement for a database, with positional parameters."""
-    given: Any = GivenRow()
+    """Compile a statement for a database, with positional parameters."""
+    parameters: Any = BindParameters()
     if statement.many and dialect.takes_many:
-        given = GivenRows(fields_used(dialect, statement))
-    sql, names, values = spelled(dialect, statement.build(dialect, given))
+        parameters = UnnestedRows(fields_used(dialect, statement))
+    sql, names, values = _compile_sql(dialect, statement.build(dialect, parameters))
     fields = statement.fields
     constants = tuple(values[name] for name in names if name not in fields)
     places, seen = [], 0
@@ -71,24 +78,24 @@ def compile_statement(dialect: Dialect, statement: Statement) -> Compiled:
 
 
 def compile_insert(dialect: Dialect, statement: Statement, once: frozenset[str]) -> Insert:
-    """Spell a statement for many rows that are equal in some fields."""
-    assert dialect.given_rows is not None
+    """Compile a statement for many rows that are equal in some fields."""
+    assert dialect.row_source is not None
     each = tuple(name for name in fields_used(dialect, statement) if name not in once)
-    sql, names, values = spelled(dialect, statement.build(dialect, dialect.given_rows(each)))
-    assert tuple(names[: len(each)]) == each, "the rows stand before what is said once"
+    sql, names, values = _compile_sql(dialect, statement.build(dialect, dialect.row_source(each)))
+    assert tuple(names[: len(each)]) == each, "the parameters of the rows come first"
     constants = {name: values[name] for name in names if name not in statement.fields}
     return Insert(sql, each, tuple(names[len(each) :]), constants)
 
 
 def fields_used(dialect: Dialect, statement: Statement) -> tuple[str, ...]:
-    """Name the fields that a statement takes from a row."""
-    noting = _Noting()
-    statement.build(dialect, noting)
-    return tuple(noting.used)
+    """Return the fields that a statement takes from a row."""
+    recorder = _FieldRecorder()
+    statement.build(dialect, recorder)
+    return tuple(recorder.used)
 
 
-def spelled(dialect: Dialect, built: Any) -> tuple[str, list[str], Mapping[str, Any]]:
-    """Spell SQL with positional parameters; return it with their names and known values."""
+def _compile_sql(dialect: Dialect, built: Any) -> tuple[str, list[str], Mapping[str, Any]]:
+    """Return SQL with positional parameters, their names, and the values that are constant."""
     compiled = built.compile(dialect=dialect.core, compile_kwargs={"render_postcompile": True})
     sql = re.sub(r"\s+", " ", str(compiled)).strip()
     return sql, compiled.positiontup or [], compiled.params
@@ -132,18 +139,18 @@ class Compiler:
         self._inserts: dict[tuple[str, frozenset[str]], Insert] = {}
 
     def named(self, name: str) -> Compiled:
-        """Return a statement of the kernel."""
+        """Return a statement by its name."""
         return self._kept.get(name) or self._keep(name, STATEMENTS[name])
 
     def adhoc(self, key: Any, make: Callable[[], Statement]) -> Compiled:
-        """Return a statement that depends on what was asked, such as a filtered list."""
+        """Return a statement whose text depends on the request, such as a filtered list."""
         return self._kept.get(key) or self._keep(key, make())
 
     def insert(self, name: str, once: frozenset[str]) -> Insert:
         """Return a statement for many rows that are equal in some fields.
 
-        Clients decide what is equal, so the number of forms is bounded: beyond it, each row is
-        given whole.
+        Clients decide what is equal, so the number of forms is bounded: beyond it, a statement
+        takes every field from each row.
         """
         if len(self._inserts) >= INSERT_FORMS_MAX and (name, once) not in self._inserts:
             once = frozenset()
@@ -162,3 +169,26 @@ class Compiler:
 
     def _rewritten(self, name: str, sql: str) -> str:
         return sql if self._rewrite is None else self._rewrite(name, sql)
+
+
+def calls(
+    compiler: Compiler, name: str, columns: Columns, equal: frozenset[str]
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Return the SQL and the parameters to execute for rows that come by columns."""
+    row_source = compiler.dialect.row_source
+    if row_source is None:
+        one = compiler.named(name)
+        rows = zip(*[columns[field] for field in STATEMENTS[name].fields], strict=True)
+        return ((one.sql, one.arrange(row)) for row in rows)
+    insert = compiler.insert(name, equal - STATEMENTS[name].differs)
+    each = [columns[field] for field in insert.each]
+    constants = insert.constants
+    once = [constants[f] if f in constants else columns[f][0] for f in insert.once]
+    return row_source.calls(insert.sql, each, once)
+
+
+def equal_in(columns: Columns) -> frozenset[str]:
+    """Return the columns that hold one value only."""
+    return frozenset(
+        field for field, values in columns.items() if values.count(values[0]) == len(values)
+    )

@@ -1,4 +1,4 @@
-"""What the statements have in common: how jobs are read, matched and logged."""
+"""Clauses that statements share: how jobs are read, matched and logged."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,7 @@ from sqlalchemy.sql.expression import FromClause
 
 from ade.store import rows
 from ade.store.dialects.base import Dialect
-from ade.store.given import Given
+from ade.store.parameters import Parameters
 from ade.store.schema import jobs, requests
 
 JOB_COLUMNS = [jobs.c[name] if name in jobs.c else requests.c[name] for name in rows.JobRow._fields]
@@ -44,30 +44,30 @@ def next_line(job: FromClause, *parts: ColumnElement[Any]) -> ColumnElement[str]
     return line
 
 
-def same(table: FromClause, g: Given, *names: str) -> ColumnElement[bool]:
-    """Match rows that have the values that are given for these columns."""
-    return and_(*[table.c[name] == g[name] for name in names])
+def same(table: FromClause, p: Parameters, *names: str) -> ColumnElement[bool]:
+    """Match rows by the parameters of these names."""
+    return and_(*[table.c[name] == p[name] for name in names])
 
 
-def same_job(job: FromClause, g: Given) -> ColumnElement[bool]:
-    return and_(job.c.workspace_id == g["workspace_id"], job.c.id == g["id"])
+def same_job(job: FromClause, p: Parameters) -> ColumnElement[bool]:
+    return and_(job.c.workspace_id == p["workspace_id"], job.c.id == p["id"])
 
 
-def holds_lease(d: Dialect, job: FromClause, g: Given) -> ColumnElement[bool]:
-    """Match the job of whoever presents its current fence."""
-    return and_(same_job(job, g), job.c.fence == g["fence"], d.runs(job))
+def holds_lease(d: Dialect, job: FromClause, p: Parameters) -> ColumnElement[bool]:
+    """Match the running job that has this fence: the caller holds its lease."""
+    return and_(same_job(job, p), job.c.fence == p["fence"], d.runs(job))
 
 
-def same_lane(job: FromClause, g: Given) -> ColumnElement[bool]:
-    return and_(job.c.workspace_id == g["workspace_id"], job.c.target_id == g["target_id"])
+def same_lane(job: FromClause, p: Parameters) -> ColumnElement[bool]:
+    return and_(job.c.workspace_id == p["workspace_id"], job.c.target_id == p["target_id"])
 
 
 def insert_values(
-    g: Given, into: Table | Insert, values: Mapping[str, ColumnElement[Any]]
+    p: Parameters, into: Table | Insert, values: Mapping[str, ColumnElement[Any]]
 ) -> Insert:
-    """Insert what is given: one row by VALUES, many by SELECT."""
+    """Insert one row with VALUES, or many with SELECT."""
     statement = into if isinstance(into, Insert) else insert(into)
-    if g.is_one_row:
+    if p.is_one_row:
         return statement.values(**values)
     source = select(*[value.label(name) for name, value in values.items()])
     return statement.from_select(list(values), source)

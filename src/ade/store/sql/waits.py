@@ -1,37 +1,37 @@
-"""The statements about what jobs wait for: lanes, timers, builds."""
+"""The statements about what jobs wait for: lanes, times, builds."""
 
 from sqlalchemy import Update, and_, exists, literal_column, select, update
 from sqlalchemy.sql.base import Executable
 
 from ade.store.dialects.base import Dialect
-from ade.store.given import Given
+from ade.store.parameters import Parameters
 from ade.store.schema import builds, holds_its_lane, is_held, is_queued, jobs, requests
-from ade.store.statements.parts import MOVED, same_job, same_lane, whole_jobs
+from ade.store.sql.clauses import MOVED, same_job, same_lane, whole_jobs
 
 
-def held_lanes(d: Dialect, g: Given) -> Executable:
+def held_lanes(d: Dialect, p: Parameters) -> Executable:
     """Find which of these lanes have a holder."""
     holder = jobs.alias("holder")
-    return select(g["workspace_id"].label("workspace_id"), g["target_id"].label("target_id")).where(
-        exists().where(same_lane(holder, g), holds_its_lane(holder))
+    return select(p["workspace_id"].label("workspace_id"), p["target_id"].label("target_id")).where(
+        exists().where(same_lane(holder, p), holds_its_lane(holder))
     )
 
 
-def promote_lanes(d: Dialect, g: Given) -> Update:
+def promote_lanes(d: Dialect, p: Parameters) -> Update:
     """Make the first queued job of each lane eligible, unless the lane has a holder.
 
-    One that was resumed before its time is passed over until then.
+    A job that was resumed and waits for a time is skipped until then.
     """
     waiting, holder = jobs.alias("waiting"), jobs.alias("holder")
     first = d.limited(
         select(waiting.c.id)
-        .where(same_lane(waiting, g), is_queued(waiting), waiting.c.not_before.is_(None))
+        .where(same_lane(waiting, p), is_queued(waiting), waiting.c.not_before.is_(None))
         .order_by(waiting.c.rank, waiting.c.id),
         literal_column("1"),
     ).scalar_subquery()
-    free = ~exists().where(same_lane(holder, g), holds_its_lane(holder))
+    free = ~exists().where(same_lane(holder, p), holds_its_lane(holder))
     heads = d.materialized(
-        select(g["workspace_id"].label("workspace_id"), first.label("id")).where(free), "heads"
+        select(p["workspace_id"].label("workspace_id"), first.label("id")).where(free), "heads"
     )
     return (
         update(jobs)
@@ -43,14 +43,14 @@ def promote_lanes(d: Dialect, g: Given) -> Update:
     )
 
 
-def clear_lane(d: Dialect, g: Given) -> Update:
+def clear_lane(d: Dialect, p: Parameters) -> Update:
     """Take the lane from a job that ended without success."""
     return (
         update(jobs)
         .where(
-            same_job(jobs, g),
-            jobs.c.fence == g["fence"],
-            jobs.c.status == g["source"],
+            same_job(jobs, p),
+            jobs.c.fence == p["fence"],
+            jobs.c.status == p["source"],
             holds_its_lane(jobs),
         )
         .values(holds_lane=literal_column("0"), event_seq=jobs.c.event_seq + literal_column("1"))
@@ -58,8 +58,8 @@ def clear_lane(d: Dialect, g: Given) -> Update:
     )
 
 
-def stalled_lanes(d: Dialect, g: Given) -> Executable:
-    """Find lanes with queued jobs and no holder: none, if promotion never fails."""
+def stalled_lanes(d: Dialect, p: Parameters) -> Executable:
+    """Find lanes with queued jobs and no holder; there are none unless a promotion was lost."""
     waiting, holder = jobs.alias("waiting"), jobs.alias("holder")
     taken = exists().where(
         holder.c.workspace_id == waiting.c.workspace_id,
@@ -75,36 +75,36 @@ def stalled_lanes(d: Dialect, g: Given) -> Executable:
             ~taken,
         )
         .distinct(),
-        g["limit"],
+        p["limit"],
     )
 
 
-def lane_jobs(d: Dialect, g: Given) -> Executable:
+def lane_jobs(d: Dialect, p: Parameters) -> Executable:
     """Read the jobs that hold a lane."""
-    return whole_jobs().where(same_lane(jobs, g), holds_its_lane(jobs)).order_by(jobs.c.rank)
+    return whole_jobs().where(same_lane(jobs, p), holds_its_lane(jobs)).order_by(jobs.c.rank)
 
 
-def due_jobs(d: Dialect, g: Given) -> Executable:
+def due_jobs(d: Dialect, p: Parameters) -> Executable:
     """Find jobs whose time has come."""
     held = (
         whole_jobs()
-        .where(is_held(jobs), jobs.c.pool == g["pool"], jobs.c.not_before <= g["now"])
+        .where(is_held(jobs), jobs.c.pool == p["pool"], jobs.c.not_before <= p["now"])
         .order_by(jobs.c.not_before)
     )
-    return d.limited(held, g["limit"])
+    return d.limited(held, p["limit"])
 
 
-def jobs_of_build(d: Dialect, g: Given) -> Executable:
+def jobs_of_build(d: Dialect, p: Parameters) -> Executable:
     """Lock jobs that wait for a build."""
     waiting = whole_jobs().where(
-        requests.c.workspace_id == g["workspace_id"],
-        requests.c.build_id == g["build_id"],
+        requests.c.workspace_id == p["workspace_id"],
+        requests.c.build_id == p["build_id"],
         is_held(jobs),
     )
     return d.locked(waiting, jobs)
 
 
-def read_builds(d: Dialect, g: Given) -> Executable:
-    """Read where builds are, and keep them there: a run that joins one must not miss its end."""
-    same = and_(builds.c.workspace_id == g["workspace_id"], builds.c.id == g["id"])
+def read_builds(d: Dialect, p: Parameters) -> Executable:
+    """Read the status of builds, and lock it: a run that waits for one must not miss its end."""
+    same = and_(builds.c.workspace_id == p["workspace_id"], builds.c.id == p["id"])
     return d.shared(select(builds.c.id, builds.c.status).where(same), builds)

@@ -1,10 +1,10 @@
-"""Write a statement once, run it for one row or for many.
+"""The parameters of a statement, for one row or for many.
 
-A statement that works on many rows takes its values from a `Given`. Where a statement costs next to
-nothing to run again (SQLite: no round trip), the values are bind parameters and the statement runs
-once for each row. Where a round trip is dear (PostgreSQL), they are the columns of a table that
-stands in the statement's WITH clause and is unnested from one array parameter per column. An insert
-of many rows takes them from a table in either case: on SQLite it is spelled with VALUES.
+A statement is written once and takes its values from `Parameters`. Where a statement costs next to
+nothing to run again (SQLite: no round trip), they are bind parameters, and the statement runs once
+for each row. Where a round trip is expensive (PostgreSQL), they are the columns of a table in the
+WITH clause of the statement, which is unnested from one array for each column. An insert of many
+rows takes them from such a table in either case; on SQLite it is written with VALUES.
 """
 
 from collections.abc import Iterator, Sequence
@@ -64,8 +64,8 @@ def _column_types() -> dict[str, TypeEngine[Any]]:
     return types
 
 
-class Given(Protocol):
-    """Give the values that a statement works on, by the names of the row's fields."""
+class Parameters(Protocol):
+    """Offer the values that a statement works on, by the names of the row's fields."""
 
     is_one_row: bool
 
@@ -74,8 +74,8 @@ class Given(Protocol):
         ...
 
 
-class RowsGiven(Given, Protocol):
-    """Give rows as a table, and what is equal in all of them as bind parameters."""
+class RowSource(Parameters, Protocol):
+    """Offer rows as a table, and what is equal in all of them as bind parameters."""
 
     def __init__(self, fields: Sequence[str]) -> None:
         """Take the fields in which the rows differ."""
@@ -85,12 +85,12 @@ class RowsGiven(Given, Protocol):
     def calls(
         sql: str, each: Sequence[Sequence[Any]], once: Sequence[Any]
     ) -> Iterator[tuple[str, Sequence[Any]]]:
-        """Return what to execute for rows, given by columns, and for what they have in common."""
+        """Return the SQL and the parameters for rows by columns, and for what they share."""
         ...
 
 
-class GivenRow:
-    """Give bind parameters: the statement runs once for each row."""
+class BindParameters:
+    """Offer bind parameters: the statement runs once for each row."""
 
     is_one_row = True
 
@@ -99,18 +99,18 @@ class GivenRow:
         return bindparam(name, type_=type_of(name))
 
 
-class _GivenTable:
-    """Give the columns of a table in the statement's WITH clause."""
+class _RowTable:
+    """Offer the columns of a table in the statement's WITH clause."""
 
     is_one_row = False
     _cte: CTE
 
     def __getitem__(self, name: str) -> ColumnElement[Any]:
         """Return a column, or a bind parameter for what all rows have in common."""
-        return self._cte.c[name] if name in self._cte.c else GivenRow()[name]
+        return self._cte.c[name] if name in self._cte.c else BindParameters()[name]
 
 
-class GivenRows(_GivenTable):
+class UnnestedRows(_RowTable):
     """Unnest the table from arrays: the statement runs once for all rows."""
 
     def __init__(self, fields: Sequence[str]) -> None:
@@ -119,29 +119,29 @@ class GivenRows(_GivenTable):
             *[column(name, _array_type(name)) for name in fields], name="unnested"
         )
         unnested = table.render_derived()
-        self._cte = select(*[unnested.c[name] for name in fields]).cte("given")
+        self._cte = select(*[unnested.c[name] for name in fields]).cte("input")
 
     @staticmethod
     def calls(
         sql: str, each: Sequence[Sequence[Any]], once: Sequence[Any]
     ) -> Iterator[tuple[str, Sequence[Any]]]:
-        """Hand over all rows at once, an array for each column."""
+        """Pass all rows at once, as an array for each column."""
         yield sql, [*map(array_literal, each), *once]
 
 
-class GivenValues(_GivenTable):
-    """Spell the table with VALUES: the statement runs once for a piece of the rows."""
+class ValuesRows(_RowTable):
+    """Write the table with VALUES: the statement runs once for some of the rows."""
 
     def __init__(self, fields: Sequence[str]) -> None:
         columns = [column(name, type_of(name)) for name in fields]
-        row = tuple(GivenRow()[name] for name in fields)
-        self._cte = values(*columns, name="listed").data([row]).cte("given")
+        row = tuple(BindParameters()[name] for name in fields)
+        self._cte = values(*columns, name="listed").data([row]).cte("input")
 
     @staticmethod
     def calls(
         sql: str, each: Sequence[Sequence[Any]], once: Sequence[Any]
     ) -> Iterator[tuple[str, Sequence[Any]]]:
-        """Hand over rows in pieces of few sizes, so that few statements are ever prepared."""
+        """Pass rows in groups of few sizes, so that few statements are ever prepared."""
         rows, start = list(zip(*each, strict=True)), 0
         for size in PIECE_ROWS:
             while len(rows) - start >= size:
@@ -168,7 +168,7 @@ def _array_type(name: str) -> TypeEngine[Any]:
 
 
 def array_literal(values: Sequence[Any]) -> str:
-    """Spell a column as a PostgreSQL array."""
+    """Write a column as a PostgreSQL array."""
     first = values[0]
     if values.count(first) == len(values):  # most columns of a batch hold one value
         elements = [_element(first)] * len(values)
@@ -182,7 +182,7 @@ def array_literal(values: Sequence[Any]) -> str:
 
 
 def _texts(values: Sequence[Any]) -> str | None:
-    """Spell texts as an array, all at once; None if there is something else among them."""
+    """Write texts as an array, all at once; return None if they are not only texts."""
     try:
         joined = _NEVER_IN_TEXT.join(values)
     except TypeError:

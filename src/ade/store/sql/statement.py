@@ -1,4 +1,4 @@
-"""What is known of a statement before it is spelled for a database."""
+"""A statement before it is compiled for a database."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,9 +11,10 @@ from ade.store.dialects.base import Dialect
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Say how a statement is built, what it takes its values from, and whether it takes many.
+    """Hold how a statement is built, the fields of its row, and whether it takes many rows.
 
-    `differs` are the fields in which many rows of one insert differ, or are taken to.
+    `differs` are the fields that a statement for many rows always takes from each row, even if they
+    happen to be equal.
     """
 
     build: Callable[[Dialect, Any], Executable]
