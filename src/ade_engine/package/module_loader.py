@@ -6,8 +6,8 @@ package never shadows a module of the runtime, whatever its name is. Files of th
 each other relatively (`from ..shared import tidy`). No bytecode is written.
 
 The folder `vendor/` holds modules that the package imports by their own names. It is searched after
-everything else, so a module in it never replaces one of the runtime or of requirements.txt: while the
-package is loaded, `vendor/` is at the end of `sys.path`.
+everything else, so a module in it never replaces one of the runtime or of requirements.txt: while
+the package is loaded, `vendor/` is at the end of `sys.path`.
 """
 
 from __future__ import annotations
