@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ade.kinds import Asked, Digest, Kind, OutputSpec, Prepared, JobIO
+from ade.kinds import Asked, Digest, JobIO, Kind, OutputSpec, Prepared
 
 PLACE = "inputs/text"
 
