@@ -30,9 +30,9 @@ from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome
 from ade.kernel import Kernel
 from ade.kinds import load_kinds
+from ade.process.compose import collect_garbage_rarely, keep_freed_memory
 from ade.sandbox.child_messages import OnProgress
 from ade.sandbox.spec import RunSpec
-from ade.server import collect_garbage_rarely, keep_freed_memory
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.unit.artifacts.conftest import Keeping
+from tests.unit.storage.conftest import Keeping
 
-from ade.artifacts import Blobs
-from ade.artifacts.blobs import ABANDONED_SECONDS, YOUNG_SECONDS
-from ade.artifacts.depot import OLD_SECONDS
 from ade.domain.errors import NotFound, PayloadTooLarge, StorageFull
+from ade.storage import Blobs
+from ade.storage.blobs import ABANDONED_SECONDS, YOUNG_SECONDS
+from ade.storage.remote_blobs import OLD_SECONDS
 
 NOW = float(int(time.time()))
 OLD = NOW - max(YOUNG_SECONDS, OLD_SECONDS) - 1
@@ -155,10 +155,10 @@ def test_many_may_keep_and_read_the_same_bytes_at_once(keeping: Keeping) -> None
 
 def test_what_is_done_abreast_comes_in_order_and_its_errors_come_out(blobs: Blobs) -> None:
     contents = [bytes([n]) for n in range(20)]
-    kept = blobs.abreast(lambda one: blobs.write([one], 1).digest, contents)
+    kept = blobs.concurrently(lambda one: blobs.write([one], 1).digest, contents)
     assert [blobs.read(digest) for digest in kept] == contents
     with pytest.raises(NotFound):
-        blobs.abreast(blobs.existing, [*kept, NOBODYS])
+        blobs.concurrently(blobs.existing, [*kept, NOBODYS])
 
 
 def test_only_what_is_old_and_unused_is_collected(keeping: Keeping, blobs: Blobs) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.object_storage import BUCKET, HASTY, KEY_ID, PATIENCE, PREFIX, SECRET, ObjectStorage
+from tests.object_storage import BUCKET, HASTY, KEY_ID, PREFIX, SECRET, TIMEOUTS, ObjectStorage
 
-from ade.artifacts.aws_settings import aws_settings
-from ade.artifacts.remote import StorageAway
-from ade.artifacts.s3 import PART_BYTES, S3Remote
 from ade.domain.errors import Unavailable
+from ade.storage.aws_settings import aws_settings
+from ade.storage.object_store import StorageAway
+from ade.storage.s3 import PART_BYTES, S3ObjectStore
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ PIECE = 256 * 1024
 BIG = 3 * PART_BYTES + 12_345
 
 
-def content_of(remote: S3Remote, key: str) -> bytes:
+def content_of(remote: S3ObjectStore, key: str) -> bytes:
     """Read a whole object that must be there."""
     pieces = remote.get(key)
     assert pieces is not None
@@ -33,7 +33,7 @@ def in_pieces(content: bytes) -> Iterator[bytes]:
     return (content[at : at + PIECE] for at in range(0, len(content), PIECE))
 
 
-def refused(remote: S3Remote) -> str:
+def refused(remote: S3ObjectStore) -> str:
     """Return why the storage refuses each verb, and that it never says who asked."""
     reasons = set()
     for verb in (
@@ -134,7 +134,7 @@ def test_a_storage_that_does_not_answer_is_given_up(storage: ObjectStorage) -> N
     with storage.frozen():
         began = time.monotonic()
         assert refused(storage.remote(HASTY)) == "it cannot be reached"
-        assert time.monotonic() - began < PATIENCE.answer_seconds
+        assert time.monotonic() - began < TIMEOUTS.answer_seconds
     assert content_of(remote, "b") == b"1"
 
 
@@ -196,7 +196,7 @@ def test_missing_credentials_are_told(
 
 
 def test_a_missing_bucket_is_told(storage: ObjectStorage) -> None:
-    remote = S3Remote("s3://nowhere/x", PATIENCE, storage.environ())
+    remote = S3ObjectStore("s3://nowhere/x", TIMEOUTS, storage.environ())
     for verb in (
         lambda: remote.put("a", [b"1"], 1),
         lambda: remote.get("a"),
@@ -209,11 +209,11 @@ def test_a_missing_bucket_is_told(storage: ObjectStorage) -> None:
 
 @pytest.mark.parametrize("url", [f"s3://{BUCKET}/{PREFIX}/", f"s3://{BUCKET}/{PREFIX}"])
 def test_the_url_names_bucket_and_prefix(storage: ObjectStorage, url: str) -> None:
-    remote = S3Remote(url, PATIENCE, storage.environ())
+    remote = S3ObjectStore(url, TIMEOUTS, storage.environ())
     remote.put("a", [b"1"], 1)
     assert storage.keys() == ["a"]
     assert remote.url == storage.url
-    whole = S3Remote(f"s3://{BUCKET}", PATIENCE, storage.environ())
+    whole = S3ObjectStore(f"s3://{BUCKET}", TIMEOUTS, storage.environ())
     assert whole.url == f"s3://{BUCKET}"
     assert content_of(whole, f"{PREFIX}/a") == b"1"
 
@@ -269,4 +269,4 @@ def test_variables_come_before_the_profile(tmp_path: Path) -> None:
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(Unavailable, match=r"ADE_BLOB_URL .* pip install 'ade\[s3\]'"):
-        S3Remote("s3://bucket", PATIENCE, {})
+        S3ObjectStore("s3://bucket", TIMEOUTS, {})

@@ -15,7 +15,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     import uvloop
 
     from ade.domain.errors import AdeError
-    from ade.server import collect_garbage_rarely, keep_freed_memory
+    from ade.process.compose import collect_garbage_rarely, keep_freed_memory
 
     keep_freed_memory()
     collect_garbage_rarely()

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.object_storage import HASTY, PATIENCE, ObjectStorage
+from tests.object_storage import HASTY, TIMEOUTS, ObjectStorage
 
-from ade.artifacts import Blobs
-from ade.artifacts.depot import FRESH_SECONDS, OLD_SECONDS, Depot
-from ade.artifacts.naming import Blob, key_of
-from ade.artifacts.remote import StorageAway, Stored
-from ade.artifacts.s3 import Patience, S3Remote
 from ade.domain.errors import NotFound, Unavailable
+from ade.storage import Blobs
+from ade.storage.blob_keys import Blob, key_of
+from ade.storage.object_store import StorageAway, Stored
+from ade.storage.remote_blobs import FRESH_SECONDS, OLD_SECONDS, RemoteBlobs
+from ade.storage.s3 import S3ObjectStore, Timeouts
 
 pytestmark = pytest.mark.slow
 
@@ -31,11 +31,11 @@ class Host:
     """Stand for a machine with a folder of its own."""
 
     def __init__(
-        self, storage: ObjectStorage, folder: Path, patience: Patience = PATIENCE, **given: int
+        self, storage: ObjectStorage, folder: Path, timeouts: Timeouts = TIMEOUTS, **given: int
     ) -> None:
         self.storage = storage
-        self.depot = Depot(storage.remote(patience))
-        self.blobs = Blobs(folder, self.depot, **given)
+        self.remote = RemoteBlobs(storage.remote(timeouts))
+        self.blobs = Blobs(folder, self.remote, **given)
 
     def keep(self, content: bytes) -> str:
         """Keep bytes."""
@@ -54,7 +54,7 @@ class Host:
         os.utime(self.blobs.path(digest), (at, at))
 
 
-class Interrupted(S3Remote):
+class Interrupted(S3ObjectStore):
     """Let something happen right after a look at an object, or after it was written."""
 
     then: Callable[[], object] | None = None
@@ -176,7 +176,7 @@ def test_an_object_of_another_size_is_replaced(host: Host, other: Host) -> None:
 def test_what_is_deleted_right_after_it_was_sent_is_sent_again(
     storage: ObjectStorage, tmp_path: Path
 ) -> None:
-    remote, another = Interrupted(storage.url, PATIENCE, storage.environ()), storage.remote()
+    remote, another = Interrupted(storage.url, TIMEOUTS, storage.environ()), storage.remote()
     deleted: list[str] = []
 
     def delete_once() -> None:
@@ -185,7 +185,7 @@ def test_what_is_deleted_right_after_it_was_sent_is_sent_again(
             another.delete(deleted[0])
 
     remote.after = delete_once
-    digest = Blobs(tmp_path / "one", Depot(remote)).write([b"abc"], 3).digest
+    digest = Blobs(tmp_path / "one", RemoteBlobs(remote)).write([b"abc"], 3).digest
     assert deleted == [key_of(digest)]
     assert storage.blob(digest).read_bytes() == b"abc"
 
@@ -195,7 +195,7 @@ def test_what_the_storage_takes_and_does_not_keep_is_not_kept(
     storage: ObjectStorage, tmp_path: Path, left: bytes | None
 ) -> None:
     digest = f"sha256:{hashlib.sha256(b'abc').hexdigest()}"
-    remote, another = Interrupted(storage.url, PATIENCE, storage.environ()), storage.remote()
+    remote, another = Interrupted(storage.url, TIMEOUTS, storage.environ()), storage.remote()
 
     def forget() -> None:
         if left is None:
@@ -204,7 +204,7 @@ def test_what_the_storage_takes_and_does_not_keep_is_not_kept(
             another.put(key_of(digest), [left], len(left))
 
     remote.after = forget
-    blobs = Blobs(tmp_path / "one", Depot(remote))
+    blobs = Blobs(tmp_path / "one", RemoteBlobs(remote))
     with pytest.raises(StorageAway):
         blobs.write([b"abc"], 3)
     assert not blobs.path(digest).exists()
@@ -216,7 +216,7 @@ def test_a_file_that_is_not_what_its_name_says_is_not_sent(host: Host, tmp_path:
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
         (tmp_path / "file").write_bytes(content[:-1] + b"?")
         with pytest.raises(Unavailable, match="damaged"):
-            host.depot.keep(Blob(digest, size), tmp_path / "file")
+            host.remote.keep(Blob(digest, size), tmp_path / "file")
     assert host.storage.keys() == []
 
 
@@ -226,28 +226,28 @@ def test_a_file_that_is_not_what_its_name_says_is_not_sent(host: Host, tmp_path:
 def test_what_is_written_while_it_is_collected_stays(storage: ObjectStorage, host: Host) -> None:
     digest = host.keep(b"abc")
     storage.date(digest, OLD)
-    listed = next(host.depot.blobs())
-    assert host.depot.is_old(listed, NOW)
+    listed = next(host.remote.blobs())
+    assert host.remote.is_old(listed, NOW)
     host.keep(b"abc")  # after the list, before it is looked at again
-    assert not host.depot.delete_if_old(digest, NOW)
+    assert not host.remote.delete_if_old(digest, NOW)
     storage.date(digest, OLD)
-    assert host.depot.delete_if_old(digest, NOW)
-    assert not host.depot.delete_if_old(digest, NOW)
+    assert host.remote.delete_if_old(digest, NOW)
+    assert not host.remote.delete_if_old(digest, NOW)
 
 
 def test_what_is_deleted_while_it_is_written_is_sent_again_or_said(
     storage: ObjectStorage, host: Host, tmp_path: Path
 ) -> None:
     """Delete an object at the one moment that the collector cannot see."""
-    remote = Interrupted(storage.url, PATIENCE, storage.environ())
-    collector = Depot(remote)
+    remote = Interrupted(storage.url, TIMEOUTS, storage.environ())
+    collector = RemoteBlobs(remote)
     digest = host.keep(b"abc")
     storage.date(digest, OLD)
     remote.then = lambda: host.keep(b"abc")  # between the collector's look and its deletion
     assert collector.delete_if_old(digest, NOW)
-    assert not host.depot.has(digest)
+    assert not host.remote.has(digest)
     host.blobs.collect({digest}, time.time())
-    assert host.depot.has(digest)
+    assert host.remote.has(digest)
 
 
 def test_a_collection_sends_what_the_storage_lacks(storage: ObjectStorage, tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_garbage_behind_the_first_page_is_collected(storage: ObjectStorage, host
 def test_a_collection_can_be_broken_off(storage: ObjectStorage, host: Host) -> None:
     old, lost = host.keep(b"old"), host.keep(b"lost")
     storage.date(old, OLD)
-    host.depot.delete(lost)
+    host.remote.delete(lost)
     host.blobs.end()
     assert host.blobs.collect({lost}, NOW) == 0
     assert storage.keys() == [key_of(old)]
@@ -347,7 +347,7 @@ def test_what_the_storage_does_not_have_stays_in_the_cache(
     host = Host(storage, tmp_path / "one", cache_bytes_max=1000)
     digest = host.keep(b"abc")
     host.used(digest, NOW - 10_000)
-    host.depot.delete(digest)
+    host.remote.delete(digest)
     host.keep(bytes(2000))  # makes it look at the cache
     assert b"abc" in host.here()
 
@@ -356,10 +356,10 @@ def test_what_the_storage_does_not_have_stays_in_the_cache(
 
 
 def test_a_place_belongs_to_one_database(storage: ObjectStorage, host: Host, other: Host) -> None:
-    host.depot.claim("me")
-    host.depot.claim("me")
-    other.depot.claim("me")
-    stranger = Depot(storage.remote())
+    host.remote.claim("me")
+    host.remote.claim("me")
+    other.remote.claim("me")
+    stranger = RemoteBlobs(storage.remote())
     with pytest.raises(Unavailable, match="belongs to another database") as refused:
         stranger.claim("you")
     assert refused.value.detail.startswith(f"ADE_BLOB_URL={storage.url} ")
@@ -369,30 +369,30 @@ def test_a_place_belongs_to_one_database(storage: ObjectStorage, host: Host, oth
 def test_nothing_is_deleted_in_a_place_that_was_taken_over(
     storage: ObjectStorage, host: Host
 ) -> None:
-    host.depot.claim("me")
+    host.remote.claim("me")
     digest = host.keep(b"abc")
     storage.date(digest, OLD)
     storage.remote().delete("owner")
-    Depot(storage.remote()).claim("you")
+    RemoteBlobs(storage.remote()).claim("you")
     assert host.blobs.collect(set(), NOW) == 0
     assert storage.blob(digest).exists()
 
 
 def test_a_start_that_cannot_use_the_storage_says_why(storage: ObjectStorage) -> None:
-    wrong = Depot(storage.remote(AWS_SECRET_ACCESS_KEY="wrong"))
-    nowhere = Depot(S3Remote("s3://nowhere/x", PATIENCE, storage.environ()))
+    wrong = RemoteBlobs(storage.remote(AWS_SECRET_ACCESS_KEY="wrong"))
+    nowhere = RemoteBlobs(S3ObjectStore("s3://nowhere/x", TIMEOUTS, storage.environ()))
     storage_url = storage.url
-    for depot, url, why in (
+    for remote, url, why in (
         (wrong, storage_url, "it refuses these credentials"),
         (nowhere, "s3://nowhere/x", "there is no such bucket"),
     ):
         with pytest.raises(Unavailable) as refused:
-            depot.claim("me")
+            remote.claim("me")
         assert refused.value.detail.startswith(f"ADE_BLOB_URL={url} cannot be used: {why}")
         assert "AWS_ENDPOINT_URL" in refused.value.detail
         assert "\n" not in refused.value.detail
     storage.kill()
     with pytest.raises(Unavailable, match="cannot be used: it cannot be reached"):
-        Depot(storage.remote()).claim("me")
+        RemoteBlobs(storage.remote()).claim("me")
     with pytest.raises(StorageAway):
-        Depot(storage.remote()).reach()
+        RemoteBlobs(storage.remote()).reach()

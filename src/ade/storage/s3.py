@@ -20,16 +20,16 @@ from typing import Any
 
 import structlog
 
-from ade.artifacts.aws_settings import aws_settings
-from ade.artifacts.remote import StorageAway, Stored
 from ade.domain.errors import Unavailable
+from ade.storage.aws_settings import aws_settings
+from ade.storage.object_store import StorageAway, Stored
 
 SCHEME = "s3://"
 MIB = 1024 * 1024
 PIECE_BYTES = MIB
 PART_BYTES = 8 * MIB
 PARTS_MAX = 9_000  # S3 itself takes 10,000
-PARTS_ABREAST = 4
+PARTS_AT_ONCE = 4
 PAGE_KEYS = 1000
 NO_EXTRA = "ADE_BLOB_URL needs a package that is not installed: pip install 'ade[s3]'."
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """Say how long to wait for the storage."""
 
     connect_seconds: float = 5
@@ -51,13 +51,13 @@ class Patience:
     retry_seconds: float = 20
 
 
-class S3Remote:
+class S3ObjectStore:
     """Hold objects below one prefix of one bucket."""
 
     def __init__(
         self,
         url: str,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         """Make clients for `s3://bucket/prefix`; nothing is asked of the storage yet."""
@@ -73,7 +73,7 @@ class S3Remote:
         self._errors = (BaseError, OSError, ValueError)
         config = aws_settings(os.environ if environ is None else environ)
         config["disable_bulk_delete"] = True  # not all know it, and we delete one at a time
-        waits = patience or Patience()
+        waits = timeouts or Timeouts()
         client: Any = {
             "allow_http": str(config.get("endpoint", "")).startswith("http://"),
             "connect_timeout": timedelta(seconds=waits.connect_seconds),
@@ -114,7 +114,7 @@ class S3Remote:
                 iter(reading),
                 use_multipart=True,
                 chunk_size=part_bytes,
-                max_concurrency=PARTS_ABREAST,
+                max_concurrency=PARTS_AT_ONCE,
             )
 
     def get(self, key: str) -> Iterator[bytes] | None:
@@ -181,7 +181,7 @@ class _Reading:
             raise
 
 
-def _again(waits: Patience) -> dict[str, Any]:
+def _again(waits: Timeouts) -> dict[str, Any]:
     """Say how what failed is tried again."""
     first, longest = timedelta(seconds=waits.pause_seconds), timedelta(seconds=5)
     return {

@@ -32,7 +32,7 @@ class Stored(NamedTuple):
     written_at: float
 
 
-class Remote(Protocol):
+class ObjectStore(Protocol):
     """Hold bytes by key, for every host of this installation."""
 
     @property

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ade.artifacts import packages
-from ade.artifacts.packages import ENTRIES_MAX, FILE_BYTES_MAX, read_package, write_package
 from ade.domain.errors import AdeError, InvalidRequest, PayloadTooLarge
+from ade.storage import package_archives
+from ade.storage.package_archives import ENTRIES_MAX, FILE_BYTES_MAX, read_package, write_package
 
 MIB = 1024 * 1024
 
@@ -163,12 +163,12 @@ def test_entries_are_counted_before_they_are_read(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InvalidRequest, match="at most 3 files"):
         read(archive({f"f{n}": b"" for n in range(4)}), files_max=3)
     crowd = archive({f"f{n}": b"" for n in range(ENTRIES_MAX + 1)})
-    monkeypatch.setattr(packages.zipfile, "ZipFile", None)  # it must not even be opened
+    monkeypatch.setattr(package_archives.zipfile, "ZipFile", None)  # it must not even be opened
     with pytest.raises(PayloadTooLarge):
         read(crowd)
     lying = bytearray(crowd.getvalue())
     struct.pack_into("<HH", lying, len(lying) - 14, 1, 1)
-    monkeypatch.setattr(packages, "DIRECTORY_BYTES_MAX", 1000)
+    monkeypatch.setattr(package_archives, "DIRECTORY_BYTES_MAX", 1000)
     with pytest.raises(PayloadTooLarge):
         read(io.BytesIO(bytes(lying)))
 

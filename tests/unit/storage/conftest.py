@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.object_storage import ObjectStorage, object_storage
 
-from ade.artifacts import Blobs
-from ade.artifacts.depot import Depot
+from ade.storage import Blobs
+from ade.storage.remote_blobs import RemoteBlobs
 
 
 class Keeping:
@@ -23,7 +23,7 @@ class Keeping:
         """Open the same blobs on a host with a folder of its own."""
         if self.storage is None:
             return Blobs(self.folder / "blobs")
-        return Blobs(self.folder / name, Depot(self.storage.remote()))
+        return Blobs(self.folder / name, RemoteBlobs(self.storage.remote()))
 
     def date(self, digest: str, at: float) -> None:
         """Make it so that a blob was written at another time."""

@@ -10,10 +10,10 @@ from tests.databases import WORKSPACE
 from tests.processes import aeventually
 
 from ade.app.catalogue import Catalogue
-from ade.artifacts import Blobs, collecting
-from ade.artifacts.collecting import collect_blobs
-from ade.artifacts.depot import OLD_SECONDS
 from ade.domain.errors import Unavailable
+from ade.storage import Blobs, unused_blobs
+from ade.storage.remote_blobs import OLD_SECONDS
+from ade.storage.unused_blobs import collect_blobs
 from ade.store.rows import File
 from ade.store.session import Session
 
@@ -59,8 +59,8 @@ async def test_collecting_goes_on_after_trouble(
 
     monkeypatch.setattr(Catalogue, "digests_in_use", troubled)
     for name in ("FIRST_SECONDS", "EVERY_SECONDS", "REST_SHARE"):
-        monkeypatch.setattr(collecting, name, 0)
-    loop = asyncio.create_task(collecting.collect_for_ever(blobs, library))
+        monkeypatch.setattr(unused_blobs, name, 0)
+    loop = asyncio.create_task(unused_blobs.collect_for_ever(blobs, library))
     await aeventually(lambda: not blobs.has(digest))
     loop.cancel()
     with pytest.raises(asyncio.CancelledError):

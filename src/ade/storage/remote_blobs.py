@@ -33,9 +33,9 @@ from typing import NamedTuple
 
 import structlog
 
-from ade.artifacts.naming import ALGORITHM, Blob, digest_at, key_of
-from ade.artifacts.remote import Remote, StorageAway
 from ade.domain.errors import Unavailable
+from ade.storage.blob_keys import ALGORITHM, Blob, digest_at, key_of
+from ade.storage.object_store import ObjectStore, StorageAway
 
 FRESH_SECONDS = 1800.0
 OLD_SECONDS = 7200.0
@@ -68,17 +68,17 @@ class Kept(NamedTuple):
     written_at: float
 
 
-class Depot:
+class RemoteBlobs:
     """Keep blobs in object storage."""
 
-    def __init__(self, remote: Remote, clock: Callable[[], float] = time.time) -> None:
-        self._remote = remote
+    def __init__(self, objects: ObjectStore, clock: Callable[[], float] = time.time) -> None:
+        self._objects = objects
         self._clock = clock
         self._owner: str | None = None
 
     def uri(self, digest: str) -> str:
         """Name a blob as every client of the storage can find it."""
-        return f"{self._remote.url}/{key_of(digest)}"
+        return f"{self._objects.url}/{key_of(digest)}"
 
     def keep(self, blob: Blob, path: Path) -> None:
         """See to it that the storage has a blob whose bytes are in a file, and that it is young.
@@ -90,33 +90,33 @@ class Depot:
         if self._has_whole(blob, self._clock() - FRESH_SECONDS):
             return
         for _ in range(SENDINGS_MAX):
-            self._remote.put(key, _checked(path, blob.digest), blob.size_bytes)
+            self._objects.put(key, _checked(path, blob.digest), blob.size_bytes)
             if self._has_whole(blob):
                 return
         log.error("the blob storage does not keep what it takes", where=self.uri(blob.digest))
         raise StorageAway("it does not keep what it takes")
 
     def _has_whole(self, blob: Blob, since: float = 0) -> bool:
-        found = self._remote.head(key_of(blob.digest))
+        found = self._objects.head(key_of(blob.digest))
         return (
             found is not None and found.size_bytes == blob.size_bytes and found.written_at > since
         )
 
     def pieces(self, digest: str) -> Iterator[bytes] | None:
         """Read a blob; None if it is not there. What comes is not checked yet."""
-        return self._remote.get(key_of(digest))
+        return self._objects.get(key_of(digest))
 
     def has(self, digest: str) -> bool:
         """Tell whether a blob is there."""
-        return self._remote.head(key_of(digest)) is not None
+        return self._objects.head(key_of(digest)) is not None
 
     def delete(self, digest: str) -> None:
         """Delete a blob; doing it twice is harmless."""
-        self._remote.delete(key_of(digest))
+        self._objects.delete(key_of(digest))
 
     def blobs(self) -> Iterator[Kept]:
         """List every blob."""
-        for found in self._remote.list(ALGORITHM):
+        for found in self._objects.list(ALGORITHM):
             if digest := digest_at(found.key):
                 yield Kept(digest, found.written_at)
 
@@ -127,10 +127,10 @@ class Depot:
     def delete_if_old(self, digest: str, now: float) -> bool:
         """Delete a blob unless someone has written it in the meantime; tell whether it is gone."""
         key = key_of(digest)
-        found = self._remote.head(key)
+        found = self._objects.head(key)
         if found is None or not self.is_old(Kept(digest, found.written_at), now):
             return False
-        self._remote.delete(key)
+        self._objects.delete(key)
         return True
 
     # --- whose it is ----------------------------------------------------------------------------
@@ -140,9 +140,9 @@ class Depot:
 
         Raises Unavailable, in one line for whoever starts ADE.
         """
-        url = self._remote.url
+        url = self._objects.url
         try:
-            next(iter(self._remote.list(ALGORITHM)), None)
+            next(iter(self._objects.list(ALGORITHM)), None)
             taken_by = self._mark()
             if taken_by not in (None, owner):
                 raise Unavailable(
@@ -150,8 +150,8 @@ class Depot:
                     f" it does not know: choose another prefix, or delete {url}/{OWNER} if that"
                     " database is gone for ever."
                 )
-            self._remote.put(OWNER, [owner.encode()], len(owner))
-            self._remote.delete(NOBODYS)
+            self._objects.put(OWNER, [owner.encode()], len(owner))
+            self._objects.delete(NOBODYS)
             self._owner = owner
         except StorageAway as error:
             raise Unavailable(
@@ -165,14 +165,14 @@ class Depot:
         return self._owner is None or self._mark() == self._owner
 
     def _mark(self) -> str | None:
-        pieces = self._remote.get(OWNER)
+        pieces = self._objects.get(OWNER)
         if pieces is None:
             return None
         return b"".join(pieces)[:OWNER_BYTES_MAX].decode("ascii", "replace")
 
     def reach(self) -> None:
         """Ask for something small; raise StorageAway if there is no answer."""
-        self._remote.head(OWNER)
+        self._objects.head(OWNER)
 
 
 def _checked(path: Path, digest: str) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from ade.app.directory import Directory
 from ade.domain.errors import Unavailable
 from ade.http import create_app
 from ade.http.health import Component, HealthStatus, Probe
-from ade.server import Parts, running
+from ade.process.compose import Parts, running
 from ade.settings import Settings
 from ade.worker.inline_tasks import InlineTasks
 

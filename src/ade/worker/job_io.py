@@ -1,48 +1,72 @@
-"""Find what jobs work on, and keep what they leave: documents, packages, artifacts."""
+"""The inputs and outputs of jobs: documents and packages by path, artifacts by digest."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ade.app.catalogue import Catalogue
-from ade.artifacts import Blobs
-from ade.artifacts.describing import described
 from ade.clock import Clock, SystemClock, new_id
 from ade.domain.errors import NotFound, StorageFull, Unavailable
 from ade.domain.outcome import Artifact, OutputFile
+from ade.storage import Blobs
 
 MIB = 1024 * 1024
-NO_LIBRARY = "This worker has no library of documents, configurations and artifacts."
+NO_CATALOGUE = "This worker has no catalogue of documents, configurations and artifacts."
+OCTETS = "application/octet-stream"
+CONTENT_TYPES = {
+    "csv": "text/csv",
+    "gif": "image/gif",
+    "html": "text/html",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "json": "application/json",
+    "md": "text/markdown",
+    "ndjson": "application/x-ndjson",
+    "npy": OCTETS,
+    "parquet": "application/vnd.apache.parquet",
+    "pdf": "application/pdf",
+    "png": "image/png",
+    "svg": "image/svg+xml",
+    "tsv": "text/tab-separated-values",
+    "txt": "text/plain",
+    "webp": "image/webp",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "zip": "application/zip",
+}
+TABLES = {"csv", "tsv", "parquet", "xlsx"}
+FORMAT = re.compile(r"[a-z0-9]{1,10}")
 
 
-class NoLibrary:
-    """Stand where a worker has no library: what needs one cannot be done there."""
+class NoJobIO:
+    """Serve a worker without a catalogue: jobs that need one fail."""
 
     async def document(self, workspace_id: str, document_id: str) -> tuple[Path, str]:
         """Raise that there are no documents."""
-        raise Unavailable(NO_LIBRARY)
+        raise Unavailable(NO_CATALOGUE)
 
     async def package(self, workspace_id: str, version_id: str) -> dict[str, Path]:
         """Raise that there are no configurations."""
-        raise Unavailable(NO_LIBRARY)
+        raise Unavailable(NO_CATALOGUE)
 
     async def blob(self, workspace_id: str, digest: str) -> Path:
         """Raise that there are no stored bytes."""
-        raise Unavailable(NO_LIBRARY)
+        raise Unavailable(NO_CATALOGUE)
 
     async def keep(self, workspace_id: str, files: Sequence[OutputFile]) -> tuple[Artifact, ...]:
         """Raise that nothing can be kept."""
-        raise Unavailable(NO_LIBRARY)
+        raise Unavailable(NO_CATALOGUE)
 
     async def environment(self, workspace_id: str, build_id: str) -> str | None:
         """Raise that there are no builds."""
-        raise Unavailable(NO_LIBRARY)
+        raise Unavailable(NO_CATALOGUE)
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryWorkroom:
-    """Look things up in the library, and their bytes among the blobs."""
+class CatalogueJobIO:
+    """Look up documents and versions in the catalogue, and their bytes in the storage."""
 
     library: Catalogue
     blobs: Blobs
@@ -76,7 +100,7 @@ class LibraryWorkroom:
                     f"The workspace may store {self.quota_bytes // MIB} MiB"
                     " (ADE_WORKSPACE_STORAGE_MB), and the files of this job do not fit any more."
                 )
-        return tuple(await asyncio.to_thread(self.blobs.abreast, self._keep, files))
+        return tuple(await asyncio.to_thread(self.blobs.concurrently, self._keep, files))
 
     def _keep(self, file: OutputFile) -> Artifact:
         """Copy a file among the blobs; what is there must be what was taken from the job."""
@@ -84,7 +108,7 @@ class LibraryWorkroom:
             kept = self.blobs.write(iter(lambda: source.read(MIB), b""), file.size_bytes)
         if kept.digest != file.digest:
             raise Unavailable(f"{file.name} changed while it was kept.")
-        return described(file, new_id(self.clock), self.blobs.uri(kept.digest))
+        return _artifact(file, new_id(self.clock), self.blobs.uri(kept.digest))
 
     async def environment(self, workspace_id: str, build_id: str) -> str | None:
         """Return which installed packages a build made; None is ADE's own environment."""
@@ -95,7 +119,7 @@ class LibraryWorkroom:
 
     async def _places(self, digests: Mapping[str, str]) -> list[Path]:
         """Return where bytes are, once they are on this machine, or say what has none."""
-        return await asyncio.to_thread(self.blobs.abreast, self._place, digests.items())
+        return await asyncio.to_thread(self.blobs.concurrently, self._place, digests.items())
 
     def _place(self, named: tuple[str, str]) -> Path:
         what, digest = named
@@ -103,3 +127,39 @@ class LibraryWorkroom:
             return self.blobs.existing(digest)
         except NotFound:
             raise NotFound(f"The bytes of {what} are not in the storage any more.") from None
+
+
+def _artifact(file: OutputFile, artifact_id: str, uri: str) -> Artifact:
+    """Describe a kept file, by its name and by what its job said about it."""
+    format_ = _format(file.name)
+    return Artifact(
+        id=artifact_id,
+        name=file.name,
+        kind=file.kind or _kind(format_),
+        format=format_,
+        digest=file.digest,
+        size_bytes=file.size_bytes,
+        uri=uri,
+        content_type=CONTENT_TYPES.get(format_, OCTETS),
+        metadata=_plain(file.metadata),
+    )
+
+
+def _format(name: str) -> str:
+    ending = name.rpartition("/")[2].rpartition(".")[2].lower() if "." in name else ""
+    return ending if FORMAT.fullmatch(ending) else "bin"
+
+
+def _kind(format_: str) -> str:
+    if CONTENT_TYPES.get(format_, OCTETS).startswith("image/"):
+        return "image"
+    return "table" if format_ in TABLES else "file"
+
+
+def _plain(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Keep texts and numbers only: the job chose what is here."""
+    return {
+        name: value
+        for name, value in metadata.items()
+        if value is None or isinstance(value, str | int | float | bool)
+    }

@@ -1,6 +1,6 @@
-"""Put the parts together: a store, the kernel, a worker, the sweeper.
+"""Compose a process: the database session, the kernel, storage, a worker, the sweeper.
 
-`ade serve` adds the HTTP door to them in one process; `ade worker` runs them without it. On SQLite
+`ade serve` adds the HTTP API to them in one process; `ade worker` runs them without it. On SQLite
 one process owns the database: a lock beside the file keeps a second one out.
 """
 
@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import fcntl
 import gc
+import hashlib
 import os
 import secrets
 import socket
@@ -22,9 +23,6 @@ import structlog
 
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
-from ade.artifacts import Blobs
-from ade.artifacts.collecting import collect_for_ever
-from ade.artifacts.opening import open_blobs
 from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
 from ade.events.event_file import EventFileExporter
@@ -33,17 +31,23 @@ from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
 from ade.settings import Settings
 from ade.stages.kernel_settings import KernelSettings
+from ade.storage import Blobs
+from ade.storage.remote_blobs import RemoteBlobs
+from ade.storage.s3 import S3ObjectStore
+from ade.storage.unused_blobs import collect_for_ever
 from ade.store.listener import listen
 from ade.store.migrate import upgrade
 from ade.store.session import Session
 from ade.telemetry import metrics
 from ade.worker.builder import Builder, end
+from ade.worker.job_io import CatalogueJobIO
 from ade.worker.sweeper import Sweeper
 from ade.worker.worker import Worker, WorkerRules
-from ade.worker.workroom import LibraryWorkroom
 
 log = structlog.get_logger()
 SECONDS_PER_DAY = 24 * 3600
+MIB = 1024 * 1024
+STORAGE_SECRET = "blobs"
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
 # What glibc's mallopt(3) is told: M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD.
 FREED_MEMORY = {-1: 128 << 20, -2: 16 << 20, -3: 32 << 20}
@@ -139,23 +143,37 @@ def sole_owner(settings: Settings) -> Iterator[None]:
         yield
 
 
+async def open_blobs(settings: Settings, directory: Directory) -> Blobs:
+    """Open the folder of blobs, and the object store if one is set; raise Unavailable if it fails.
+
+    An object store belongs to one database, which is known to it by the digest of a secret that is
+    kept in the database.
+    """
+    if settings.blob_url is None:
+        return Blobs(settings.blobs_dir)
+    remote = RemoteBlobs(await asyncio.to_thread(S3ObjectStore, settings.blob_url))
+    secret = await directory.secret(STORAGE_SECRET)
+    await asyncio.to_thread(remote.claim, hashlib.sha256(secret).hexdigest())
+    return Blobs(settings.blobs_dir, remote, settings.blob_cache_mb * MIB)
+
+
 @asynccontextmanager
 async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Parts]:
-    """Open the store and run the worker and the sweeper while inside; drain them on the way out."""
+    """Open the database and run the worker and the sweeper while inside; drain them at the end."""
     with sole_owner(settings):
         store = Session(settings.database_url)
         try:
             await store.aread(lambda reading: None)  # says in one line if there is no database
             await asyncio.to_thread(upgrade, settings.database_url)
             blobs = await open_blobs(settings, Directory(store))
-            if blobs.depot is not None:
+            if blobs.remote is not None:
                 asyncio.get_running_loop().set_default_executor(
                     ThreadPoolExecutor(NETWORK_THREADS_MAX, thread_name_prefix="ade-thread")
                 )
             async with AsyncExitStack() as stack:
                 stack.callback(blobs.end)
                 isolation = None
-                # In safe mode nobody's code is started; the doors stay open for reading.
+                # In safe mode no code is started; the API can still be read.
                 if works and not settings.safe_mode:
                     isolation = await stack.enter_async_context(isolated(settings))
                 at_work = _at_work(settings, store, Catalogue(store), blobs, isolation)
@@ -183,7 +201,7 @@ async def _at_work(
     building = asyncio.create_task(parts.builder.run(), name="builder") if parts.builder else None
     for task in (working, building):
         if task is not None:
-            task.add_done_callback(_say_if_broken)
+            task.add_done_callback(_log_if_broken)
     try:
         yield parts
     finally:
@@ -199,10 +217,10 @@ async def _at_work(
             listener.close()
 
 
-def _say_if_broken(working: asyncio.Task[None]) -> None:
+def _log_if_broken(working: asyncio.Task[None]) -> None:
     if not working.cancelled() and (error := working.exception()):
         what = working.get_name()
-        log.error(f"the {what} broke: nothing comes of it until a restart", exc_info=error)
+        log.error(f"the {what} stopped working; restart this process", exc_info=error)
 
 
 def _parts(
@@ -232,7 +250,7 @@ def _parts(
             kinds=kinds,
             runner=isolation.runner,
             jobs_dir=jobs_dir,
-            workroom=LibraryWorkroom(library, blobs, settings.workspace_storage_mb * 1024 * 1024),
+            job_io=CatalogueJobIO(library, blobs, settings.workspace_storage_mb * MIB),
             rules=WorkerRules(
                 slots=settings.max_concurrency,
                 poll_seconds=settings.poll_seconds,

@@ -1,6 +1,8 @@
-"""Become a program that dies with whoever started it: `python -I -S tether.py PROGRAM ...`.
+"""Run a program that dies with the process that started it.
 
-A server that is killed cannot end what it started; the kernel can, if asked to before.
+    python -I -S die_with_parent.py PARENT_PID PROGRAM ...
+
+A server that is killed cannot end its children; the kernel does if it was asked to before.
 """
 
 import ctypes
@@ -15,11 +17,11 @@ FILE_BYTES_MAX = 8 * 1024**3
 
 
 def main() -> None:
-    """Ask the kernel, stand back a little, become the program."""
+    """Set the death signal, niceness and limits, then execute the program."""
     starter = int(sys.argv[1])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != starter:
-        sys.exit("whoever started this is gone")
+        sys.exit("the parent process is gone")
     os.nice(NICE)
     os.umask(0o022)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

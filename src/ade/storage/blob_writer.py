@@ -7,29 +7,45 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import BinaryIO, Protocol, Self
 
-from ade.artifacts.naming import ALGORITHM, Blob
 from ade.domain.errors import PayloadTooLarge, StorageFull
-
-if TYPE_CHECKING:
-    from ade.artifacts.blobs import Blobs
+from ade.storage.blob_keys import ALGORITHM, Blob
+from ade.storage.remote_blobs import RemoteBlobs
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 KIB = 1024
 READ_ONLY = 0o400
 
 
-class Writing:
-    """Write one blob."""
+class BlobFolder(Protocol):
+    """Hold blobs under their names, in a folder of this machine."""
 
-    def __init__(self, blobs: "Blobs", bytes_max: int) -> None:
-        self._blobs = blobs
+    remote: RemoteBlobs | None
+
+    def path(self, digest: str) -> Path:
+        """Return where a blob is, or would be."""
+        ...
+
+    def unfinished_folder(self) -> Path:
+        """Return the folder of temporary files, on the same disk as the blobs."""
+        ...
+
+    def grew(self, size_bytes: int) -> None:
+        """Note that a blob was added."""
+        ...
+
+
+class BlobWriter:
+    """Write one blob: to a temporary file first, which becomes the blob, or is deleted."""
+
+    def __init__(self, folder: BlobFolder, bytes_max: int) -> None:
+        self._folder = folder
         self.bytes_max = bytes_max
         self._digest = hashlib.new(ALGORITHM)
         self.size_bytes = 0
         with _room():
-            descriptor, name = tempfile.mkstemp(dir=blobs.unfinished_folder())
+            descriptor, name = tempfile.mkstemp(dir=folder.unfinished_folder())
         self._file = os.fdopen(descriptor, "wb")
         self._path = Path(name)
 
@@ -64,22 +80,22 @@ class Writing:
     def keep(self) -> Blob:
         """Bring the bytes to where they stay, under their name."""
         blob = Blob(self.digest, self.size_bytes)
-        if self._blobs.depot is not None:
+        if self._folder.remote is not None:
             with _room():
                 self._file.flush()
-            self._blobs.depot.keep(blob, self._path)
+            self._folder.remote.keep(blob, self._path)
         self.settle()
         return blob
 
     def settle(self) -> None:
         """Bring the bytes to disk under their name."""
-        place = self._blobs.path(self.digest)
+        place = self._folder.path(self.digest)
         with _room():
             try:
                 os.utime(place)  # it is there already, and is young again
             except FileNotFoundError:
                 self._move_to(place)
-                self._blobs.grew(self.size_bytes)
+                self._folder.grew(self.size_bytes)
             # Also for what was there: whoever wrote it may not have come to this yet.
             _sync_folder(place.parent)
 
