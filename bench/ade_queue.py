@@ -1,24 +1,30 @@
 """ADE's kernel under the same clock: every job with its lane, priority, lease, fence and events.
 
-`finish_and_claim` ends a batch and claims the next in one transaction, which is how ADE means it
-to be used. Workers are processes on PostgreSQL; on SQLite, which one process owns, threads.
+`drain by N` makes the calls of a worker with N slots whose jobs all end together: on its event
+loop, `finish_and_claim` records N ends and claims N jobs, until nothing is left. The scene "whole
+worker" runs `Worker` itself with a runner that does nothing, so that it also counts what a worker
+does around each job: a folder, the request and the events in files, tasks and metrics. Workers are
+processes on PostgreSQL; on SQLite, which one process owns, tasks of one event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import multiprocessing
-import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
+import structlog
 import uvloop
 
+from ade.app.directory import Directory
 from ade.domain.job import Status
 from ade.domain.limits import Limits
 from ade.domain.outcome import Outcome
@@ -29,13 +35,11 @@ from ade.sandbox.spec import RunSpec
 from ade.server import collect_garbage_rarely, keep_freed_memory
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
-from ade.stages.finish_and_claim import FinishAndClaim
 from ade.stages.rules import Rules
 from ade.stages.submit import Submission
-from ade.store.directory import Directory
 from ade.store.hints import hear
 from ade.store.migrate import upgrade
-from ade.store.store import SqlStore
+from ade.store.session import Session
 from ade.worker.worker import Worker, WorkerRules
 from bench.ade_scenes import add_finished
 from bench.cases import BULK_ROWS, Case, Contestant, Sample
@@ -46,6 +50,7 @@ from bench.goals import (
     MANY_FINISHED,
     MANY_WAITING,
     OVER_NOTIFY,
+    WHOLE_WORKER,
 )
 
 LIMITS = Limits(300_000, 60_000, 512, 256, 50)
@@ -54,15 +59,20 @@ LANE_JOBS = 20_000
 FINISHED_JOBS = 1_000_000
 FEW, MANY = 1_000, 100_000
 PARTS_OF_FEW = 10
+WHOLE_WORKER_JOBS = 10_000
+Result = TypeVar("Result")
 
 DRAINS = tuple(
     Case("drain", batch, workers, jobs_max=20_000 if batch == 1 else None)
     for workers in (1, 4)
     for batch in (1, 10, 100)
 )
-SCENES = tuple(
-    Case("drain", 100, scene=scene)
-    for scene in (BLOCKED_LANE, FEW_WAITING, MANY_WAITING, MANY_FINISHED)
+SCENES = (
+    *(
+        Case("drain", 100, scene=scene)
+        for scene in (BLOCKED_LANE, FEW_WAITING, MANY_WAITING, MANY_FINISHED)
+    ),
+    *(Case("drain", slots, scene=WHOLE_WORKER, jobs_max=WHOLE_WORKER_JOBS) for slots in (2, 100)),
 )
 
 
@@ -78,11 +88,12 @@ class AdeQueue(Contestant):
         collect_garbage_rarely()
         upgrade(self.url)
         self._scene = ""
-        directory = Directory(self.url)
+        session = Session(self.url)
+        directory = Directory(session)
         directory.bootstrap()
         workspace = asyncio.run(directory.find_workspace("default"))
         assert workspace is not None
-        directory.close()
+        session.close()
         self._workspace_id = workspace.id
         self._kernel = open_kernel(self.url)
 
@@ -126,10 +137,14 @@ class AdeQueue(Contestant):
             add_finished(self.url, self._workspace_id, FINISHED_JOBS)
 
     def fill(self, count: int) -> None:
-        size = {FEW_WAITING: FEW, MANY_WAITING: MANY}.get(self._scene, count)
+        size = {FEW_WAITING: FEW, MANY_WAITING: MANY, WHOLE_WORKER: WHOLE_WORKER_JOBS}.get(
+            self._scene, count
+        )
         self.enqueue_bulk(size)
 
     def drain(self, count: int, batch: int, workers: int) -> Sample:
+        if self._scene == WHOLE_WORKER:
+            return run(drain_by_worker(self._kernel, count, slots=batch))
         if self._scene != FEW_WAITING:
             return self._drain(count, batch, workers)
         parts = []
@@ -190,35 +205,32 @@ class AdeSqlite(AdeQueue):
         return f"sqlite:///{url}"
 
     def _drain(self, count: int, batch: int, workers: int) -> Sample:
-        done: list[int] = []
-        share = count // workers
-
-        def work(number: int) -> None:
-            done.append(drain_share(self._kernel, f"worker {number}", share, batch))
-
-        crew = [threading.Thread(target=work, args=(number,)) for number in range(workers)]
-        began = time.perf_counter()
-        for worker in crew:
-            worker.start()
-        for worker in crew:
-            worker.join()
-        return Sample(sum(done), time.perf_counter() - began)
+        return run(drain_together(self._kernel, count, batch, workers))
 
 
 def open_kernel(url: str) -> Kernel:
-    return Kernel(SqlStore(url), Rules(queue_size=0))
+    return Kernel(Session(url), Rules(queue_size=0))
 
 
-def drain_share(kernel: Kernel, name: str, count: int, batch: int) -> int:
-    """Finish what was claimed and claim the next, until this worker has done its share."""
+async def drain_share(kernel: Kernel, name: str, count: int, batch: int) -> int:
+    """Make a worker's calls until its share is done: finish what was claimed, claim the next."""
     request, done, ends = ClaimRequest(name, batch), 0, list[Finish]()
     while True:
         request.limit = min(batch, count - done - len(ends))
-        answer = kernel.now.finish_and_claim(FinishAndClaim(ends, request))
+        answer = await kernel.finish_and_claim(ends, request)
         done += len(ends)
         if not answer.claims:
             return done
         ends = [Finish(claim, DONE) for claim in answer.claims]
+
+
+async def drain_together(kernel: Kernel, count: int, batch: int, workers: int) -> Sample:
+    share = count // workers
+    began = time.perf_counter()
+    done = await asyncio.gather(
+        *(drain_share(kernel, f"worker {number}", share, batch) for number in range(workers))
+    )
+    return Sample(sum(done), time.perf_counter() - began)
 
 
 Report = tuple[int, float, float]
@@ -231,20 +243,22 @@ def drain_in_process(
     kernel.now.read(lambda reading: reading.workspace_ids())
     ready.wait(30)
     began = time.perf_counter()
-    done = drain_share(kernel, f"worker {multiprocessing.current_process().pid}", count, batch)
+    name = f"worker {multiprocessing.current_process().pid}"
+    done = run(drain_share(kernel, name, count, batch))
     reports.put((done, began, time.perf_counter()))
     kernel.store.close()
 
 
-class Stopwatch:
+class NoRunner:
     """Run nothing: note when a job would have started."""
 
     isolation = ("none of it is run",)
+    refusal = None
 
     def __init__(self) -> None:
         self.started: asyncio.Queue[float] = asyncio.Queue()
 
-    def start(self, spec: RunSpec, tell: OnProgress) -> Stopwatch:
+    def start(self, spec: RunSpec, on_progress: OnProgress) -> NoRunner:
         self.started.put_nowait(time.perf_counter())
         return self
 
@@ -254,36 +268,54 @@ class Stopwatch:
     def stop(self) -> None:
         """Nothing runs."""
 
-    kill: Callable[[Stopwatch], None] = stop
+    kill = time_out = stop
 
 
-def run(work: Coroutine[None, None, Sample]) -> Sample:
+def run(work: Coroutine[None, None, Result]) -> Result:
     """Run on the event loop that every server and worker of ADE runs on."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
 
 
-async def pick_up(queue: AdeQueue, count: int, worker_kernel: Kernel) -> Sample:
-    """Submit to an idle worker of ADE, one job at a time."""
-    stopwatch = Stopwatch()
-    latencies = []
+@asynccontextmanager
+async def working(kernel: Kernel, slots: int) -> AsyncIterator[tuple[Worker, NoRunner]]:
+    """Run a worker of ADE whose jobs do nothing."""
+    runner = NoRunner()
     with TemporaryDirectory() as folder:
         worker = Worker(
             "bench",
-            kernel=worker_kernel,
+            kernel=kernel,
             kinds=load_kinds(),
-            runner=stopwatch,
+            runner=runner,
             jobs_dir=Path(folder),
-            rules=WorkerRules(slots=1),
+            rules=WorkerRules(slots=slots),
         )
-        working = asyncio.create_task(worker.run())
+        task = asyncio.create_task(worker.run())
+        yield worker, runner
+        worker.drain()
+        await task
+
+
+async def drain_by_worker(kernel: Kernel, count: int, slots: int) -> Sample:
+    """Run a worker of ADE until nothing is left to claim and every end is recorded."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    began = time.perf_counter()
+    async with working(kernel, slots) as (worker, runner):
+        while runner.started.qsize() < count or worker.running:  # noqa: ASYNC110 - a ms in seconds
+            await asyncio.sleep(0.001)
+        seconds = time.perf_counter() - began
+    return Sample(count, seconds)
+
+
+async def pick_up(queue: AdeQueue, count: int, worker_kernel: Kernel) -> Sample:
+    """Submit to an idle worker of ADE, one job at a time."""
+    latencies = []
+    async with working(worker_kernel, slots=1) as (worker, runner):
         for number in range(count):
             while worker.running:  # noqa: ASYNC110 - outside of what is timed
                 await asyncio.sleep(0.001)
-            ask = queue.submission(number)
+            submission = queue.submission(number)
             began = time.perf_counter()
-            await queue._kernel.submit(ask)
-            latencies.append(await stopwatch.started.get() - began)
-        worker.drain()
-        await working
+            await queue._kernel.submit(submission)
+            latencies.append(await runner.started.get() - began)
     return Sample(count, sum(latencies), tuple(latencies))

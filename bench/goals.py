@@ -21,6 +21,7 @@ BLOCKED_LANE = "20k behind a blocked lane"
 FEW_WAITING = "1k waiting"
 MANY_WAITING = "100k waiting"
 MANY_FINISHED = "1M finished"
+WHOLE_WORKER = "whole worker"
 IN_PROCESS = "in process"
 OVER_NOTIFY = "over NOTIFY"
 

@@ -26,7 +26,7 @@ from tests.databases import Database, MemoryDatabase, SqlDatabase
 from ade.clock import ManualClock
 from ade.kernel import Kernel
 from ade.stages.rules import Rules
-from ade.store.store import Store
+from ade.store.port import Store
 
 FAST = os.environ.get("ADE_TEST_TIER") == "fast"
 LEFT_OUT: dict[str, str] = {}

@@ -23,7 +23,8 @@ from sqlalchemy.pool import NullPool
 from ade.clock import Clock
 from ade.store import migrate, schema
 from ade.store.compiled import Rewrite
-from ade.store.store import SqlStore, Store
+from ade.store.port import Store
+from ade.store.session import Session
 from ade.testing import MemoryStore
 
 WORKSPACE = "0198a000-0000-7000-8000-000000000001"
@@ -54,11 +55,11 @@ class SqlDatabase:
     def __init__(self, name: str, url: str) -> None:
         self.name = name
         self.url = url
-        self._stores: list[SqlStore] = []
+        self._stores: list[Session] = []
 
-    def open(self, clock: Clock, rewrite: Rewrite | None = None) -> SqlStore:
+    def open(self, clock: Clock, rewrite: Rewrite | None = None) -> Session:
         """Open a store; several on one database see the same jobs."""
-        store = SqlStore(self.url, clock=clock, rewrite=rewrite)
+        store = Session(self.url, clock=clock, rewrite=rewrite)
         self._stores.append(store)
         return store
 

@@ -37,9 +37,8 @@ from ade.stages.retain import Retain
 from ade.stages.rules import Rules
 from ade.stages.stop import Stop
 from ade.stages.submit import Accepted, Submission
-from ade.store.port import Reading
+from ade.store.port import Reading, Result, Store
 from ade.store.rows import Claim, Held, IdempotencyRow, JobRef, JobRow, Renewed
-from ade.store.store import Found, Store
 
 
 def _value(outcome: Any) -> Any:
@@ -163,7 +162,7 @@ class Kernel:
         """Forget old jobs of a workspace, and say which."""
         return await self._one(self.verbs.retain, Retain(workspace_id))
 
-    async def read(self, look: Callable[[Reading], Found]) -> Found:
+    async def read(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""
         return await self.store.aread(look)
 
@@ -183,6 +182,6 @@ class KernelNow:
         """Run a verb for many items in one transaction; errors stand among the outcomes."""
         return self._store.write(getattr(self._verbs, name), items) if items else []
 
-    def read(self, look: Callable[[Reading], Found]) -> Found:
+    def read(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""
         return self._store.read(look)

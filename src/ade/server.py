@@ -20,6 +20,8 @@ from pathlib import Path
 
 import structlog
 
+from ade.app.catalogue import Catalogue
+from ade.app.directory import Directory
 from ade.artifacts import Blobs
 from ade.artifacts.collecting import collect_for_ever
 from ade.artifacts.opening import open_blobs
@@ -32,9 +34,8 @@ from ade.kinds import Kinds, load_kinds
 from ade.settings import Settings
 from ade.stages.rules import Rules
 from ade.store.hints import hear
-from ade.store.library import Library
 from ade.store.migrate import upgrade
-from ade.store.store import SqlStore
+from ade.store.session import Session
 from ade.telemetry import metrics
 from ade.worker.builder import Builder, end
 from ade.worker.sweeper import Sweeper
@@ -55,10 +56,10 @@ class Parts:
     """Hold what runs in this process."""
 
     settings: Settings
-    store: SqlStore
+    store: Session
     kernel: Kernel
     kinds: Kinds
-    library: Library
+    library: Catalogue
     blobs: Blobs
     worker: Worker | None
     builder: Builder | None
@@ -142,11 +143,11 @@ def sole_owner(settings: Settings) -> Iterator[None]:
 async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Parts]:
     """Open the store and run the worker and the sweeper while inside; drain them on the way out."""
     with sole_owner(settings):
-        store = SqlStore(settings.database_url)
+        store = Session(settings.database_url)
         try:
             await store.aread(lambda reading: None)  # says in one line if there is no database
             await asyncio.to_thread(upgrade, settings.database_url)
-            blobs = await open_blobs(settings)
+            blobs = await open_blobs(settings, Directory(store))
             if blobs.depot is not None:
                 asyncio.get_running_loop().set_default_executor(
                     ThreadPoolExecutor(NETWORK_THREADS_MAX, thread_name_prefix="ade-thread")
@@ -157,9 +158,7 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
                 # In safe mode nobody's code is started; the doors stay open for reading.
                 if works and not settings.safe_mode:
                     isolation = await stack.enter_async_context(isolated(settings))
-                library = Library(settings.database_url)
-                stack.push_async_callback(asyncio.to_thread, library.close)
-                at_work = _at_work(settings, store, library, blobs, isolation)
+                at_work = _at_work(settings, store, Catalogue(store), blobs, isolation)
                 yield await stack.enter_async_context(at_work)
         finally:
             await asyncio.to_thread(store.close)
@@ -168,8 +167,8 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
 @asynccontextmanager
 async def _at_work(
     settings: Settings,
-    store: SqlStore,
-    library: Library,
+    store: Session,
+    library: Catalogue,
     blobs: Blobs,
     isolation: Isolation | None,
 ) -> AsyncIterator[Parts]:
@@ -179,7 +178,7 @@ async def _at_work(
     parts = _parts(settings, store, kernel, library, blobs, isolation)
     hints = hear(store, kernel.notifier.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
-    collecting = asyncio.create_task(collect_for_ever(parts.blobs, settings.database_url))
+    collecting = asyncio.create_task(collect_for_ever(parts.blobs, library))
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
     building = asyncio.create_task(parts.builder.run(), name="builder") if parts.builder else None
     for task in (working, building):
@@ -208,9 +207,9 @@ def _say_if_broken(working: asyncio.Task[None]) -> None:
 
 def _parts(
     settings: Settings,
-    store: SqlStore,
+    store: Session,
     kernel: Kernel,
-    library: Library,
+    library: Catalogue,
     blobs: Blobs,
     isolation: Isolation | None,
 ) -> Parts:

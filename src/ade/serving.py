@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from ade.app.directory import Directory
 from ade.domain.errors import Unavailable
 from ade.http import create_app
 from ade.http.health import Component, HealthStatus, Probe
 from ade.server import Parts, running
 from ade.settings import Settings
-from ade.store.directory import Directory
 from ade.worker.errands import Errands
 
 BACKLOG = 2048
@@ -82,36 +82,33 @@ async def serve(
     with bind(settings) as listening:
         port = listening.getsockname()[1]
         async with running(settings, works=works) as parts:
-            directory = Directory(settings.database_url)
-            try:
-                key = _first_key(settings, directory)
-                app = create_app(
-                    parts.kernel,
-                    directory,
-                    settings,
-                    parts.kinds,
-                    library=parts.library,
-                    blobs=parts.blobs,
-                    errands=Errands(parts.isolation.runner) if parts.isolation else None,
-                    health_probes=_probes(settings, parts),
-                )
-                config = uvicorn.Config(
-                    app,
-                    http="httptools",
-                    log_config=None,
-                    access_log=False,
-                    server_header=False,
-                    proxy_headers=False,
-                    lifespan="off",
-                    timeout_graceful_shutdown=CONNECTIONS_GRACE_SECONDS,
-                )
-                door = Door(config)
-                if hears_signals:
-                    _on_signals(app.drain, lambda: _drain(parts), door.close)
-                ready(link(settings, port, key))
-                await door.serve(sockets=[listening])
-            finally:
-                directory.close()
+            directory = Directory(parts.store)
+            key = _first_key(settings, directory)
+            app = create_app(
+                parts.kernel,
+                directory,
+                settings,
+                parts.kinds,
+                library=parts.library,
+                blobs=parts.blobs,
+                errands=Errands(parts.isolation.runner) if parts.isolation else None,
+                health_probes=_probes(settings, parts),
+            )
+            config = uvicorn.Config(
+                app,
+                http="httptools",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                lifespan="off",
+                timeout_graceful_shutdown=CONNECTIONS_GRACE_SECONDS,
+            )
+            door = Door(config)
+            if hears_signals:
+                _on_signals(app.drain, lambda: _drain(parts), door.close)
+            ready(link(settings, port, key))
+            await door.serve(sockets=[listening])
 
 
 def _on_signals(*calls: Callable[[], None]) -> None:

@@ -10,8 +10,7 @@ from tests.processes import aeventually
 from ade.domain.outcome import Category, JobError
 from ade.stages.builds import BuildEnded
 from ade.stages.claim import ClaimRequest
-from ade.store.library import Build, BuildHeld
-from ade.store.rows import Claim
+from ade.store.rows import Build, BuildHeld, Claim
 
 BASE = "/api/v1/workspaces/default"
 RUNS = f"{BASE}/runs"

@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import uvicorn
 
+from ade.app.catalogue import Catalogue
+from ade.app.directory import Directory
 from ade.artifacts import Blobs
 from ade.domain.job import Status
 from ade.domain.outcome import Category, JobError, Outcome
@@ -21,10 +23,8 @@ from ade.settings import Settings
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.rules import Rules
-from ade.store.directory import Directory
-from ade.store.library import Library
 from ade.store.rows import Claim
-from ade.store.store import SqlStore
+from ade.store.session import Session
 
 KEY = "ade_test_key"
 JOBS = "/api/v1/workspaces/default/jobs"
@@ -58,7 +58,7 @@ class Server:
     """Hold the parts of a server and a client that is the admin."""
 
     def __init__(
-        self, app: HotApp, kernel: Kernel, directory: Directory, library: Library, blobs: Blobs
+        self, app: HotApp, kernel: Kernel, directory: Directory, library: Catalogue, blobs: Blobs
     ) -> None:
         self.app = app
         self.kernel = kernel
@@ -74,10 +74,11 @@ class Server:
         errands = changes.pop("errands", None)
         given_blobs = changes.pop("blobs", None)
         settings = Settings(storage_data_dir=folder, database_url=url, **changes)
-        directory = Directory(url)
+        session = Session(url)
+        directory = Directory(session)
         directory.bootstrap(KEY)
-        kernel = Kernel(SqlStore(url), rules or Rules(queue_size=0))
-        library = Library(url)
+        kernel = Kernel(session, rules or Rules(queue_size=0))
+        library = Catalogue(session)
         blobs = given_blobs or Blobs(settings.blobs_dir)
         app = create_app(
             kernel,
@@ -93,8 +94,6 @@ class Server:
 
     def close(self) -> None:
         """Let go of everything."""
-        self.directory.close()
-        self.library.close()
         self.kernel.store.close()
 
     def client(self, key: str | None = None, **options: Any) -> httpx.AsyncClient:

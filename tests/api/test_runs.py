@@ -25,7 +25,7 @@ from tests.databases import WORKSPACE
 from ade.domain.job import Status
 from ade.domain.outcome import Category, Outcome, timed_out_error
 from ade.stages.rules import Rules
-from ade.store.desk import Desk
+from ade.store.session import Session
 
 NOBODY = "0198a000-0000-7000-8000-00000000dead"
 
@@ -245,16 +245,21 @@ async def test_a_run_of_what_is_known_asks_the_library_once(
     configuration_id, document_id = await prepared(server)
     await started(server, configuration_id, document_id)
     await built(server)
-    looks: list[bool] = []
-    transact = Desk._transact
+    asked: list[str] = []
+    aread, achange = Session.aread, Session.achange
 
-    def noting(desk: Desk, work: Any, *, write: bool) -> Any:
-        looks.append(write)
-        return transact(desk, work, write=write)
+    async def noting_read(session: Session, look: Any) -> Any:
+        asked.append("read")
+        return await aread(session, look)
 
-    monkeypatch.setattr(Desk, "_transact", noting)
+    async def noting_change(session: Session, *work: Any) -> Any:
+        asked.append("change")
+        return await achange(session, *work)
+
+    monkeypatch.setattr(Session, "aread", noting_read)
+    monkeypatch.setattr(Session, "achange", noting_change)
     run = await started(server, configuration_id, document_id)
-    assert looks == [False]
+    assert asked == ["read"]
     assert run["build"]["status"] == "ready"
 
 

@@ -173,7 +173,7 @@ async def test_a_client_that_prefers_to_wait_gets_the_end_and_the_result(
 
 async def built_when_there(server: Server) -> None:
     """Make the build of a run as soon as the run waits for it."""
-    from ade.store.library import BUILDS_TOPIC
+    from ade.store.builds import BUILDS_TOPIC
 
     with server.kernel.notifier.subscribe(BUILDS_TOPIC) as builds:
         while not await job_ids(server):

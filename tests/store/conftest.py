@@ -6,10 +6,12 @@ import pytest
 from tests.databases import Database, SqlDatabase
 from tests.store.acts import Acts
 
+from ade.app.catalogue import Catalogue
+from ade.app.directory import Directory
 from ade.clock import ManualClock
 from ade.kernel import Kernel
-from ade.store.library import Library
-from ade.store.store import Store
+from ade.store.port import Store
+from ade.store.session import Session
 
 
 @pytest.fixture
@@ -34,20 +36,30 @@ def workspaces(database: Database, store: Store) -> Callable[[int], list[str]]:
 
 
 @pytest.fixture
-def open_library(sql_database: SqlDatabase, clock: ManualClock) -> Iterator[Callable[[], Library]]:
-    """Open libraries on one database, as several processes would."""
-    opened: list[Library] = []
-
-    def open_one() -> Library:
-        opened.append(Library(sql_database.url, clock=clock))
-        return opened[-1]
-
-    yield open_one
-    for one in opened:
-        one.close()
+def open_session(sql_database: SqlDatabase, clock: ManualClock) -> Callable[[], Session]:
+    """Open sessions on one database, as several processes would."""
+    return lambda: sql_database.open(clock)
 
 
 @pytest.fixture
-def library(open_library: Callable[[], Library]) -> Library:
-    """Open one library."""
-    return open_library()
+def open_catalogue(open_session: Callable[[], Session]) -> Callable[[], Catalogue]:
+    """Open catalogues on one database, as several processes would."""
+    return lambda: Catalogue(open_session())
+
+
+@pytest.fixture
+def catalogue(open_catalogue: Callable[[], Catalogue]) -> Catalogue:
+    """Open one catalogue."""
+    return open_catalogue()
+
+
+@pytest.fixture
+def open_directory(open_session: Callable[[], Session]) -> Callable[[], Directory]:
+    """Open directories on one database, as several processes would."""
+    return lambda: Directory(open_session())
+
+
+@pytest.fixture
+def directory(open_directory: Callable[[], Directory]) -> Directory:
+    """Open one directory."""
+    return open_directory()

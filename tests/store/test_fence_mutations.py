@@ -1,6 +1,6 @@
 """Take any comparison of the fence out of any statement, and a check fails.
 
-For each statement that compares `jobs.fence` with what a caller presents, that one comparison is
+For each statement that compares a fence with what a caller presents, that one comparison is
 made always true, and the battery of checks below must notice. With the statements as they are, it
 passes. So no comparison can be removed unnoticed, and none is there for nothing.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from tests.databases import SqlDatabase
+from tests.databases import WORKSPACE, SqlDatabase
 from tests.store.acts import Acts, failure, held, success
 from tests.store.compiling import sql_of, statements
 
@@ -21,9 +21,11 @@ from ade.stages import transitions
 from ade.stages.finish import Finish
 from ade.stages.rules import AGENT, LOCAL, Rules
 from ade.store.port import Transaction
-from ade.store.rows import Append, Held, JobRow, Renewal, StopAsk
+from ade.store.rows import Append, Build, BuildHeld, Held, JobRow, Renewal, StopAsk
+from ade.store.session import Session
+from ade.store.transaction import SqlTransaction
 
-COMPARISON = re.compile(r"jobs\.fence = (\?|%s|given\.fence)")
+COMPARISON = re.compile(r"(jobs|builds)\.fence = (\?|%s|given\.fence)")
 
 
 def mutable(dialect: str) -> list[str]:
@@ -107,6 +109,24 @@ def clear_lane(acts: Acts) -> None:
     second.does_nothing(lambda tx: list(tx.clear_lane(second.stale, "failed")))
 
 
+def change_build(acts: Acts) -> None:
+    session = acts.kernel.store
+    assert isinstance(session, Session)
+
+    def make(tx: SqlTransaction) -> Build:
+        made = tx.catalogue.add_configuration(WORKSPACE, "c", [])
+        return tx.builds.ensure(tx.catalogue.snapshot(WORKSPACE, made.id, "me"), "sha256:f")
+
+    build = session.change(make)
+    session.change(lambda tx: tx.builds.claim("the first", 1))
+    acts.wait(1)
+    session.change(lambda tx: tx.builds.claim("the second", 1))
+    before = session.read(lambda reading: reading.builds.find(WORKSPACE, build.id))
+    stale = BuildHeld(WORKSPACE, build.id, before.fence - 1)
+    assert not session.change(lambda tx: tx.builds.renew(stale, 10))
+    assert session.read(lambda reading: reading.builds.find(WORKSPACE, build.id)) == before
+
+
 CHECKS = [
     renew,
     end,
@@ -116,6 +136,7 @@ CHECKS = [
     request_stop,
     report_started,
     clear_lane,
+    change_build,
 ]
 # The other of two spellings of one statement: a database runs either.
 NOT_RUN = {"sqlite": {"end_telling"}, "postgresql": {"end", "end_there"}}
@@ -161,7 +182,7 @@ def test_a_fence_that_is_not_compared_is_noticed(
     def mutate(statement: str, sql: str) -> str:
         if statement != name:
             return sql
-        changed, count = COMPARISON.subn(r"(jobs.fence = \1 OR 1 = 1)", sql)
+        changed, count = COMPARISON.subn(r"(\1.fence = \2 OR 1 = 1)", sql)
         assert count == 1, "more than one comparison: mutate each"
         mutated.append(statement)
         return changed

@@ -1,13 +1,13 @@
 """Group commit: callers share a transaction, and nothing else."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.databases import SqlDatabase
 from tests.store.acts import Acts, submission
+from tests.store.writer import BreaksAtCommit, Gathering
 
 from ade.clock import ManualClock
 from ade.domain.errors import QueueFull, Unavailable
@@ -16,55 +16,9 @@ from ade.stages.rules import Rules
 from ade.stages.submit import Accepted, Submission
 from ade.store.group_commit import OutcomeUnknown
 from ade.store.port import Transaction
-from ade.store.store import SqlStore
+from ade.store.session import Session
 
 UNKNOWN_WORKSPACE = "0198a000-0000-7000-8000-00000000ffff"
-
-
-class Gathering:
-    """Hold the writer up while calls gather, and count the transactions that they become."""
-
-    def __init__(self, store: SqlStore) -> None:
-        self.store = store
-        self.commits = 0
-        commit = store._group._commit
-
-        def counted(work: Callable[[Transaction], Any]) -> Any:
-            self.commits += 1
-            return commit(work)
-
-        store._group._commit = counted
-
-    def run(self, *calls: Callable[[], Any]) -> list[Any]:
-        """Make calls that gather in one group; return outcomes, exceptions among them."""
-        holds, held = threading.Event(), threading.Event()
-
-        def hold(tx: Transaction, items: list[None]) -> list[None]:
-            held.set()
-            assert holds.wait(30)
-            return items
-
-        outcomes: list[Any] = [None] * len(calls)
-
-        def make(index: int) -> None:
-            try:
-                outcomes[index] = calls[index]()
-            except Exception as error:
-                outcomes[index] = error
-
-        holder = threading.Thread(target=self.store.write, args=(hold, [None]))
-        holder.start()
-        assert held.wait(30)
-        threads = [threading.Thread(target=make, args=(index,)) for index in range(len(calls))]
-        for index, thread in enumerate(threads):
-            thread.start()
-            while len(self.store._group._calls) <= index:  # in this order, all before the release
-                pass
-        self.commits = 0
-        holds.set()
-        for thread in (holder, *threads):
-            thread.join()
-        return outcomes
 
 
 @pytest.fixture
@@ -74,7 +28,7 @@ def kernel(sql_database: SqlDatabase, clock: ManualClock) -> Kernel:
 
 @pytest.fixture
 def gathering(kernel: Kernel) -> Gathering:
-    assert isinstance(kernel.store, SqlStore)
+    assert isinstance(kernel.store, Session)
     return Gathering(kernel.store)
 
 
@@ -171,36 +125,6 @@ def test_a_listener_that_fails_does_not_make_a_commit_run_again(acts: Acts) -> N
     assert len(acts.everything()) == 1
 
 
-class BreaksAtCommit:
-    """Stand for a connection that breaks when told to, before or after the commit arrives."""
-
-    def __init__(self, connection: Any, *, arrives: bool) -> None:
-        self._connection = connection
-        self._arrives = arrives
-        self.armed = False
-        self._broken = False
-
-    def cursor(self) -> "BreaksAtCommit":
-        self._cursor = self._connection.cursor()
-        return self
-
-    def execute(self, sql: Any, *args: Any, **how: Any) -> Any:
-        if self._broken:
-            raise ConnectionError("broken")
-        if self.armed and (sql == "COMMIT" or sql[-6:] == b"COMMIT"):
-            self._cursor.execute("COMMIT" if self._arrives else "ROLLBACK")
-            self._broken = True
-            self._connection.close()
-            raise ConnectionError("broken")
-        return self._cursor.execute(sql, *args, **how)
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cursor, name)
-
-
 @pytest.mark.parametrize("arrives", [True, False])
 def test_what_may_have_been_committed_is_not_run_again(
     gathering: Gathering, acts: Acts, arrives: bool, monkeypatch: pytest.MonkeyPatch
@@ -233,7 +157,7 @@ def test_a_connection_that_broke_meanwhile_is_replaced(gathering: Gathering, act
 
 
 def test_a_database_that_cannot_be_reached_is_told(clock: ManualClock) -> None:
-    store = SqlStore("sqlite:////nonexistent/folder/ade.db", clock=clock)
+    store = Session("sqlite:////nonexistent/folder/ade.db", clock=clock)
     kernel = Kernel(store)
     with pytest.raises(Unavailable, match="cannot be reached"):
         kernel.now.submit(submission())

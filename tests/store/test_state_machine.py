@@ -40,8 +40,8 @@ from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.rules import AGENT, LOCAL, Rules
 from ade.stages.stop import Stop
 from ade.stages.submit import Idempotency
+from ade.store.port import Store
 from ade.store.rows import Claim, JobRef
-from ade.store.store import Store
 
 FAST = os.environ.get("ADE_TEST_TIER") == "fast"
 EXAMPLES = {"memory": 300, "sqlite": 100, "postgresql": 60, "mssql": 30}

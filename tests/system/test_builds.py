@@ -14,9 +14,11 @@ from tests.sandbox.modes import BY_NAME, can_run
 from tests.system.server import SHORT_LEASE, Server, Start, starting
 from tests.wheels import make_wheel
 
+from ade.app.catalogue import Catalogue
+from ade.app.directory import Directory
 from ade.artifacts import Blobs
-from ade.store.directory import Directory
-from ade.store.library import File, Library
+from ade.store.rows import File
+from ade.store.session import Session
 
 BASE = "/api/v1/workspaces/default"
 ENDED = {"ready", "failed", "cancelled"}
@@ -65,7 +67,8 @@ class Site:
     async def _version(self, files: dict[str, str]) -> str:
         url = f"sqlite:///{self.start.data_dir}/ade.db"
         blobs = Blobs(self.start.data_dir / "blobs")
-        directory, library = Directory(url), Library(url)
+        session = Session(url)
+        directory, library = Directory(session), Catalogue(session)
         try:
             workspace = await directory.find_workspace("default")
             assert workspace is not None
@@ -76,8 +79,7 @@ class Site:
             made = await library.add_configuration(workspace.id, "c", kept)
             version = await library.snapshot(workspace.id, made.id, "someone")
         finally:
-            directory.close()
-            library.close()
+            session.close()
         return f"{BASE}/configurations/{made.id}/versions/{version.sequence}"
 
 

@@ -5,8 +5,8 @@ import time
 
 import structlog
 
+from ade.app.catalogue import Catalogue
 from ade.artifacts.blobs import Blobs
-from ade.store.library import Library
 
 FIRST_SECONDS = 60.0
 EVERY_SECONDS = 600.0
@@ -15,7 +15,7 @@ REST_SHARE = 20
 log = structlog.get_logger()
 
 
-async def collect_blobs(blobs: Blobs, library: Library, now: float | None = None) -> int:
+async def collect_blobs(blobs: Blobs, library: Catalogue, now: float | None = None) -> int:
     """Delete what is not in use and older than an hour; return how many files that were.
 
     Several servers may do so at once. What is in use is asked first: what becomes needed after
@@ -29,19 +29,13 @@ async def collect_blobs(blobs: Blobs, library: Library, now: float | None = None
     return gone
 
 
-async def collect_for_ever(blobs: Blobs, database_url: str) -> None:
-    """Collect now and then until cancelled; trouble is logged and tried again.
-
-    What is in use takes a while to find out, so that is asked on a connection of its own.
-    """
+async def collect_for_ever(blobs: Blobs, library: Catalogue) -> None:
+    """Collect now and then until cancelled; trouble is logged and tried again."""
     await asyncio.sleep(FIRST_SECONDS)
     while True:
         began = time.monotonic()
-        library = Library(database_url)
         try:
             await collect_blobs(blobs, library)
         except Exception as error:
             log.warning("cannot collect blobs", reason=type(error).__name__)
-        finally:
-            await asyncio.to_thread(library.close)
         await asyncio.sleep(max(EVERY_SECONDS, REST_SHARE * (time.monotonic() - began)))

@@ -3,17 +3,17 @@
 import asyncio
 import hashlib
 
+from ade.app.directory import Directory
 from ade.artifacts.blobs import Blobs
 from ade.artifacts.depot import Depot
 from ade.artifacts.s3 import S3Remote
 from ade.settings import Settings
-from ade.store.directory import Directory
 
 MIB = 1024 * 1024
 SECRET = "blobs"
 
 
-async def open_blobs(settings: Settings) -> Blobs:
+async def open_blobs(settings: Settings, directory: Directory) -> Blobs:
     """Open the folder, and the object storage if there is one; raise Unavailable if it cannot be.
 
     The database is known to the storage by the digest of a secret that was made up in it.
@@ -21,10 +21,6 @@ async def open_blobs(settings: Settings) -> Blobs:
     if settings.blob_url is None:
         return Blobs(settings.blobs_dir)
     depot = Depot(await asyncio.to_thread(S3Remote, settings.blob_url))
-    directory = Directory(settings.database_url)
-    try:
-        secret = await directory.secret(SECRET)
-    finally:
-        await asyncio.to_thread(directory.close)
+    secret = await directory.secret(SECRET)
     await asyncio.to_thread(depot.claim, hashlib.sha256(secret).hexdigest())
     return Blobs(settings.blobs_dir, depot, settings.blob_cache_mb * MIB)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ade.settings import Settings
-from ade.store.library import Version
+from ade.store.rows import Version
 
 RESULT, LOG, PACKAGES, HOOKS = "result.json", "install.log", "packages.txt", "hooks.json"
 LOG_CHARS_MAX = 1024 * 1024

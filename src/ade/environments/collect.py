@@ -16,13 +16,13 @@ from pathlib import Path
 
 import structlog
 
+from ade.app.catalogue import Catalogue
 from ade.environments.environment import LOST, STAMP
 from ade.environments.failure import environment_gone, spelled
 from ade.environments.install import MIB, UNFINISHED, size_of, workshop
 from ade.environments.resolve import RESOLVED
 from ade.environments.tool import Tool
 from ade.settings import Settings
-from ade.store.library import Library
 
 log = structlog.get_logger()
 DAY_SECONDS = 86_400
@@ -42,7 +42,7 @@ class Collected:
     leftovers: int = 0
 
 
-async def collect(library: Library, settings: Settings) -> Collected:
+async def collect(library: Catalogue, settings: Settings) -> Collected:
     """Remove what nobody uses, and nothing that anybody might."""
     root = settings.activation_envs_dir.resolve()
     present = await asyncio.to_thread(_environments, root)

@@ -9,6 +9,7 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
+from ade.app.catalogue import Catalogue
 from ade.domain.errors import Unavailable
 from ade.domain.keys import fingerprint
 from ade.environments.failure import environment_gone, spelled
@@ -16,7 +17,8 @@ from ade.kernel import Kernel
 from ade.kinds.normalize import ENGINE
 from ade.sandbox.runtime_environment import RUNTIME, Environment, own_environment
 from ade.settings import Settings
-from ade.store.library import AGAIN, BUILDS_TOPIC, Build, Library, Version
+from ade.store.builds import AGAIN, BUILDS_TOPIC
+from ade.store.rows import Build, Version
 from ade_engine.version import ENGINE_VERSION
 
 STAMP = "complete.json"
@@ -48,7 +50,7 @@ def fingerprint_of(version: Version) -> str:
 
 
 async def ensure_build(
-    library: Library,
+    library: Catalogue,
     kernel: Kernel,
     version: Version,
     settings: Settings | None = None,

@@ -6,7 +6,7 @@ None of them holds a path of this machine or a traceback.
 import json
 
 from ade.domain.outcome import Category, JobError
-from ade.store.library import Build
+from ade.store.rows import Build
 
 MESSAGE_CHARS_MAX = 2_000
 CANCELLED = "the build was cancelled."

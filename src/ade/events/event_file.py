@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ade.store.port import Store
 from ade.store.rows import JobRef, NewEvent
-from ade.store.store import Store
 
 FILE_NAME = "events.ndjson"
 EVENTS_PER_READ = 500

@@ -11,9 +11,8 @@ from typing import Protocol
 
 from ade.domain.job import TERMINAL, Status
 from ade.events.notifier import Notifier
-from ade.store.port import Reading
+from ade.store.port import Reading, Result
 from ade.store.rows import JobRef, JobRow, NewEvent
-from ade.store.store import Found
 
 EVENTS_PER_READ = 500
 READ_SECONDS_MAX = 1.0
@@ -25,7 +24,7 @@ class Source(Protocol):
 
     notifier: Notifier
 
-    async def read(self, look: Callable[[Reading], Found]) -> Found:
+    async def read(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""
         ...
 

@@ -8,6 +8,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from ade import __version__
+from ade.app.catalogue import Catalogue
+from ade.app.directory import Directory
 from ade.app.job_requests import JobRequests
 from ade.app.run_requests import RunRequests
 from ade.app.submission import SubmissionService
@@ -41,8 +43,6 @@ from ade.http.submissions import JobSubmissions
 from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
-from ade.store.directory import Directory
-from ade.store.library import Library
 
 
 def create_app(
@@ -51,7 +51,7 @@ def create_app(
     settings: Settings,
     kinds: Kinds,
     *,
-    library: Library,
+    library: Catalogue,
     blobs: Blobs,
     errands: Errands | None = None,
     health_probes: Mapping[str, Probe] | None = None,

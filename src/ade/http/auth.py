@@ -29,8 +29,9 @@ from typing import Annotated, Any
 from fastapi import Path, Request
 from starlette.types import Scope
 
+from ade.app.directory import Directory
 from ade.domain.errors import Forbidden, NotFound, Unauthenticated
-from ade.store.directory import Directory, KeyHolder, Workspace
+from ade.store.rows import KeyHolder, Workspace
 
 COOKIE = "ade_session"
 BELIEVED_SECONDS = 2.0

@@ -16,7 +16,8 @@ from ade.http.door import Door
 from ade.http.library_models import ProblemFound
 from ade.http.packages import Packages
 from ade.stages.submit import SAFE_MODE_DETAIL
-from ade.store.library import File, manifest_digest
+from ade.store.catalogue import manifest_digest
+from ade.store.rows import File
 
 ENTRY = "ade_engine.entry.check"
 FOLDER = "config"

@@ -5,15 +5,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ade.app.catalogue import Catalogue
+from ade.app.directory import Directory
 from ade.artifacts import Blobs
 from ade.http.app import create_app
 from ade.http.schemas import contract_schemas
 from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
 from ade.settings import Settings
-from ade.store.directory import Directory
-from ade.store.library import Library
-from ade.store.store import SqlStore
+from ade.store.session import Session
 
 NOWHERE = "sqlite://"
 
@@ -29,13 +29,13 @@ def main() -> None:
 
 def openapi(kinds: Kinds) -> dict[str, Any]:
     """Make an app over nothing and let it describe itself; no database is opened."""
-    store = SqlStore(NOWHERE)
+    store = Session(NOWHERE)
     app = create_app(
         Kernel(store),
-        Directory(NOWHERE),
+        Directory(store),
         Settings(),
         kinds,
-        library=Library(NOWHERE),
+        library=Catalogue(store),
         blobs=Blobs(Path(NOWHERE)),
     )
     described: dict[str, Any] = app.openapi()

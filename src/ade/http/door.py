@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from ade.app.catalogue import Catalogue
+from ade.app.directory import Directory
 from ade.app.job_requests import JobRequests
 from ade.app.run_requests import RunRequests
 from ade.app.submission import SubmissionService
@@ -15,8 +17,6 @@ from ade.domain.outcome import Outcome
 from ade.http.auth import Gatekeeper, Grant
 from ade.kernel import Kernel
 from ade.settings import Settings
-from ade.store.directory import Directory
-from ade.store.library import Library
 from ade.store.rows import JobRef, JobRow
 
 NO_JOB = "There is no such job in this workspace."
@@ -42,7 +42,7 @@ class Door:
 
     kernel: Kernel
     directory: Directory
-    library: Library
+    library: Catalogue
     blobs: Blobs
     settings: Settings
     gatekeeper: Gatekeeper

@@ -20,7 +20,8 @@ from ade.artifacts.packages import (
 )
 from ade.http.download import SAFE, has_already
 from ade.http.multipart import MULTIPART, PIECE_BYTES, receive_form, receive_raw
-from ade.store.library import DRAFT_BYTES_MAX, FILES_MAX, File, manifest_digest
+from ade.store.catalogue import DRAFT_BYTES_MAX, FILES_MAX, manifest_digest
+from ade.store.rows import File
 from ade_engine.examples import FOLDER, example_names
 
 ZIP_TYPE = "application/zip"

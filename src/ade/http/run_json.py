@@ -7,8 +7,7 @@ from ade.app.times import rfc3339
 from ade.domain.job import Status
 from ade.domain.vocabulary import run_status
 from ade.http.job_json import job_path
-from ade.store.library import Build
-from ade.store.rows import JobRow
+from ade.store.rows import Build, JobRow
 
 
 def run_path(slug: str, run_id: str) -> str:

@@ -4,8 +4,8 @@ import base64
 import hashlib
 import hmac
 
+from ade.app.directory import Directory
 from ade.domain.errors import Forbidden
-from ade.store.directory import Directory
 
 SECRET = "signed-links"
 PURPOSE = b"ade artifact 1"

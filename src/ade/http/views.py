@@ -8,8 +8,7 @@ from ade.http.job_json import job_path, job_text
 from ade.http.result_json import result_envelope
 from ade.http.run_json import run_json, run_path
 from ade.stages.submit import Accepted
-from ade.store.library import Build
-from ade.store.rows import JobRef, JobRow
+from ade.store.rows import Build, JobRef, JobRow
 
 
 class JobView:

@@ -58,4 +58,4 @@ def _taken_lanes(tx: Transaction, asked: list[Submission]) -> set[Lane]:
 def settled_builds(tx: Transaction, builds: Iterable[tuple[str, str | None]]) -> set[str]:
     """Find which builds are terminal, so that nobody needs to wait for them."""
     refs = {JobRef(workspace_id, id_) for workspace_id, id_ in builds if id_ is not None}
-    return tx.settled_builds(list(refs)) if refs else set()
+    return tx.builds.settled(list(refs)) if refs else set()

@@ -8,7 +8,7 @@ of many rows takes them from a table in either case: on SQLite it is spelled wit
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, Protocol
 
@@ -43,20 +43,25 @@ _EXTRA_TYPES: dict[str, TypeEngine[Any]] = {
     "seq": Integer(),
     "event_seq_max": Integer(),
     "registers": SmallInteger(),
-    "response_status": Integer(),
-    "created_at": BigInteger(),
-    "size_bytes": BigInteger(),
+    "new_fence": Integer(),
 }
 
 
 def type_of(name: str) -> TypeEngine[Any]:
-    """Return the type of a row's field: that of the column of that name, if a job has one."""
-    if name in _EXTRA_TYPES:
-        return _EXTRA_TYPES[name]
-    for table in (schema.jobs, schema.requests, schema.executions):
-        if name in table.c:
-            return table.c[name].type
-    return Text()
+    """Return the type of a row's field: that of the columns of that name, if there are any."""
+    return _EXTRA_TYPES.get(name) or _column_types().get(name) or Text()
+
+
+@cache
+def _column_types() -> dict[str, TypeEngine[Any]]:
+    """Map the names of columns to their types; those of a job decide where a name occurs twice."""
+    first = (schema.jobs, schema.requests, schema.executions)
+    others = [table for table in schema.metadata.sorted_tables if table not in first]
+    types: dict[str, TypeEngine[Any]] = {}
+    for table in (*first, *others):
+        for column_ in table.c:
+            types.setdefault(column_.name, column_.type)
+    return types
 
 
 class Given(Protocol):

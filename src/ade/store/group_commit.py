@@ -17,7 +17,9 @@ gathers, so the cost of durability is shared by as many as there are.
     the database cannot be reached           the callers are told so
     a caller gives up waiting                its call still runs; its outcome is dropped
 
-All that waits is concurrent by definition, so the order among verbs in a group is free.
+All that waits is concurrent by definition, so the order among verbs in a group is free, but for
+one: the verb `last` runs after the others. Its locks (a workspace) are taken after theirs (a gate,
+a lane) in every process, so that two processes never wait for each other.
 """
 
 import asyncio
@@ -30,9 +32,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ade.domain.errors import Unavailable
-from ade.store.port import Overtaken, Transaction
+from ade.store.port import Overtaken, Transaction, Verb
 
-Verb = Callable[[Transaction, list[Any]], Sequence[Any]]
 # Runs work in one transaction, commits, and returns what the work returned.
 Commit = Callable[[Callable[[Transaction], Any]], Any]
 
@@ -64,12 +65,14 @@ class GroupCommit:
         commit: Commit,
         is_conflict: Callable[[Exception], bool],
         *,
+        last: Verb | None = None,
         counted: Callable[[int], None] = lambda items: None,
         idle: Callable[[], None] = lambda: None,
         idle_seconds: float | None = None,
     ) -> None:
         self._commit = commit
         self._is_conflict = is_conflict
+        self._last = last
         self._counted = counted
         self._idle = idle
         self._idle_seconds = idle_seconds
@@ -162,6 +165,8 @@ class GroupCommit:
         by_verb: dict[Verb, list[Call]] = {}
         for call in group:
             by_verb.setdefault(call.verb, []).append(call)
+        if self._last in by_verb:
+            by_verb[self._last] = by_verb.pop(self._last)
 
         def work(transaction: Transaction) -> list[tuple[list[Call], Sequence[Any]]]:
             return [

@@ -2,7 +2,7 @@
 
 A notification is a hint. One that is lost while the connection is down is made up for by the poll
 that every waiter does anyway. SQLite has no such thing: there the writing connection looks at
-`data_version` whenever it is idle (`SqlStore`).
+`data_version` whenever it is idle (`Session`).
 """
 
 import json
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import psycopg
 
 from ade.store.dialects.postgres import CHANNEL, libpq_url
-from ade.store.store import EVERYTHING, SqlStore
+from ade.store.session import EVERYTHING, Session
 
 RECONNECT_SECONDS = 2.0
 CLOSE_LOOK_SECONDS = 0.5
@@ -22,7 +22,7 @@ Publish = Callable[[Sequence[str]], None]
 class Hints:
     """Listen on a connection of its own, and open it again when it breaks."""
 
-    def __init__(self, store: SqlStore, publish: Publish) -> None:
+    def __init__(self, store: Session, publish: Publish) -> None:
         self._store = store
         self._publish = publish
         self._closing = threading.Event()
@@ -51,6 +51,6 @@ class Hints:
             self._publish(json.loads(note.payload))
 
 
-def hear(store: SqlStore, publish: Publish) -> Hints | None:
+def hear(store: Session, publish: Publish) -> Hints | None:
     """Begin to hear what other processes change, where the database tells."""
     return Hints(store, publish) if store.dialect.name == "postgresql" else None

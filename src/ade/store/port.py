@@ -4,9 +4,11 @@
 dictionaries. One conformance suite runs over all of them.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
+from ade.clock import Clock
 from ade.store.rows import (
     Append,
     ArtifactRow,
@@ -28,6 +30,9 @@ from ade.store.rows import (
     Renewed,
     StopAsk,
 )
+
+Result = TypeVar("Result")
+OnCommit = Callable[[Sequence[str]], None]
 
 
 class Overtaken(Exception):
@@ -84,10 +89,23 @@ class Reading(Protocol):
         ...
 
 
+class Builds(Protocol):
+    """Read and change builds inside a transaction."""
+
+    def settled(self, refs: Sequence[JobRef]) -> set[str]:
+        """Find which of these builds are terminal; the others stay as they are until the end."""
+        ...
+
+
 class Transaction(Reading, Protocol):
     """Change jobs and their logs; all of it or nothing."""
 
     now_us: int
+
+    @property
+    def builds(self) -> Builds:
+        """Read and change builds."""
+        ...
 
     def notify(self, *topics: str) -> None:
         """Tell whoever waits for these topics, once the transaction has committed."""
@@ -219,10 +237,6 @@ class Transaction(Reading, Protocol):
         """Lock jobs that wait for a build."""
         ...
 
-    def settled_builds(self, refs: Sequence[JobRef]) -> set[str]:
-        """Find which of these builds are terminal; the others stay as they are until the end."""
-        ...
-
     def insert_artifacts(self, new: Sequence[ArtifactRow]) -> None:
         """Remember the files that results name."""
         ...
@@ -233,4 +247,35 @@ class Transaction(Reading, Protocol):
 
     def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:
         """Delete old finished jobs with their logs, and say which."""
+        ...
+
+
+# A verb takes the items of all who call it at the same time, and returns an outcome for each.
+Verb = Callable[[Transaction, list[Any]], Sequence[Any]]
+
+
+class Store(Protocol):
+    """Run verbs in transactions, and reads beside them."""
+
+    clock: Clock
+    on_commit: OnCommit
+
+    def write(self, verb: Verb, items: list[Any]) -> Sequence[Any]:
+        """Run a verb and wait for its commit."""
+        ...
+
+    def awrite(self, verb: Verb, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
+        """Run a verb; the future resolves when it has committed."""
+        ...
+
+    def read(self, look: Callable[[Reading], Result]) -> Result:
+        """Read in one snapshot."""
+        ...
+
+    async def aread(self, look: Callable[[Reading], Result]) -> Result:
+        """Read in one snapshot without holding up the event loop."""
+        ...
+
+    def close(self) -> None:
+        """Finish what was begun and close the connections."""
         ...

@@ -1,5 +1,6 @@
 """The rows that go in and out of statements, as plain tuples with names."""
 
+import json
 from typing import Any, NamedTuple
 
 
@@ -251,3 +252,137 @@ class IdempotencyRow(NamedTuple):
     response_body: str | None
     job_id: str | None
     created_at: int
+
+
+class Document(NamedTuple):
+    """Hold an uploaded file."""
+
+    workspace_id: str
+    id: str
+    name: str
+    digest: str
+    size_bytes: int
+    created_at: int
+    content_type: str | None
+    deleted_at: int | None
+
+
+class Configuration(NamedTuple):
+    """Hold a configuration."""
+
+    workspace_id: str
+    id: str
+    name: str
+    created_at: int
+    deleted_at: int | None
+
+
+class File(NamedTuple):
+    """Hold one file of a draft or of a version."""
+
+    path: str
+    digest: str
+    size_bytes: int
+
+
+class Version(NamedTuple):
+    """Hold what a configuration was at one moment."""
+
+    workspace_id: str
+    id: str
+    configuration_id: str
+    sequence: int
+    digest: str
+    manifest: str
+    created_by: str
+    created_at: int
+
+    @property
+    def files(self) -> list[File]:
+        """Return its files in the order of their paths."""
+        return [File(*entry) for entry in json.loads(self.manifest)]
+
+
+class Build(NamedTuple):
+    """Hold a prepared environment, or the request for one."""
+
+    workspace_id: str
+    id: str
+    configuration_id: str
+    fingerprint: str
+    status: str
+    fence: int
+    lease_owner: str | None
+    lease_expires_at: int | None
+    error: str | None
+    created_at: int
+    started_at: int | None
+    finished_at: int | None
+    version_id: str | None
+    environment: str | None
+    losses: int
+
+
+class BuildHeld(NamedTuple):
+    """Name a build and the fence under which a builder holds it."""
+
+    workspace_id: str
+    id: str
+    fence: int
+
+
+class RunParts(NamedTuple):
+    """Hold what exists of the parts of a run; what is missing has to be made."""
+
+    document: Document
+    version: Version | None
+    build: Build | None
+
+
+class Workspace(NamedTuple):
+    """Hold a workspace."""
+
+    id: str
+    slug: str
+    name: str
+    created_at: int
+
+
+class Member(NamedTuple):
+    """Hold a user's role in a workspace."""
+
+    user_id: str
+    name: str
+    role: str
+    created_at: int
+
+
+class ApiKey(NamedTuple):
+    """Hold what is known of an API key: everything but its secret."""
+
+    id: str
+    label: str
+    role: str | None
+    user_id: str
+    user_name: str
+    created_at: int
+    revoked_at: int | None
+
+
+class KeyHolder(NamedTuple):
+    """Hold the user that an API key authenticates, and what the key allows."""
+
+    key_id: str
+    user_id: str
+    user_name: str
+    operator: bool
+    workspace_id: str | None
+    role: str | None
+    roles: dict[str, str]
+
+
+class NewKey(NamedTuple):
+    """Hold a new API key with its secret, which is shown once and never stored."""
+
+    key: ApiKey
+    secret: str

@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import islice
+from functools import cached_property, partial
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 
+from ade.domain.errors import AdeError
 from ade.domain.ids import uuid7
 from ade.domain.keys import work_id
-from ade.store import history, inserting, reading
-from ade.store.compiled import Compiled, Compiler
-from ade.store.port import Overtaken
+from ade.store import history, inserting
+from ade.store.builds import BuildChanges, BuildReading
+from ade.store.catalogue import CatalogueChanges, CatalogueReading
+from ade.store.directory import DirectoryChanges, DirectoryReading
+from ade.store.executor import Executor, pieces
+from ade.store.port import Overtaken, Result
 from ade.store.rows import (
     Append,
     ArtifactRow,
@@ -33,37 +36,41 @@ from ade.store.rows import (
     Renewed,
     StopAsk,
 )
-from ade.store.schema import BUILD_SETTLED
-
-# How many rows one statement takes at most: bounds the size of its parameters.
-ROWS_PER_STATEMENT_MAX = 1000
-
-Row = TypeVar("Row")
+from ade.store.statements import reading
+from ade.store.usage import StorageUsage, VersionSizes
 
 
 class SqlReading:
-    """Read jobs and their logs with one cursor."""
+    """Read jobs and their logs with one cursor; the other ports read with the same one."""
 
-    def __init__(self, cursor: Any, compiler: Compiler) -> None:
-        self._cursor = cursor
-        self._compiler = compiler
+    def __init__(self, sql: Executor, version_sizes: VersionSizes) -> None:
+        self._sql = sql
+        self._version_sizes = version_sizes
 
-    def _rows(self, statement: Compiled, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """Run a statement once and return all its rows."""
-        self._cursor.execute(statement.sql, statement.arrange(values))
-        return self._cursor.fetchall()  # type: ignore[no-any-return]
+    @cached_property
+    def catalogue(self) -> CatalogueReading:
+        """Read documents, configurations, versions and artifacts."""
+        return CatalogueReading(self._sql)
 
-    def _named(self, name: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self._rows(self._compiler.named(name), values)
+    @cached_property
+    def usage(self) -> StorageUsage:
+        """Read what workspaces store."""
+        return StorageUsage(self._sql, self._version_sizes)
 
-    def _scalar(self, statement: Compiled, *values: Any) -> Any:
-        found = self._rows(statement, values)
-        return found[0][0] if found else None
+    @cached_property
+    def builds(self) -> BuildReading:
+        """Read builds."""
+        return BuildReading(self._sql)
+
+    @cached_property
+    def directory(self) -> DirectoryReading:
+        """Read workspaces, users, members and API keys."""
+        return DirectoryReading(self._sql)
 
     def read_job(self, ref: JobRef) -> JobRow | None:
         """Read one job."""
-        found = self._rows(self._compiler.adhoc("read_job", lambda: reading.READ_JOB), ref)
-        return JobRow._make(found[0]) if found else None
+        found = self._sql.first("read_job", *ref)
+        return JobRow._make(found) if found else None
 
     def list_jobs(
         self, workspace_id: str, filters: Mapping[str, Any], before: str | None, limit: int
@@ -71,133 +78,123 @@ class SqlReading:
         """Read jobs of a workspace, newest first, that match all filters."""
         names = tuple(sorted(filters))
         paged = before is not None
-        statement = self._compiler.adhoc(
-            ("list_jobs", names, paged), lambda: reading.list_jobs(names, paged=paged)
-        )
         page = (before,) if paged else ()
         values = (workspace_id, *page, *[filters[name] for name in names], limit)
-        return [JobRow._make(row) for row in self._rows(statement, values)]
+        found = self._sql.adhoc(
+            ("list_jobs", names, paged), lambda: reading.list_jobs(names, paged=paged), *values
+        )
+        return [JobRow._make(row) for row in found]
 
     def read_payload(self, ref: JobRef) -> str | None:
         """Read what a job was asked to do."""
-        statement = self._compiler.adhoc("read_payload", lambda: reading.READ_PAYLOAD)
-        return self._scalar(statement, *ref)  # type: ignore[no-any-return]
+        return self._sql.scalar("read_payload", *ref)  # type: ignore[no-any-return]
 
     def read_result(self, ref: JobRef) -> str | None:
         """Read what a job came to."""
-        statement = self._compiler.adhoc("read_result", lambda: reading.READ_RESULT)
-        return self._scalar(statement, *ref)  # type: ignore[no-any-return]
+        return self._sql.scalar("read_result", *ref)  # type: ignore[no-any-return]
 
     def read_artifacts(self, ref: JobRef) -> list[ArtifactRow]:
         """Read which files a job's result names."""
-        statement = self._compiler.adhoc("read_artifacts", lambda: reading.READ_ARTIFACTS)
-        return [ArtifactRow._make(row) for row in self._rows(statement, tuple(ref))]
+        return [ArtifactRow._make(row) for row in self._sql.rows("read_artifacts", *ref)]
 
     def read_events(self, ref: JobRef, after: int, limit: int) -> list[NewEvent]:
         """Read the event log of a job after a place in it: the table's lines and the row's own."""
-        statement = self._compiler.adhoc("read_events", lambda: reading.READ_EVENTS)
-        events = [NewEvent._make(row) for row in self._rows(statement, (*ref, after, limit))]
-        statement = self._compiler.adhoc("read_history", lambda: reading.READ_HISTORY)
-        own = history.parse(*ref, self._scalar(statement, *ref) or "")
+        found = self._sql.rows("read_events", *ref, after, limit)
+        events = [NewEvent._make(row) for row in found]
+        own = history.parse(*ref, self._sql.scalar("read_history", *ref) or "")
         events += [event for event in own if event.seq > after]
         return sorted(events, key=_place_in_log)[:limit]
 
     def lane_holders(self, lane: Lane) -> list[JobRow]:
         """Read the jobs that hold a lane."""
-        return [JobRow._make(row) for row in self._named("lane_jobs", *lane)]
+        return [JobRow._make(row) for row in self._sql.rows("lane_jobs", *lane)]
 
     def count_lane(self, lane: Lane, limit: int) -> int:
         """Count the queued jobs of a lane, up to a number."""
-        statement = self._compiler.adhoc("count_lane", lambda: reading.COUNT_LANE)
-        return int(self._scalar(statement, *lane, limit))
+        return int(self._sql.scalar("count_lane", *lane, limit))
 
     def count_ahead(self, job: JobRow, limit: int) -> int:
         """Count the eligible jobs of the same workspace that go before this one, up to a number."""
-        statement = self._compiler.adhoc("count_ahead", lambda: reading.COUNT_AHEAD)
         place = (job.workspace_id, job.pool, job.rank, job.id)
-        return int(self._scalar(statement, *place, limit))
+        return int(self._sql.scalar("count_ahead", *place, limit))
 
     def workspace_ids(self) -> list[str]:
         """List all workspaces."""
-        statement = self._compiler.adhoc("workspace_ids", lambda: reading.WORKSPACE_IDS)
-        return [row[0] for row in self._rows(statement, ())]
+        return [row[0] for row in self._sql.rows("workspace_ids")]
 
     def count_by_status(self) -> dict[tuple[str, str], int]:
         """Count live jobs by pool and status, for the metrics."""
-        statement = self._compiler.adhoc("count_by_status", lambda: reading.COUNT_BY_STATUS)
-        return {(pool, status): count for pool, status, count in self._rows(statement, ())}
+        return {(pool, status): count for pool, status, count in self._sql.rows("count_by_status")}
 
 
 class SqlTransaction(SqlReading):
     """Change jobs and their logs with one cursor."""
 
-    def __init__(self, cursor: Any, compiler: Compiler, now_us: int) -> None:
-        super().__init__(cursor, compiler)
+    def __init__(self, sql: Executor, version_sizes: VersionSizes, now_us: int) -> None:
+        super().__init__(sql, version_sizes)
         self.now_us = now_us
         self.topics: dict[str, None] = {}
+
+    @cached_property
+    def catalogue(self) -> CatalogueChanges:
+        """Change documents, configurations and versions."""
+        return CatalogueChanges(self._sql, self.usage, self.now_us)
+
+    @cached_property
+    def builds(self) -> BuildChanges:
+        """Change builds."""
+        return BuildChanges(self._sql, self.now_us, self.notify)
+
+    @cached_property
+    def directory(self) -> DirectoryChanges:
+        """Change workspaces, users, members and API keys."""
+        return DirectoryChanges(self._sql, self.now_us)
+
+    def attempt(self, work: Callable[["SqlTransaction"], Result]) -> Result | AdeError:
+        """Run work beside that of others; return its result, or the error that it was refused with.
+
+        A refusal that comes before any row was changed is returned, and the others commit. One that
+        comes later is raised: only a rollback of the whole transaction can undo its changes.
+        """
+        before = self._sql.rows_changed
+        try:
+            return work(self)
+        except AdeError as refusal:
+            if self._sql.rows_changed != before:
+                raise
+            return refusal
 
     def notify(self, *topics: str) -> None:
         """Tell whoever waits for these topics, once the transaction has committed."""
         self.topics.update(dict.fromkeys(topics))
-
-    def _each(
-        self, name: str, rows: Sequence[tuple[Any, ...]], make: Callable[[Iterable[Any]], Row]
-    ) -> list[Row]:
-        """Run a statement for many rows, at once or one by one, and return what it returns."""
-        statement = self._compiler.named(name)
-        found: list[Any] = []
-        if self._compiler.dialect.takes_many:
-            for piece in _pieces(rows):
-                self._cursor.execute(statement.sql, statement.arrange_many(piece))
-                found += self._cursor.fetchall()
-        else:
-            execute, arrange = self._cursor.execute, statement.arrange
-            for row in rows:
-                execute(statement.sql, arrange(row))
-                found += self._cursor.fetchall()
-        return [make(row) for row in found]
-
-    def _do(self, name: str, rows: Sequence[tuple[Any, ...]]) -> int:
-        """Run a statement for many rows that returns nothing but how many it changed."""
-        if not rows:
-            return 0
-        statement = self._compiler.named(name)
-        if not self._compiler.dialect.takes_many:
-            self._cursor.executemany(statement.sql, [statement.arrange(row) for row in rows])
-            return int(self._cursor.rowcount)
-        changed = 0
-        for piece in _pieces(rows):
-            self._cursor.execute(statement.sql, statement.arrange_many(piece))
-            changed += self._cursor.rowcount
-        return changed
 
     def register_executions(self, new: Sequence[NewExecution]) -> list[JobRow]:
         """Let jobs stand for pieces of work, and return those that do so already."""
         stands = _stands(new)
         # In the order of their index: neighbours share a page, and two who wait for each other's
         # keys do not wait for ever.
-        if self._do("register_executions", sorted(stands)) == len(new):
+        if self._sql.run_many("register_executions", sorted(stands)) == len(new):
             return []
         works: dict[str, list[str]] = {}
         for one, (work, _) in zip(new, stands, strict=True):
             works.setdefault(one.workspace_id, []).append(work)
-        spelled = self._compiler.dialect.spell_list
+        spelled = self._sql.dialect.spell_list
         standing = [
             JobRef(workspace_id, job_id)
             for workspace_id, some in works.items()
-            for (job_id,) in self._named("find_executions", spelled(some))
+            for (job_id,) in self._sql.rows("find_executions", spelled(some))
         ]
         if len(standing) < len(new):
             raise Overtaken("a job that stood for a piece of work was deleted")
         own = {one.job_id for one in new}
         others = [ref for ref in standing if ref.id not in own]
-        return self._each("read_jobs", others, JobRow._make)
+        return self._sql.each("read_jobs", others, JobRow._make)
 
     def insert_jobs(
         self, born: Sequence[JobRow], payloads: Sequence[str], first_events: Mapping[str, str]
     ) -> None:
         """Insert jobs with their first events, whose data depend on the status."""
-        for rows, asked in zip(_pieces(born), _pieces(payloads), strict=True):
+        for rows, asked in zip(pieces(born), pieces(payloads), strict=True):
             columns: dict[str, Sequence[Any]] = dict(
                 zip(JobRow._fields, zip(*rows, strict=True), strict=True)
             )
@@ -209,112 +206,107 @@ class SqlTransaction(SqlReading):
             )
             equal = inserting.equal_in(columns)
             for name in ("insert_requests", "insert_jobs"):
-                for sql, parameters in inserting.calls(self._compiler, name, columns, equal):
-                    self._cursor.execute(sql, parameters)
+                for sql, parameters in inserting.calls(self._sql.compiler, name, columns, equal):
+                    self._sql.cursor.execute(sql, parameters)
+            self._sql.rows_changed += len(rows)
 
     def forget_executions(self, stands: Sequence[NewExecution]) -> None:
         """Take from jobs that they stand for pieces of work."""
-        self._do("forget_executions", _stands(stands))
+        self._sql.run_many("forget_executions", _stands(stands))
 
     def find_idempotency(self, ref: IdempotencyRef) -> IdempotencyRow | None:
         """Find what was answered to a request."""
-        found = self._named("find_idempotency", *ref)
+        found = self._sql.rows("find_idempotency", *ref)
         return IdempotencyRow._make(found[0]) if found else None
 
     def insert_idempotency(self, row: IdempotencyRow) -> None:
         """Remember the answer to a request."""
-        self._run("insert_idempotency", *row)
+        self._sql.run("insert_idempotency", *row)
 
     def answer_idempotency(self, row: IdempotencyRow) -> None:
         """Record the answer that was still being made."""
-        self._run("answer_idempotency", *row)
+        self._sql.run("answer_idempotency", *row)
 
     def delete_idempotency(self, created_before: int) -> int:
         """Forget old answers."""
-        return self._run("delete_idempotency", created_before)
-
-    def _run(self, name: str, *values: Any) -> int:
-        """Run a statement once that returns nothing but its row count."""
-        statement = self._compiler.named(name)
-        self._cursor.execute(statement.sql, statement.arrange(values))
-        return int(self._cursor.rowcount)
+        return self._sql.run("delete_idempotency", created_before)
 
     def pass_gate(self, name: str) -> None:
         """Wait until no other transaction is between this gate and its end."""
-        self._run("pass_gate", name)
+        self._sql.run("pass_gate", name)
 
     def count_waiting(self, pool: str, limit: int) -> int:
         """Count waiting jobs of a pool, up to about a number."""
-        return int(self._named("count_waiting", pool, limit)[0][0])
+        return int(self._sql.rows("count_waiting", pool, limit)[0][0])
 
     def count_waiting_in(self, workspace_id: str, pool: str, limit: int) -> int:
         """Count waiting jobs of a workspace in a pool, up to about a number."""
-        return int(self._named("count_waiting_in", workspace_id, pool, limit)[0][0])
+        return int(self._sql.rows("count_waiting_in", workspace_id, pool, limit)[0][0])
 
     def lock_lanes(self, lanes: Sequence[Lane]) -> None:
         """Keep others from changing who is next in these lanes."""
         names = [f"{lane.workspace_id}/{lane.target_id}" for lane in lanes]
-        self._compiler.dialect.lock_lanes(self._cursor, names)
+        self._sql.dialect.lock_lanes(self._sql.cursor, names)
 
     def held_lanes(self, lanes: Sequence[Lane]) -> set[Lane]:
         """Find which of these lanes have a holder."""
-        return set(self._each("held_lanes", lanes, Lane._make))
+        return set(self._sql.each("held_lanes", lanes, Lane._make))
 
     def promote_lanes(self, lanes: Sequence[Lane]) -> list[Head]:
         """Make the first queued job of each free lane eligible."""
-        return self._each("promote_lanes", lanes, Head._make)
+        return self._sql.each("promote_lanes", lanes, Head._make)
 
     def stalled_lanes(self, limit: int) -> list[Lane]:
         """Find lanes with queued jobs and no holder."""
-        return [Lane._make(row) for row in self._named("stalled_lanes", limit)]
+        return [Lane._make(row) for row in self._sql.rows("stalled_lanes", limit)]
 
     def clear_lane(self, held: Held, source: str) -> list[Moved]:
         """Take the lane from a job that ended without success."""
-        return self._each("clear_lane", [(*held, source)], Moved._make)
+        return self._sql.each("clear_lane", [(*held, source)], Moved._make)
 
     def next_workspaces(self, pool: str, after: str, limit: int) -> list[str]:
         """List workspaces with eligible jobs, in order, after a given one."""
-        return [row[0] for row in self._named("next_workspaces", pool, after, limit)]
+        return [row[0] for row in self._sql.rows("next_workspaces", pool, after, limit)]
 
     def others_wait(self, pool: str, workspace_id: str) -> bool:
         """Tell whether any other workspace has eligible jobs."""
-        return self._named("others_wait", pool, workspace_id)[0][0] is not None
+        return self._sql.rows("others_wait", pool, workspace_id)[0][0] is not None
 
     def claim(self, ask: Ask) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
         line = history.started_line(ask.now, ask.event_type, ask.cause, json.dumps(ask.owner))
-        if self._compiler.dialect.chains_changes:
-            claimed = list(map(_as_claim, self._named("claim", *ask, *line)))
+        if self._sql.dialect.chains_changes:
+            claimed = list(map(_as_claim, self._sql.rows("claim", *ask, *line)))
             claimed.sort(key=_place_in_line)
             return claimed
-        picked = list(map(_as_claim, self._named("pick", *ask)))
+        picked = list(map(_as_claim, self._sql.rows("pick", *ask)))
         if picked:
-            addresses = self._compiler.dialect.spell_list([job.address for job in picked])
-            self._run("take", *ask, *line, addresses)
+            addresses = self._sql.dialect.spell_list([job.address for job in picked])
+            self._sql.run("take", *ask, *line, addresses)
         return picked
 
     def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
         """Keep leases."""
-        return self._each("renew", renewals, Renewed._make)
+        return self._sql.each("renew", renewals, Renewed._make)
 
     def end(self, endings: Sequence[Ending]) -> list[bool]:
         """Record how running attempts ended, and log it; False for one that lost its lease."""
-        if self._compiler.dialect.takes_many:
-            found = [row for piece in _pieces(endings) for row in self._end("end_telling", piece)]
+        if self._sql.dialect.takes_many:
+            found = [row for piece in pieces(endings) for row in self._end("end_telling", piece)]
             if len(found) == len(endings):
                 return [True] * len(endings)
             ended = set(found)
             return [ending[1:3] in ended for ending in endings]
-        self._cursor.execute(self._compiler.dialect.savepoint)
+        self._sql.cursor.execute(self._sql.dialect.savepoint)
         if sum(self._end("end_there", endings)) == len(endings):
             return [True] * len(endings)
         # Someone lost the lease, or the database moved rows: look each up by its key.
-        self._cursor.execute(self._compiler.dialect.rollback_to_savepoint)
+        self._sql.cursor.execute(self._sql.dialect.rollback_to_savepoint)
         return [self._end_one(ending) for ending in endings]
 
     def _end_one(self, ending: Ending) -> bool:
         line = self._last_line(ending.status, ending.event_data)
-        return self._run("end", *ending, self.now_us, line) == 1
+        return self._sql.run("end", *ending, self.now_us, line) == 1
 
     def _last_line(self, status: str, event_data: str) -> str:
         return history.rest_of_line(self.now_us, f"job.{status}", event_data)
@@ -325,21 +317,22 @@ class SqlTransaction(SqlReading):
             zip(Ending._fields, zip(*endings, strict=True), strict=True)
         )
         columns["finished_at"] = [self.now_us] * len(endings)
+        self._sql.rows_changed += len(endings)
         columns["line"] = _lines(self._last_line, columns["status"], columns["event_data"])
         equal = inserting.equal_in(columns)
-        for sql, parameters in inserting.calls(self._compiler, name, columns, equal):
-            self._cursor.execute(sql, parameters)
-            if self._compiler.dialect.takes_many:
-                yield from self._cursor.fetchall()
+        for sql, parameters in inserting.calls(self._sql.compiler, name, columns, equal):
+            self._sql.cursor.execute(sql, parameters)
+            if self._sql.dialect.takes_many:
+                yield from self._sql.cursor.fetchall()
             else:
-                yield self._compiler.dialect.rows_changed(self._cursor)
+                yield self._sql.dialect.rows_changed(self._sql.cursor)
 
     def move(self, moves: Sequence[Move]) -> list[Moved]:
         """Move jobs out of the status and fence that were seen, and log it."""
         refs = [JobRef(move.workspace_id, move.id) for move in moves]
-        earlier = {row[:2]: row[2] for row in self._each("read_histories", refs, tuple)}
+        earlier = {row[:2]: row[2] for row in self._sql.each("read_histories", refs, tuple)}
         wanted = {move[:3]: move for move in moves}
-        moved = self._each("move", moves, Moved._make)
+        moved = self._sql.each("move", moves, Moved._make)
         log: list[NewEvent] = []
         for seen in moved:
             to = wanted[seen[:3]]
@@ -350,66 +343,63 @@ class SqlTransaction(SqlReading):
 
     def append(self, appends: Sequence[Append]) -> list[Moved]:
         """Reserve places in event logs for whoever holds the lease."""
-        return self._each("append", appends, Moved._make)
+        return self._sql.each("append", appends, Moved._make)
 
     def insert_events(self, events: Sequence[NewEvent]) -> None:
         """Append events whose places were reserved by a change of their job."""
-        self._do("insert_events", events)
+        self._sql.run_many("insert_events", events)
 
     def request_stop(self, asks: Sequence[StopAsk]) -> list[Moved]:
         """Ask running attempts to stop."""
-        return self._each("request_stop", asks, Moved._make)
+        return self._sql.each("request_stop", asks, Moved._make)
 
     def report_started(self, held: Held, at: int) -> list[Moved]:
         """Record that a dispatched attempt has begun."""
-        return self._each("report_started", [(*held, at)], Moved._make)
+        return self._sql.each("report_started", [(*held, at)], Moved._make)
 
     def lock_jobs(self, refs: Sequence[JobRef]) -> list[JobRow]:
         """Read jobs and keep others from changing them until the end."""
-        return self._each("lock_jobs", refs, JobRow._make)
+        return self._sql.each("lock_jobs", refs, JobRow._make)
 
     def lock_free_jobs(self, refs: Sequence[JobRef]) -> list[JobRow]:
         """Read and lock jobs, passing over those that others have locked."""
-        return self._each("lock_free_jobs", refs, JobRow._make)
+        return self._sql.each("lock_free_jobs", refs, JobRow._make)
 
     def due_jobs(self, pool: str, limit: int) -> list[JobRow]:
         """Find jobs whose time has come."""
-        return [JobRow._make(row) for row in self._named("due_jobs", pool, self.now_us, limit)]
+        return [JobRow._make(row) for row in self._sql.rows("due_jobs", pool, self.now_us, limit)]
 
     def expired_jobs(self, limit: int) -> list[JobRow]:
         """Find running jobs whose lease nobody renewed in time."""
-        return [JobRow._make(row) for row in self._named("expired_jobs", self.now_us, limit)]
+        return [JobRow._make(row) for row in self._sql.rows("expired_jobs", self.now_us, limit)]
 
     def overdue_jobs(self, grace_us: int, limit: int) -> list[JobRow]:
         """Find running jobs that are over their timeout although their lease is alive."""
         late_since = self.now_us - grace_us
-        return [JobRow._make(row) for row in self._named("overdue_jobs", late_since, limit)]
+        return [JobRow._make(row) for row in self._sql.rows("overdue_jobs", late_since, limit)]
 
     def jobs_of_build(self, workspace_id: str, build_id: str) -> list[JobRow]:
         """Lock jobs that wait for a build."""
-        return [JobRow._make(row) for row in self._named("jobs_of_build", workspace_id, build_id)]
-
-    def settled_builds(self, refs: Sequence[JobRef]) -> set[str]:
-        """Find which of these builds are terminal; the others stay as they are until the end."""
-        found = self._each("read_builds", refs, tuple)
-        return {build_id for build_id, status in found if status in BUILD_SETTLED}
+        return [
+            JobRow._make(row) for row in self._sql.rows("jobs_of_build", workspace_id, build_id)
+        ]
 
     def insert_artifacts(self, new: Sequence[ArtifactRow]) -> None:
         """Remember the files that results name."""
-        self._do("insert_artifacts", new)
+        self._sql.run_many("insert_artifacts", new)
 
     def delete_artifacts(self, refs: Sequence[JobRef]) -> None:
         """Forget the files that jobs left."""
-        self._do("delete_artifacts", refs)
+        self._sql.run_many("delete_artifacts", refs)
 
     def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:
         """Delete old finished jobs with their logs, and say which."""
         newest = uuid7(finished_before, 0)
-        found = self._named("finished_jobs", workspace_id, newest, finished_before, limit)
+        found = self._sql.rows("finished_jobs", workspace_id, newest, finished_before, limit)
         refs = [JobRef(workspace_id, job_id) for _, job_id, _ in found]
         self.forget_executions([NewExecution(ws, key, id_) for ws, id_, key in found if key])
         for name in ("delete_artifacts", "delete_events", "delete_jobs", "delete_requests"):
-            self._do(name, refs)
+            self._sql.run_many(name, refs)
         return refs
 
 
@@ -433,9 +423,3 @@ _place_in_line = itemgetter(Claim._fields.index("rank"), Claim._fields.index("id
 
 def _place_in_log(event: NewEvent) -> int:
     return event.seq
-
-
-def _pieces(rows: Sequence[Row]) -> Iterable[list[Row]]:
-    remaining = iter(rows)
-    while piece := list(islice(remaining, ROWS_PER_STATEMENT_MAX)):
-        yield piece

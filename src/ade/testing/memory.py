@@ -8,10 +8,8 @@ from typing import Any
 
 from ade.clock import Clock, SystemClock
 from ade.domain.errors import Unavailable
-from ade.store.group_commit import Verb
-from ade.store.port import Reading
+from ade.store.port import OnCommit, Reading, Result, Verb
 from ade.store.rows import JobRef
-from ade.store.store import Found, OnCommit
 from ade.testing.reading import MemoryReading
 from ade.testing.tables import Tables
 from ade.testing.transaction import MemoryTransaction
@@ -74,12 +72,12 @@ class MemoryStore:
             future.set_exception(error)
         return future
 
-    def read(self, look: Callable[[Reading], Found]) -> Found:
+    def read(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""
         with self._lock:
             return look(MemoryReading(self.tables))
 
-    async def aread(self, look: Callable[[Reading], Found]) -> Found:
+    async def aread(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""
         return self.read(look)
 

@@ -327,9 +327,10 @@ class MemoryTransaction(MemoryReading):
         waiting = self._jobs(workspace_id=workspace_id, build_id=build_id, eligible=0)
         return [job for job in waiting if job.status in WAITING]
 
-    def settled_builds(self, refs: Sequence[JobRef]) -> set[str]:
-        """Find which of these builds are terminal."""
-        return {ref.id for ref in refs if self._tables.builds.get(ref) in BUILD_SETTLED}
+    @property
+    def builds(self) -> "MemoryBuilds":
+        """Read builds."""
+        return MemoryBuilds(self._tables)
 
     def insert_artifacts(self, new: Sequence[ArtifactRow]) -> None:
         """Remember the files that results name."""
@@ -363,6 +364,17 @@ class MemoryTransaction(MemoryReading):
                 rows.pop(ref, None)
             del self._tables.jobs[ref]
         return refs
+
+
+class MemoryBuilds:
+    """Read builds from dictionaries."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def settled(self, refs: Sequence[JobRef]) -> set[str]:
+        """Find which of these builds are terminal."""
+        return {ref.id for ref in refs if self._tables.builds.get(ref) in BUILD_SETTLED}
 
 
 def _picked(row: Any, names: Iterable[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
 from ade.kinds import Asked, Kind, Kinds, Prepared, Workroom
 from ade.sandbox.spec import RunSpec
-from ade.stages.finish import Finish
+from ade.stages.finish import Finish, Finished
 from ade.stages.report import Report
 from ade.store.rows import Claim, Held, JobRef
 from ade.telemetry import metrics
@@ -53,6 +54,7 @@ class Attempt:
         trusted_until: float,
         *,
         kernel: Kernel,
+        record: Callable[[Finish], Awaitable[Finished]],
         kinds: Kinds,
         runner: Runner,
         jobs_dir: Path,
@@ -64,6 +66,7 @@ class Attempt:
         self.held = Held(claim.workspace_id, claim.id, claim.fence)
         self.trusted_until = trusted_until
         self._kernel = kernel
+        self._record = record
         self._kinds = kinds
         self._runner = runner
         self._folder = jobs_dir / claim.id
@@ -290,19 +293,21 @@ class Attempt:
 
     async def _finish(self, outcome: Outcome | None) -> None:
         """Record the end; while the database is away, try again as long as the lease is trusted."""
+        record = self._record
         while self._is_trusted():
             try:
-                recorded = await self._kernel.finish(Finish(self.claim, outcome))
+                finished = await record(Finish(self.claim, outcome))
             except LeaseLost:
                 metrics.fence_rejected("finish")
                 log.warning("result discarded", reason="lease lost")
                 return
             except Exception as error:
                 log.warning("end not recorded yet", reason=type(error).__name__)
+                record = self._kernel.finish  # apart from others, in case it is this end that fails
                 await asyncio.sleep(FINISH_AGAIN_SECONDS)
             else:
-                metrics.finished(self.claim.kind, recorded.status.value)
-                log.info("attempt ended", status=recorded.status.value)
+                metrics.finished(self.claim.kind, finished.status.value)
+                log.info("attempt ended", status=finished.status.value)
                 return
         metrics.fence_rejected("trust_over")
         log.warning("result discarded", reason="lease no longer trusted")

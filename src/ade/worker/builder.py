@@ -24,6 +24,7 @@ from collections.abc import Callable
 
 import structlog
 
+from ade.app.catalogue import Catalogue
 from ade.artifacts import Blobs
 from ade.environments.collect import collect
 from ade.environments.failure import reason_of
@@ -31,7 +32,8 @@ from ade.events.notifier import Subscription
 from ade.kernel import Kernel
 from ade.settings import Settings
 from ade.stages.builds import BuildEnded
-from ade.store.library import BUILDS_TOPIC, Build, Library
+from ade.store.builds import BUILDS_TOPIC
+from ade.store.rows import Build
 from ade.worker.building import Building
 from ade.worker.runner import Runner
 
@@ -53,7 +55,7 @@ class Builder:
         name: str,
         *,
         kernel: Kernel,
-        library: Library,
+        library: Catalogue,
         blobs: Blobs,
         runner: Runner,
         settings: Settings,

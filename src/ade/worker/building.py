@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 
+from ade.app.catalogue import Catalogue
 from ade.artifacts import Blobs
 from ade.domain.errors import AdeError, NotFound, Unavailable
 from ade.domain.job import Status
@@ -35,7 +36,7 @@ from ade.kinds.normalize import ENGINE
 from ade.sandbox.spec import RunSpec
 from ade.sandbox.stack_location import ANSWER_SECONDS
 from ade.settings import Settings
-from ade.store.library import Build, BuildHeld, File, Library, Version
+from ade.store.rows import Build, BuildHeld, File, Version
 from ade.telemetry import metrics
 from ade.worker.job_files import place_file
 from ade.worker.runner import Runner, see_to_the_end
@@ -74,7 +75,7 @@ class Building:
         trusted_until: float,
         *,
         kernel: Kernel,
-        library: Library,
+        library: Catalogue,
         blobs: Blobs,
         runner: Runner,
         settings: Settings,

@@ -6,6 +6,10 @@ at once: `claim` fills free slots whenever there is news of work, and looks anyw
 there is news of a stop request; `guard` gives up attempts whose lease can no longer be trusted; and
 each attempt lives in a task of its own.
 
+A worker whose slots are all taken claims when attempts end, and records their ends in the same
+transaction (`ade.worker.pending_ends`). Their slots are free from then on, although each attempt
+still copies the events of its job to a file: a worker has up to twice as many attempts as slots.
+
 Draining. `drain` stops the claiming. Attempts have the grace period to end by themselves; then
 their children are killed and the jobs handed back, without costing them a retry.
 """
@@ -14,6 +18,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -25,14 +30,17 @@ from ade.kernel import Kernel
 from ade.kinds import Kinds, Workroom
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
+from ade.stages.finish_and_claim import FinishedAndClaimed
 from ade.stages.rules import LOCAL, stop_topic, work_topic
-from ade.store.rows import Claim
+from ade.store.rows import Claim, Held
 from ade.telemetry import metrics
 from ade.worker.attempt import Attempt
+from ade.worker.pending_ends import PendingEnd, PendingEnds, answer_all
 from ade.worker.runner import Runner
 from ade.worker.workroom import NoLibrary
 
 TROUBLE_SECONDS = 1.0
+ATTEMPTS_PER_SLOT_MAX = 2
 log = structlog.get_logger()
 
 
@@ -68,15 +76,17 @@ class Worker:
         self._rules = rules
         self._workroom = workroom or NoLibrary()
         self._exporter = EventFileExporter(kernel.store, jobs_dir)
-        self._ask = ClaimRequest(name, 0, LOCAL)
+        self._request = ClaimRequest(name, 0, LOCAL)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
+        self._occupied = set[Held]()
         self._draining = asyncio.Event()
         self._slot_freed = asyncio.Event()
+        self._ends = PendingEnds(kernel, self._slot_freed)
 
     @property
     def running(self) -> int:
-        """Count the attempts under way."""
-        return len(self._attempts)
+        """Count the attempts whose end is not recorded yet."""
+        return len(self._occupied)
 
     @property
     def slots(self) -> int:
@@ -118,74 +128,97 @@ class Worker:
     # --- claim ----------------------------------------------------------------------------------
 
     async def _claim_until_drained(self, work: Subscription) -> None:
-        while not self._draining.is_set():
-            free = self._rules.slots - len(self._attempts)
-            if free <= 0:
-                self._slot_freed.clear()
-                await self._slot_freed.wait()
-                continue
-            claimed = await self._claim(free)
-            if len(claimed) < free:
-                await self._news(work)
-
-    async def _news(self, work: Subscription) -> None:
-        """Wait for word of work, but not for ever: word may be lost."""
-        await work.wait(self._rules.poll_seconds)
-
-    async def _claim(self, free: int) -> list[Claim]:
-        """Claim, counting the trust from before the question was asked."""
-        asked = self._kernel.store.clock.monotonic()
-        self._ask.limit = free
-        asking = asyncio.ensure_future(self._kernel.claim(self._ask))
         try:
-            claimed = await asyncio.shield(asking)
+            while not self._draining.is_set():
+                self._ends.hold()
+                free = self._free_slots()
+                if free <= 0:
+                    self._slot_freed.clear()
+                    await self._slot_freed.wait()
+                    continue
+                claims = await self._finish_and_claim(free)
+                if len(claims) < free:
+                    self._ends.release()
+                    # For a limited time: the news of a job may be lost.
+                    await work.wait(self._rules.poll_seconds)
+        finally:
+            self._ends.release()
+
+    def _free_slots(self) -> int:
+        """Count the slots to fill, among them those of attempts whose ends wait to be recorded."""
+        free = self._rules.slots - len(self._occupied) + len(self._ends)
+        return min(free, ATTEMPTS_PER_SLOT_MAX * self._rules.slots - len(self._attempts))
+
+    async def _finish_and_claim(self, limit: int) -> list[Claim]:
+        """Claim, and record with it the ends that wait; trust counts from before the request."""
+        requested_at = self._kernel.store.clock.monotonic()
+        ends = self._ends.take()
+        call = asyncio.ensure_future(self._call(ends, limit))
+        call.add_done_callback(partial(answer_all, ends))
+        try:
+            claims = (await asyncio.shield(call)).claims
         except asyncio.CancelledError:
-            await self._hear_out(asking, asked)
+            self._ends.release()
+            await self._take_last_claims(call, requested_at, cancel=not ends)
             raise
         except Exception as error:
-            log.warning("cannot claim", reason=_reason(error))
+            log.warning("cannot claim", reason=_reason(error), ends=len(ends))
+            self._ends.release()
             await asyncio.sleep(TROUBLE_SECONDS)
             return []
-        metrics.claimed(len(claimed))
-        if self._trust_left(asked) <= 0:
-            await self._put_back(claimed)
+        self._occupied.difference_update(pending.end.held for pending in ends)
+        metrics.claimed(len(claims))
+        if self._trust_left(requested_at) <= 0:
+            await self._put_back(claims)
             return []
-        for claim in claimed:
-            self._begin(claim, asked)
-        return claimed
+        for claim in claims:
+            self._begin(claim, requested_at)
+        return claims
 
-    def _trust_left(self, asked: float) -> float:
-        return self._kernel.rules.lease.trusted_until(asked) - self._kernel.store.clock.monotonic()
+    async def _call(self, ends: list[PendingEnd], limit: int) -> FinishedAndClaimed:
+        self._request.limit = limit
+        if not ends:
+            return FinishedAndClaimed([], await self._kernel.claim(self._request))
+        return await self._kernel.finish_and_claim([one.end for one in ends], self._request)
 
-    async def _put_back(self, claimed: list[Claim]) -> None:
+    def _trust_left(self, requested_at: float) -> float:
+        trusted_until = self._kernel.rules.lease.trusted_until(requested_at)
+        return trusted_until - self._kernel.store.clock.monotonic()
+
+    async def _put_back(self, claims: list[Claim]) -> None:
         """Hand back what was claimed too long ago to be trusted; nothing of it has run."""
-        if claimed:
-            log.warning("claim answered too late", jobs=len(claimed))
-        back = [self._kernel.finish(Finish(claim, None)) for claim in claimed]
+        if claims:
+            log.warning("claim answered too late", jobs=len(claims))
+        back = [self._kernel.finish(Finish(claim, None)) for claim in claims]
         for error in await asyncio.gather(*back, return_exceptions=True):
             if isinstance(error, Exception):
                 log.warning("cannot hand back", reason=_reason(error))
 
-    async def _hear_out(self, asking: "asyncio.Future[list[Claim]]", asked: float) -> None:
-        """Take what a last claim brings, or its jobs would wait for their leases to end.
+    async def _take_last_claims(
+        self, call: "asyncio.Task[FinishedAndClaimed]", requested_at: float, *, cancel: bool
+    ) -> None:
+        """Begin what a last claim brings, or its jobs would wait for their leases to end.
 
-        Past the end of its trust the answer is worth nothing, so nobody waits longer for it.
+        Nobody waits for claims past the end of their trust. Ends that are on their way are waited
+        for by their attempts, so a call that records some is not cancelled.
         """
-        await asyncio.wait([asking], timeout=max(self._trust_left(asked), 0))
-        if not asking.done():
-            asking.cancel()
+        await asyncio.wait([call], timeout=max(self._trust_left(requested_at), 0))
+        if not call.done():
+            if cancel:
+                call.cancel()
             log.warning("cannot claim", reason="no answer")
-        elif error := asking.exception():
+        elif error := call.exception():
             log.warning("cannot claim", reason=type(error).__name__)
         else:
-            for claim in asking.result():
-                self._begin(claim, asked)
+            for claim in call.result().claims:
+                self._begin(claim, requested_at)
 
-    def _begin(self, claim: Claim, asked: float) -> None:
+    def _begin(self, claim: Claim, requested_at: float) -> None:
         attempt = Attempt(
             claim,
-            self._kernel.rules.lease.trusted_until(asked),
+            self._kernel.rules.lease.trusted_until(requested_at),
             kernel=self._kernel,
+            record=self._ends.record,
             kinds=self._kinds,
             runner=self._runner,
             jobs_dir=self._jobs_dir,
@@ -195,11 +228,13 @@ class Worker:
         )
         task = asyncio.create_task(attempt.see_through(), name=f"attempt {claim.id}")
         self._attempts[attempt] = task
+        self._occupied.add(attempt.held)
         task.add_done_callback(self._ended(attempt))
 
     def _ended(self, attempt: Attempt) -> Callable[[asyncio.Task[None]], None]:
         def forget(task: asyncio.Task[None]) -> None:
             del self._attempts[attempt]
+            self._occupied.discard(attempt.held)
             self._slot_freed.set()
             if not task.cancelled() and (error := task.exception()):
                 log.error("attempt broke", job_id=attempt.claim.id, exc_info=error)
@@ -215,7 +250,7 @@ class Worker:
 
     async def _renew(self) -> None:
         """Keep all leases with one statement, and hear what was asked of their jobs."""
-        attempts = list(self._attempts)
+        attempts = [attempt for attempt in self._attempts if attempt.held in self._occupied]
         asked = self._kernel.store.clock.monotonic()
         try:
             answers = await self._kernel.renew([attempt.held for attempt in attempts])

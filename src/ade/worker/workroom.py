@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ade.app.catalogue import Catalogue
 from ade.artifacts import Blobs
 from ade.artifacts.describing import described
 from ade.clock import Clock, SystemClock, new_id
 from ade.domain.errors import NotFound, StorageFull, Unavailable
 from ade.domain.outcome import Artifact, OutputFile
-from ade.store.library import Library
 
 MIB = 1024 * 1024
 NO_LIBRARY = "This worker has no library of documents, configurations and artifacts."
@@ -44,7 +44,7 @@ class NoLibrary:
 class LibraryWorkroom:
     """Look things up in the library, and their bytes among the blobs."""
 
-    library: Library
+    library: Catalogue
     blobs: Blobs
     quota_bytes: int = 0
     clock: Clock = field(default_factory=SystemClock)

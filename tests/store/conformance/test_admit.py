@@ -13,7 +13,7 @@ from ade.domain.errors import QueueFull
 from ade.kernel import Kernel
 from ade.stages.rules import AGENT, Rules
 from ade.stages.submit import Accepted
-from ade.store.store import Store
+from ade.store.port import Store
 
 Workspaces = Callable[[int], list[str]]
 

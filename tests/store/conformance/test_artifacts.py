@@ -12,8 +12,8 @@ from ade.domain.outcome import Artifact, Outcome
 from ade.kernel import Kernel
 from ade.stages.retain import Retain
 from ade.stages.rules import Rules
+from ade.store.port import Store
 from ade.store.rows import ArtifactRow, Claim
-from ade.store.store import Store
 
 FILE = Artifact(
     id="0198a000-0000-7000-8000-0000000000a1",

@@ -9,8 +9,8 @@ from ade.domain.errors import IdempotencyInFlight, IdempotencyKeyReused, QueueFu
 from ade.kernel import Kernel
 from ade.stages.rules import Rules
 from ade.stages.submit import Accepted, Idempotency, Submission
+from ade.store.port import Store
 from ade.store.rows import IdempotencyRow
-from ade.store.store import Store
 
 DAY = 24 * 3600
 

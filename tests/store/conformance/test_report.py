@@ -11,9 +11,8 @@ from ade.domain.events import EventType
 from ade.kernel import Kernel
 from ade.stages.report import DATA_BYTES_MAX, Report
 from ade.stages.rules import AGENT, Rules
-from ade.store.port import Transaction
+from ade.store.port import Store, Transaction
 from ade.store.rows import Claim, NewEvent
-from ade.store.store import Store
 
 LIMIT = 10
 

@@ -10,7 +10,7 @@ from ade.clock import ManualClock
 from ade.kernel import Kernel
 from ade.stages.retain import JOBS_PER_TURN_MAX, Retain
 from ade.stages.rules import Rules
-from ade.store.store import Store
+from ade.store.port import Store
 
 HOUR = 3600
 KEY = "sha256:k"

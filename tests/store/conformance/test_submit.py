@@ -13,8 +13,8 @@ from ade.domain.job import Priority, Status
 from ade.domain.lease import MICROSECONDS
 from ade.kernel import Kernel
 from ade.stages.rules import Rules
+from ade.store.port import Store
 from ade.store.rows import JobRow
-from ade.store.store import Store
 
 KEY = "sha256:" + "a" * 64
 OTHER_KEY = "sha256:" + "b" * 64

@@ -9,17 +9,20 @@ import pytest
 from tests.databases import WORKSPACE
 from tests.processes import aeventually
 
+from ade.app.catalogue import Catalogue
 from ade.artifacts import Blobs, collecting
 from ade.artifacts.collecting import collect_blobs
 from ade.artifacts.depot import OLD_SECONDS
 from ade.domain.errors import Unavailable
-from ade.store.library import File, Library
+from ade.store.rows import File
+from ade.store.session import Session
 
 LATER_SECONDS = OLD_SECONDS + 60
 
 
 async def test_what_is_referred_to_stays(sqlite_url: str, blobs: Blobs) -> None:
-    library = Library(sqlite_url)
+    session = Session(sqlite_url)
+    library = Catalogue(session)
     try:
         written = [blobs.write([bytes([n])], 1) for n in range(4)]
         document, draft, version, nobodys = (blob.digest for blob in written)
@@ -34,29 +37,32 @@ async def test_what_is_referred_to_stays(sqlite_url: str, blobs: Blobs) -> None:
         await library.delete_configuration(WORKSPACE, made.id)
         assert await collect_blobs(blobs, library, time.time() + LATER_SECONDS) == 3
     finally:
-        library.close()
+        session.close()
 
 
 async def test_collecting_goes_on_after_trouble(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    session = Session(sqlite_url)
+    library = Catalogue(session)
     blobs = Blobs(tmp_path)
     digest = blobs.write([b"x"], 1).digest
     os.utime(blobs.path(digest), (1, 1))
     asked = 0
 
-    async def troubled(self: Library) -> set[str]:
+    async def troubled(self: Catalogue) -> set[str]:
         nonlocal asked
         asked += 1
         if asked == 1:
             raise Unavailable("The database cannot be reached.")
         return set()
 
-    monkeypatch.setattr(Library, "digests_in_use", troubled)
+    monkeypatch.setattr(Catalogue, "digests_in_use", troubled)
     for name in ("FIRST_SECONDS", "EVERY_SECONDS", "REST_SHARE"):
         monkeypatch.setattr(collecting, name, 0)
-    loop = asyncio.create_task(collecting.collect_for_ever(blobs, sqlite_url))
+    loop = asyncio.create_task(collecting.collect_for_ever(blobs, library))
     await aeventually(lambda: not blobs.has(digest))
     loop.cancel()
     with pytest.raises(asyncio.CancelledError):
         await loop
+    session.close()

@@ -5,7 +5,7 @@ from tests.databases import WORKSPACE
 
 from ade.environments.activation import CUT, LOG_CHARS_MAX, ActivationFolder
 from ade.settings import Settings
-from ade.store.library import Version
+from ade.store.rows import Version
 
 
 @pytest.fixture

@@ -9,37 +9,41 @@ import pytest
 from tests.databases import WORKSPACE
 from tests.unit.environments.conftest import Configure, Workbench
 
+from ade.app.catalogue import Catalogue
 from ade.environments.collect import Collected, collect
 from ade.environments.environment import STAMP, ensure_build, folder_of, is_there
 from ade.environments.install import UNFINISHED
 from ade.kernel import Kernel
 from ade.settings import Settings
-from ade.store.library import Build, BuildHeld, File, Library, Version
-from ade.store.store import SqlStore
+from ade.store.rows import Build, BuildHeld, File, Version
+from ade.store.session import Session
 
 DAY_SECONDS = 86_400
 
 
 @pytest.fixture
-def library(sqlite_url: str) -> Iterator[Library]:
-    library = Library(sqlite_url)
-    yield library
-    library.close()
+def session(sqlite_url: str) -> Iterator[Session]:
+    session = Session(sqlite_url)
+    yield session
+    session.close()
 
 
 @pytest.fixture
-def kernel(sqlite_url: str) -> Iterator[Kernel]:
-    store = SqlStore(sqlite_url)
-    yield Kernel(store)
-    store.close()
+def library(session: Session) -> Catalogue:
+    return Catalogue(session)
 
 
-async def a_version(library: Library) -> Version:
+@pytest.fixture
+def kernel(session: Session) -> Kernel:
+    return Kernel(session)
+
+
+async def a_version(library: Catalogue) -> Version:
     made = await library.add_configuration(WORKSPACE, "c", [File("config.toml", "sha256:a", 1)])
     return await library.snapshot(WORKSPACE, made.id, "someone")
 
 
-async def ready(library: Library, kernel: Kernel, version: Version, environment: str) -> Build:
+async def ready(library: Catalogue, kernel: Kernel, version: Version, environment: str) -> Build:
     await ensure_build(library, kernel, version)
     build = await library.claim_build("me", 10**7)
     assert build is not None
@@ -54,7 +58,7 @@ def age(path: Path, seconds: float) -> None:
 
 
 async def test_an_environment_that_runs_use_stays(
-    library: Library, kernel: Kernel, settings: Settings, workbench: Workbench
+    library: Catalogue, kernel: Kernel, settings: Settings, workbench: Workbench
 ) -> None:
     digest = await workbench.install("greeting")
     await ready(library, kernel, await a_version(library), digest)
@@ -64,7 +68,7 @@ async def test_an_environment_that_runs_use_stays(
 
 
 async def test_an_idle_one_goes_and_comes_back_with_the_next_run(
-    library: Library, kernel: Kernel, settings: Settings, workbench: Workbench
+    library: Catalogue, kernel: Kernel, settings: Settings, workbench: Workbench
 ) -> None:
     digest = await workbench.install("greeting")
     version = await a_version(library)
@@ -79,7 +83,7 @@ async def test_an_idle_one_goes_and_comes_back_with_the_next_run(
 
 
 async def test_one_that_no_build_names_goes_sooner_but_not_at_once(
-    library: Library, settings: Settings, workbench: Workbench
+    library: Catalogue, settings: Settings, workbench: Workbench
 ) -> None:
     digest = await workbench.install("greeting")
     assert await collect(library, settings) == Collected()
@@ -88,7 +92,7 @@ async def test_one_that_no_build_names_goes_sooner_but_not_at_once(
 
 
 async def test_one_that_is_not_on_the_disk_any_more_is_built_again(
-    library: Library, kernel: Kernel, settings: Settings
+    library: Catalogue, kernel: Kernel, settings: Settings
 ) -> None:
     version = await a_version(library)
     lost = "sha256:" + "0" * 64
@@ -105,7 +109,7 @@ async def test_one_that_is_not_on_the_disk_any_more_is_built_again(
 
 
 async def test_what_a_killed_build_left_goes_once_no_build_can_be_at_it(
-    library: Library, configure: Configure
+    library: Catalogue, configure: Configure
 ) -> None:
     settings = configure(build_timeout_seconds=60)
     young, old = (settings.activation_envs_dir / UNFINISHED / name for name in ("young", "old"))
@@ -118,7 +122,7 @@ async def test_what_a_killed_build_left_goes_once_no_build_can_be_at_it(
 
 
 async def test_a_cache_that_has_grown_too_large_is_emptied(
-    library: Library, configure: Configure
+    library: Catalogue, configure: Configure
 ) -> None:
     bench = Workbench(configure(environment_cache_mb=0))
     digest = await bench.install("greeting")

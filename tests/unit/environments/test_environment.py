@@ -10,7 +10,7 @@ from ade.environments import EnvironmentGone, environment_of, fingerprint_of
 from ade.environments.environment import STAMP, folder_of
 from ade.sandbox.runtime_environment import own_environment
 from ade.settings import Settings
-from ade.store.library import Version
+from ade.store.rows import Version
 
 DIGEST = "sha256:" + "ab" * 32
 

@@ -18,25 +18,25 @@ from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
 from ade.stages.rules import Rules
 from ade.store.rows import Claim, JobRef, JobRow, NewEvent
-from ade.store.store import SqlStore
+from ade.store.session import Session
 
 
 @pytest.fixture
-def store(sqlite_url: str, clock: ManualClock) -> Iterator[SqlStore]:
+def store(sqlite_url: str, clock: ManualClock) -> Iterator[Session]:
     """Open a real store."""
-    store = SqlStore(sqlite_url, clock=clock)
+    store = Session(sqlite_url, clock=clock)
     yield store
     store.close()
 
 
 @pytest.fixture
-def acts(store: SqlStore, clock: ManualClock) -> Acts:
+def acts(store: Session, clock: ManualClock) -> Acts:
     """Act on a kernel over it."""
     return Acts(Kernel(store, Rules(queue_size=0)), clock)
 
 
 @pytest.fixture
-def exporter(store: SqlStore, tmp_path: Path) -> EventFileExporter:
+def exporter(store: Session, tmp_path: Path) -> EventFileExporter:
     """Mirror to a folder."""
     return EventFileExporter(store, tmp_path)
 
@@ -140,10 +140,10 @@ import asyncio, sys
 from pathlib import Path
 from ade.events.event_file import EventFileExporter
 from ade.store.rows import JobRef
-from ade.store.store import SqlStore
+from ade.store.session import Session
 
 url, folder, workspace, job = sys.argv[1:]
-exporter = EventFileExporter(SqlStore(url), Path(folder))
+exporter = EventFileExporter(Session(url), Path(folder))
 sys.stdout.write("ready\\n")
 sys.stdout.flush()
 for line in sys.stdin:

@@ -13,13 +13,13 @@ from ade.events.stream import follow, wait_until_ended
 from ade.kernel import Kernel
 from ade.stages.rules import Rules
 from ade.store.rows import Claim, JobRef, JobRow, NewEvent
-from ade.store.store import SqlStore
+from ade.store.session import Session
 
 
 @pytest.fixture
 def acts(sqlite_url: str, clock: ManualClock) -> Iterator[Acts]:
     """Act on a kernel over a real store."""
-    store = SqlStore(sqlite_url, clock=clock)
+    store = Session(sqlite_url, clock=clock)
     yield Acts(Kernel(store, Rules(queue_size=0)), clock)
     store.close()
 

@@ -24,9 +24,9 @@ from ade.kinds.echo import Echo
 from ade.stages.rules import Rules
 from ade.stages.stop import Stop
 from ade.stages.submit import Submission
-from ade.store.group_commit import Verb
+from ade.store.port import Verb
 from ade.store.rows import JobRef, JobRow, NewEvent
-from ade.store.store import SqlStore
+from ade.store.session import Session
 from ade.worker.runner import Runner
 from ade.worker.subprocess_runner import SubprocessRunner
 from ade.worker.worker import Worker, WorkerRules
@@ -70,7 +70,7 @@ class Untrusted(Rogue):
     trusted = False
 
 
-class TroubledStore(SqlStore):
+class TroubledStore(Session):
     """Be a real store, until told that writes fail or hang."""
 
     def __init__(self, url: str) -> None:
@@ -79,11 +79,13 @@ class TroubledStore(SqlStore):
         self._all: Literal["fails", "hangs"] | None = None
         self._hanging: list[tuple[asyncio.Future[Sequence[Any]], Verb, list[Any]]] = []
         self.asked: list[str] = []
+        self.items: dict[str, list[Any]] = {}
 
     def awrite(self, verb: Verb, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
         """Run a verb, refuse it, or keep it until `recover`."""
         name = verb.func.__name__  # type: ignore[attr-defined]
         self.asked.append(name)
+        self.items.setdefault(name, []).extend(items)
         trouble = self._trouble.get(name, self._all)
         if trouble is None:
             return super().awrite(verb, items)

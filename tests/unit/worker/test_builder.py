@@ -16,6 +16,7 @@ from tests.processes import aeventually
 from tests.unit.worker.bench import LIMITS
 from tests.wheels import make_wheel
 
+from ade.app.catalogue import Catalogue
 from ade.artifacts import Blobs
 from ade.domain.job import Status
 from ade.domain.lease import LeaseRule
@@ -28,9 +29,9 @@ from ade.sandbox.spec import RunSpec
 from ade.settings import Settings
 from ade.stages.rules import Rules
 from ade.stages.submit import Submission
-from ade.store.library import BUILDS_TOPIC, Build, BuildHeld, File, Library, Version
-from ade.store.rows import JobRef, JobRow
-from ade.store.store import SqlStore
+from ade.store.builds import BUILDS_TOPIC
+from ade.store.rows import Build, BuildHeld, File, JobRef, JobRow, Version
+from ade.store.session import Session
 from ade.worker.builder import Builder, end
 
 LEASE = LeaseRule(lease_seconds=30, margin_seconds=5, renew_seconds=10)
@@ -103,8 +104,8 @@ class Site:
         self.wheelhouse = folder / "wheels"
         make_wheel(self.wheelhouse, "greeting")
         self.runner = Scripted()
-        self.library = Library(url)
-        self.store = SqlStore(url)
+        self.store = Session(url)
+        self.library = Catalogue(self.store)
         self.folder = folder
         self.blobs = Blobs(folder / "blobs")
         self.configure()
@@ -119,7 +120,6 @@ class Site:
 
     def close(self) -> None:
         """Let go of the database."""
-        self.library.close()
         self.store.close()
 
     def builder(self, name: str = "builder") -> Builder:

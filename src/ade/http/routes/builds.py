@@ -20,7 +20,8 @@ from ade.http.openapi import answers
 from ade.http.paging import cursor_after, read_cursor
 from ade.stages.builds import BuildEnded
 from ade.stages.submit import SAFE_MODE_DETAIL
-from ade.store.library import BUILDS_TOPIC, Build, Version
+from ade.store.builds import BUILDS_TOPIC
+from ade.store.rows import Build, Version
 
 PAGE_SIZE = 50
 SEQUENCE_MAX = 2**31 - 1

@@ -22,7 +22,8 @@ from ade.http.library_models import (
 from ade.http.openapi import answers, takes
 from ade.http.packages import ZIP, Packages
 from ade.http.paging import cursor_after, read_cursor
-from ade.store.library import Configuration, File, Version, manifest_digest
+from ade.store.catalogue import manifest_digest
+from ade.store.rows import Configuration, File, Version
 
 PAGE_SIZE = 50
 SEQUENCE_MAX = 2**31 - 1

@@ -16,7 +16,7 @@ from ade.http.library_models import DocumentBody, DocumentPage, PreviewBody, Pre
 from ade.http.multipart import FORM, receive_form
 from ade.http.openapi import answers
 from ade.http.paging import cursor_after, read_cursor
-from ade.store.library import Document
+from ade.store.rows import Document
 
 PAGE_SIZE = 50
 UPLOADS_MAX = 64

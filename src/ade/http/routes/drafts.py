@@ -15,7 +15,8 @@ from ade.http.multipart import FORM
 from ade.http.openapi import answers
 from ade.http.packages import ZIP, Packages
 from ade.http.routes.configurations import file_json
-from ade.store.library import ABSENT, File, manifest_digest
+from ade.store.catalogue import ABSENT, manifest_digest
+from ade.store.rows import File
 
 MIB = 1024 * 1024
 TEXT = "text/plain; charset=utf-8"

@@ -20,7 +20,7 @@ from ade.http.models import (
     MemberRequest,
 )
 from ade.http.openapi import answers, takes
-from ade.store.directory import ApiKey, Member
+from ade.store.rows import ApiKey, Member
 
 _MEMBER = TypeAdapter(MemberRequest)
 _KEY = TypeAdapter(KeyRequest)

@@ -11,7 +11,7 @@ from ade.http.body import read_small
 from ade.http.door import Door
 from ade.http.models import WorkspaceBody, WorkspacePage, WorkspaceRequest
 from ade.http.openapi import answers, takes
-from ade.store.directory import Workspace
+from ade.store.rows import Workspace
 
 _NEW = TypeAdapter(WorkspaceRequest)
 

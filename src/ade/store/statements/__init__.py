@@ -1,13 +1,27 @@
-"""Every statement on jobs and their logs, each a named function that says what it is for.
+"""Every statement, each a named function that says what it is for.
 
 A statement that changes a job's state carries its precondition in its WHERE: the status that was
 seen and, where a lease is involved, the fence. No row changed means that someone else was first.
 """
 
+from collections.abc import Callable
 from typing import Any
 
+from sqlalchemy.sql.base import Executable
+
 from ade.store import rows
-from ade.store.statements import changing, claiming, submitting, sweeping, waiting
+from ade.store.dialects.base import Dialect
+from ade.store.statements import (
+    builds,
+    catalogue,
+    changing,
+    claiming,
+    directory,
+    reading,
+    submitting,
+    sweeping,
+    waiting,
+)
 from ade.store.statements.statement import Statement
 
 __all__ = ["STATEMENTS", "Statement"]
@@ -21,7 +35,7 @@ _OWN = frozenset({"id", "execution_key", "payload"})
 _CLAIM_LINE = ("line_before", "line_after")
 _ENDING = _fields(rows.Ending, "finished_at", "line")
 
-STATEMENTS: dict[str, Statement] = {
+_JOBS: dict[str, Statement] = {
     "insert_requests": Statement(submitting.insert_requests, submitting.BORN, differs=_OWN),
     "insert_jobs": Statement(submitting.insert_jobs, submitting.BORN, differs=_OWN),
     "register_executions": Statement(submitting.register_executions, submitting.STAND),
@@ -81,3 +95,94 @@ STATEMENTS: dict[str, Statement] = {
     "delete_requests": Statement(sweeping.delete_requests, _fields(rows.JobRef)),
     "delete_jobs": Statement(sweeping.delete_jobs, _fields(rows.JobRef)),
 }
+
+
+def _one(build: Callable[[Dialect, Any], Executable], *fields: str) -> Statement:
+    return Statement(build, fields, many=False)
+
+
+_IN_WORKSPACE = ("workspace_id", "id")
+_PAGE = ("workspace_id", "id", "limit")
+_OF_CONFIGURATION = ("workspace_id", "configuration_id")
+_CATALOGUE: dict[str, Statement] = {
+    "lock_workspace": _one(catalogue.lock_workspace, "id"),
+    "insert_document": _one(catalogue.insert_document, *rows.Document._fields),
+    "find_document": _one(catalogue.find_document, *_IN_WORKSPACE),
+    "list_documents": _one(catalogue.list_documents, *_PAGE),
+    "delete_document": _one(catalogue.delete_document, *_IN_WORKSPACE, "deleted_at"),
+    "document_digests": _one(catalogue.document_digests),
+    "insert_configuration": _one(catalogue.insert_configuration, *rows.Configuration._fields),
+    "find_configuration": _one(catalogue.find_configuration, *_IN_WORKSPACE),
+    "list_configurations": _one(catalogue.list_configurations, *_PAGE),
+    "count_configurations": _one(catalogue.count_configurations, "workspace_id"),
+    "delete_configuration": _one(catalogue.delete_configuration, *_IN_WORKSPACE, "deleted_at"),
+    "list_draft": _one(catalogue.list_draft, *_OF_CONFIGURATION),
+    "insert_draft_file": Statement(catalogue.insert_draft_file, catalogue.DRAFT_FILE),
+    "delete_draft_file": _one(catalogue.delete_draft_file, *_OF_CONFIGURATION, "path"),
+    "delete_draft": _one(catalogue.delete_draft, *_OF_CONFIGURATION),
+    "draft_digests": _one(catalogue.draft_digests),
+    "insert_version": _one(catalogue.insert_version, *rows.Version._fields),
+    "find_version": _one(catalogue.find_version, *_IN_WORKSPACE),
+    "find_version_by_digest": _one(catalogue.find_version_by_digest, *_OF_CONFIGURATION, "digest"),
+    "find_version_by_sequence": _one(
+        catalogue.find_version_by_sequence, *_OF_CONFIGURATION, "sequence"
+    ),
+    "list_versions": _one(catalogue.list_versions, *_OF_CONFIGURATION, "sequence", "limit"),
+    "newest_sequence": _one(catalogue.newest_sequence, *_OF_CONFIGURATION),
+    "manifests_in_use": _one(catalogue.manifests_in_use),
+    "find_artifact": _one(catalogue.find_artifact, "id"),
+    "find_content": _one(catalogue.find_content, "workspace_id", "digest"),
+    "artifact_digests": _one(catalogue.artifact_digests),
+    "content_bytes": _one(catalogue.content_bytes, "workspace_id"),
+    "draft_sizes": _one(catalogue.draft_sizes, "workspace_id"),
+    "count_versions": _one(catalogue.count_versions, "workspace_id"),
+    "list_manifests": _one(catalogue.list_manifests, *_OF_CONFIGURATION),
+}
+_BUILDS: dict[str, Statement] = {
+    "insert_build": _one(builds.insert_build, *builds.NEW),
+    "find_build": _one(builds.find_build, *_IN_WORKSPACE),
+    "lock_build": _one(builds.lock_build, *_IN_WORKSPACE),
+    "find_build_of": _one(builds.find_build_of, *_OF_CONFIGURATION, "fingerprint"),
+    "next_build": _one(builds.next_build, "now", "limit"),
+    "change_build": _one(builds.change_build, *builds.CHANGE),
+    "settled_builds_with_waiting_runs": _one(builds.settled_builds_with_waiting_runs, "limit"),
+    "environments_in_use": _one(builds.environments_in_use),
+    "needed_builds": _one(builds.needed_builds, "environment", "limit"),
+    "retire_environment": _one(builds.retire_environment, "environment", "error", "finished_at"),
+}
+_DIRECTORY: dict[str, Statement] = {
+    "insert_workspace": _one(directory.insert_workspace, *rows.Workspace._fields),
+    "find_workspace": _one(directory.find_workspace, "id"),
+    "find_workspace_by_slug": _one(directory.find_workspace_by_slug, "slug"),
+    "list_workspaces": _one(directory.list_workspaces, "limit"),
+    "insert_user": _one(directory.insert_user, *directory.USER),
+    "find_user": _one(directory.find_user, "name"),
+    "insert_member": _one(directory.insert_member, *directory.MEMBER),
+    "change_role": _one(directory.change_role, "workspace_id", "user_id", "role"),
+    "delete_member": _one(directory.delete_member, "workspace_id", "user_id"),
+    "find_member": _one(directory.find_member, "workspace_id", "user_id"),
+    "list_members": _one(directory.list_members, "workspace_id", "limit"),
+    "list_roles": _one(directory.list_roles, "user_id"),
+    "insert_key": _one(directory.insert_key, *directory.KEY),
+    "count_keys": _one(directory.count_keys),
+    "find_key_holder": _one(directory.find_key_holder, "digest"),
+    "find_key_by_digest": _one(directory.find_key_by_digest, "digest"),
+    "find_key": _one(directory.find_key, *_IN_WORKSPACE),
+    "list_keys": _one(directory.list_keys, "workspace_id", "limit"),
+    "revoke_key": _one(directory.revoke_key, *_IN_WORKSPACE, "revoked_at"),
+    "insert_secret": _one(directory.insert_secret, *directory.SECRET),
+    "find_secret": _one(directory.find_secret, "name"),
+}
+_READS = {
+    "read_job": reading.READ_JOB,
+    "read_payload": reading.READ_PAYLOAD,
+    "read_result": reading.READ_RESULT,
+    "read_artifacts": reading.READ_ARTIFACTS,
+    "read_history": reading.READ_HISTORY,
+    "read_events": reading.READ_EVENTS,
+    "count_ahead": reading.COUNT_AHEAD,
+    "count_lane": reading.COUNT_LANE,
+    "workspace_ids": reading.WORKSPACE_IDS,
+    "count_by_status": reading.COUNT_BY_STATUS,
+}
+STATEMENTS = {**_JOBS, **_READS, **_CATALOGUE, **_BUILDS, **_DIRECTORY}

@@ -44,6 +44,11 @@ def next_line(job: FromClause, *parts: ColumnElement[Any]) -> ColumnElement[str]
     return line
 
 
+def same(table: FromClause, g: Given, *names: str) -> ColumnElement[bool]:
+    """Match rows that have the values that are given for these columns."""
+    return and_(*[table.c[name] == g[name] for name in names])
+
+
 def same_job(job: FromClause, g: Given) -> ColumnElement[bool]:
     return and_(job.c.workspace_id == g["workspace_id"], job.c.id == g["id"])
 

@@ -6,8 +6,8 @@ from ade.store import rows
 from ade.store.dialects.base import Dialect
 from ade.store.given import Given
 from ade.store.schema import artifacts, events, is_eligible, is_queued, jobs, requests, workspaces
-from ade.store.statements import Statement
 from ade.store.statements.parts import same_job, same_lane, whole_jobs
+from ade.store.statements.statement import Statement
 
 EQUAL_FILTERS = ("status", "kind", "target_id", "priority", "submitted_by", "rerun_of")
 

@@ -5,17 +5,20 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, cast
 
 from ade.clock import Clock, SystemClock
-from ade.domain.errors import Unavailable
+from ade.domain.errors import AdeError, Unavailable
 from ade.store.compiled import Compiler, Rewrite
 from ade.store.dialects import dialect_for
-from ade.store.group_commit import GroupCommit, OutcomeUnknown, Verb
-from ade.store.port import Reading, Transaction
+from ade.store.executor import Executor
+from ade.store.group_commit import GroupCommit, OutcomeUnknown
+from ade.store.port import OnCommit, Result, Transaction, Verb
 from ade.store.transaction import SqlReading, SqlTransaction
+from ade.store.usage import VersionSizes
 
 READERS = 4
 # How often the owner of a SQLite file looks whether someone else wrote to it after all.
@@ -23,39 +26,29 @@ LOOK_SECONDS = 0.05
 EVERYTHING = ("*",)
 # How often the database's clock is compared with ours, and its plans with the size of the tables.
 KEEP_UP_SECONDS = 1.0
-Found = TypeVar("Found")
-OnCommit = Callable[[Sequence[str]], None]
 
 
-class Store(Protocol):
-    """Run verbs in transactions, and reads beside them."""
+@dataclass(slots=True)
+class _Change:
+    """Hold a piece of work, and its outcome as soon as it ran: before it has committed."""
 
-    clock: Clock
-    on_commit: OnCommit
-
-    def write(self, verb: Verb, items: list[Any]) -> Sequence[Any]:
-        """Run a verb and wait for its commit."""
-        ...
-
-    def awrite(self, verb: Verb, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
-        """Run a verb; the future resolves when it has committed."""
-        ...
-
-    def read(self, look: Callable[[Reading], Found]) -> Found:
-        """Read in one snapshot."""
-        ...
-
-    async def aread(self, look: Callable[[Reading], Found]) -> Found:
-        """Read in one snapshot without holding up the event loop."""
-        ...
-
-    def close(self) -> None:
-        """Finish what was begun and let go of the database."""
-        ...
+    work: Callable[[SqlTransaction], Any]
+    outcome: Any = None
 
 
-class SqlStore:
-    """Hold the connections to a SQL database."""
+def _change(transaction: Any, changes: list[_Change]) -> list[Any]:
+    """Run the changes of many callers in one transaction; each is refused by itself."""
+    for change in changes:
+        change.outcome = transaction.attempt(change.work)
+    return [change.outcome for change in changes]
+
+
+class Session:
+    """Hold the connections to a SQL database: one that writes, and a few that read.
+
+    Everything that ADE keeps goes through one session: jobs by verbs (`write`), the rest by single
+    changes (`change`) on the ports of a transaction, and reads beside them (`read`).
+    """
 
     def __init__(
         self,
@@ -69,6 +62,7 @@ class SqlStore:
         self.clock = clock or SystemClock()
         self.on_commit = on_commit
         self._compiler = Compiler(self.dialect, rewrite)
+        self._version_sizes: VersionSizes = {}
         self._connection: Any = None
         self._reader = threading.local()
         self._opened: list[Any] = []
@@ -81,6 +75,7 @@ class SqlStore:
         self._group = GroupCommit(
             self._commit,
             self.dialect.is_conflict,
+            last=_change,
             counted=self._count,
             idle=self._look_for_others,
             idle_seconds=None if self.dialect.many_writers else LOOK_SECONDS,
@@ -94,11 +89,45 @@ class SqlStore:
         """Run a verb; the future resolves when it has committed."""
         return self._group.acall(verb, items)
 
-    def read(self, look: Callable[[Reading], Found]) -> Found:
+    def change(
+        self,
+        work: Callable[[SqlTransaction], Result],
+        took_place: Callable[[SqlReading, Result], bool] | None = None,
+    ) -> Result:
+        """Run one piece of work and wait for its commit; raise the AdeError that refuses it.
+
+        If the connection breaks during the commit, `took_place` looks for what the work returned;
+        if it is not found, or cannot be looked for, OutcomeUnknown is raised.
+        """
+        change = _Change(work)
+        try:
+            self._group.call(_change, [change])
+        except OutcomeUnknown as unknown:
+            with _still(unknown):
+                if not self.read(_look_up(change, took_place)):
+                    raise
+        return cast(Result, _value(change))
+
+    async def achange(
+        self,
+        work: Callable[[SqlTransaction], Result],
+        took_place: Callable[[SqlReading, Result], bool] | None = None,
+    ) -> Result:
+        """Do the same as `change` without holding up the event loop."""
+        change = _Change(work)
+        try:
+            await self._group.acall(_change, [change])
+        except OutcomeUnknown as unknown:
+            with _still(unknown):
+                if not await self.aread(_look_up(change, took_place)):
+                    raise
+        return cast(Result, _value(change))
+
+    def read(self, look: Callable[[SqlReading], Result]) -> Result:
         """Read in one snapshot."""
         return self._readers.submit(self._look, look).result()
 
-    async def aread(self, look: Callable[[Reading], Found]) -> Found:
+    async def aread(self, look: Callable[[SqlReading], Result]) -> Result:
         """Read in one snapshot without holding up the event loop."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, self._look, look)
@@ -123,7 +152,8 @@ class SqlStore:
             cursor = self._connection.cursor()
             self.dialect.begin(cursor, write=True)
             now_us = self.clock.now_us() + self._ahead_us
-            transaction = SqlTransaction(cursor, self._compiler, now_us)
+            sql = Executor(cursor, self._compiler)
+            transaction = SqlTransaction(sql, self._version_sizes, now_us)
             outcome = work(transaction)
             topics = list(transaction.topics)
             committing = True
@@ -185,7 +215,7 @@ class SqlStore:
         info = getattr(self._connection, "info", None)
         return getattr(info, "backend_pid", None)
 
-    def _look(self, look: Callable[[Reading], Found]) -> Found:
+    def _look(self, look: Callable[[SqlReading], Result]) -> Result:
         """Run a read in one transaction of this thread's connection."""
         connection = getattr(self._reader, "connection", None)
         is_new = connection is None
@@ -196,7 +226,7 @@ class SqlStore:
         try:
             cursor = connection.cursor()
             self.dialect.begin(cursor, write=False)
-            found = look(SqlReading(cursor, self._compiler))
+            found = look(SqlReading(Executor(cursor, self._compiler), self._version_sizes))
             cursor.execute("COMMIT")
         except BaseException as error:
             self._reader.connection = _rolled_back(connection)
@@ -215,6 +245,34 @@ class SqlStore:
             raise Unavailable(
                 f"The database {name} cannot be reached: {_first_line(error)}"
             ) from error
+
+
+def _look_up(
+    change: _Change, took_place: Callable[[SqlReading, Any], bool] | None
+) -> Callable[[SqlReading], bool]:
+    """Look whether a change took place whose commit broke; a refusal stands without a look."""
+
+    def look(reading: SqlReading) -> bool:
+        if isinstance(change.outcome, AdeError):
+            return True
+        return took_place is not None and took_place(reading, change.outcome)
+
+    return look
+
+
+@contextlib.contextmanager
+def _still(unknown: OutcomeUnknown) -> Iterator[None]:
+    """Raise that an outcome is unknown if the database cannot be asked for it either."""
+    try:
+        yield
+    except Unavailable as error:
+        raise unknown from error
+
+
+def _value(change: _Change) -> Any:
+    if isinstance(change.outcome, AdeError):
+        raise change.outcome
+    return change.outcome
 
 
 def _rolled_back(connection: Any) -> Any:

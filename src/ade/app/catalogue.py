@@ -1,0 +1,404 @@
+"""The catalogue as calls: documents, configurations, versions, builds and artifacts.
+
+Each call is one read or one change of the session. A change that is refused leaves nothing. If the
+connection breaks during a commit, the change is looked for, and reported as done if it is found.
+"""
+
+from collections.abc import Callable
+
+from ade.domain.errors import NotFound
+from ade.store.builds import AGAIN
+from ade.store.catalogue import manifest_digest
+from ade.store.rows import (
+    ArtifactRow,
+    Build,
+    BuildHeld,
+    Configuration,
+    Document,
+    File,
+    RunParts,
+    Version,
+)
+from ade.store.session import Session
+from ade.store.transaction import SqlReading
+
+CLAIM_LOOKS_MAX = 5
+
+
+class Catalogue:
+    """Read and change what jobs are made of and leave."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # --- documents --------------------------------------------------------------------------------
+
+    async def add_document(
+        self,
+        workspace_id: str,
+        name: str,
+        digest: str,
+        size_bytes: int,
+        content_type: str | None,
+        *,
+        quota_bytes: int = 0,
+    ) -> Document:
+        """Add an uploaded file, or raise StorageFull if the workspace may store no more."""
+        return await self._session.achange(
+            lambda tx: tx.catalogue.add_document(
+                workspace_id, name, digest, size_bytes, content_type, quota_bytes=quota_bytes
+            ),
+            lambda reading, new: _exists(
+                lambda: reading.catalogue.find_document(workspace_id, new.id, deleted_too=True)
+            ),
+        )
+
+    async def find_document(
+        self, workspace_id: str, document_id: str, *, deleted_too: bool = False
+    ) -> Document:
+        """Find a document, or raise NotFound."""
+        return await self._session.aread(
+            lambda reading: reading.catalogue.find_document(
+                workspace_id, document_id, deleted_too=deleted_too
+            )
+        )
+
+    async def list_documents(
+        self, workspace_id: str, *, before: str | None, limit: int
+    ) -> list[Document]:
+        """List documents, newest first, that are older than one."""
+        return await self._session.aread(
+            lambda reading: reading.catalogue.list_documents(workspace_id, before, limit)
+        )
+
+    async def delete_document(self, workspace_id: str, document_id: str) -> None:
+        """Hide a document; runs that have read it still name it."""
+        await self._session.achange(
+            lambda tx: tx.catalogue.delete_document(workspace_id, document_id),
+            lambda reading, gone: (
+                not _exists(lambda: reading.catalogue.find_document(workspace_id, gone.id))
+            ),
+        )
+
+    # --- configurations and their drafts ----------------------------------------------------------
+
+    async def add_configuration(
+        self, workspace_id: str, name: str, files: list[File], *, quota_bytes: int = 0
+    ) -> Configuration:
+        """Add a configuration with a first draft."""
+        return await self._session.achange(
+            lambda tx: tx.catalogue.add_configuration(
+                workspace_id, name, files, quota_bytes=quota_bytes
+            ),
+            lambda reading, new: _exists(
+                lambda: reading.catalogue.find_configuration(workspace_id, new.id)
+            ),
+        )
+
+    async def find_configuration(self, workspace_id: str, configuration_id: str) -> Configuration:
+        """Find a configuration that was not deleted, or raise NotFound."""
+        return await self._session.aread(
+            lambda reading: reading.catalogue.find_configuration(workspace_id, configuration_id)
+        )
+
+    async def list_configurations(
+        self, workspace_id: str, *, before: str | None, limit: int
+    ) -> list[Configuration]:
+        """List configurations, newest first, that are older than one."""
+        return await self._session.aread(
+            lambda reading: reading.catalogue.list_configurations(workspace_id, before, limit)
+        )
+
+    async def delete_configuration(self, workspace_id: str, configuration_id: str) -> None:
+        """Hide a configuration; its versions stay for the runs that name them."""
+        await self._session.achange(
+            lambda tx: tx.catalogue.delete_configuration(workspace_id, configuration_id),
+            lambda reading, gone: (
+                not _exists(lambda: reading.catalogue.find_configuration(workspace_id, gone.id))
+            ),
+        )
+
+    async def draft(self, workspace_id: str, configuration_id: str) -> list[File]:
+        """List the files of a draft in the order of their paths."""
+        return await self._session.aread(
+            lambda reading: _draft(reading, workspace_id, configuration_id)
+        )
+
+    async def find_file(self, workspace_id: str, configuration_id: str, path: str) -> File:
+        """Find one file of a draft, or raise NotFound."""
+        for file in await self.draft(workspace_id, configuration_id):
+            if file.path == path:
+                return file
+        raise NotFound("There is no such file in the draft.")
+
+    async def put_file(
+        self,
+        workspace_id: str,
+        configuration_id: str,
+        file: File,
+        *,
+        only_if: str | None = None,
+        quota_bytes: int = 0,
+    ) -> bool:
+        """Write one file of a draft; tell whether there was none of this path before."""
+        return await self._session.achange(
+            lambda tx: tx.catalogue.put_file(
+                workspace_id, configuration_id, file, only_if=only_if, quota_bytes=quota_bytes
+            ),
+            lambda reading, _: file in _draft(reading, workspace_id, configuration_id),
+        )
+
+    async def delete_file(
+        self, workspace_id: str, configuration_id: str, path: str, *, only_if: str | None = None
+    ) -> None:
+        """Take one file out of a draft, or raise NotFound."""
+
+        def is_gone(reading: SqlReading, _: None) -> bool:
+            draft = _draft(reading, workspace_id, configuration_id)
+            return all(file.path != path for file in draft)
+
+        await self._session.achange(
+            lambda tx: tx.catalogue.delete_file(
+                workspace_id, configuration_id, path, only_if=only_if
+            ),
+            is_gone,
+        )
+
+    async def replace_draft(
+        self,
+        workspace_id: str,
+        configuration_id: str,
+        files: list[File],
+        *,
+        only_if: str | None = None,
+        quota_bytes: int = 0,
+    ) -> None:
+        """Replace all files of a draft; `only_if` is the digest of the draft that was seen."""
+
+        def is_replaced(reading: SqlReading, _: None) -> bool:
+            draft = _draft(reading, workspace_id, configuration_id)
+            return manifest_digest(draft) == manifest_digest(files)
+
+        await self._session.achange(
+            lambda tx: tx.catalogue.replace_draft(
+                workspace_id, configuration_id, files, only_if=only_if, quota_bytes=quota_bytes
+            ),
+            is_replaced,
+        )
+
+    # --- versions ---------------------------------------------------------------------------------
+
+    async def snapshot(self, workspace_id: str, configuration_id: str, by: str) -> Version:
+        """Make a version of the draft as it is; a draft that did not change is the same version."""
+        known = await self._session.aread(
+            lambda reading: reading.catalogue.version_of_draft(workspace_id, configuration_id)
+        )
+        if known is not None:  # a thousand runs of one draft read, and one of them writes
+            return known
+        return await self._session.achange(
+            lambda tx: tx.catalogue.snapshot(workspace_id, configuration_id, by),
+            lambda reading, new: _exists(
+                lambda: reading.catalogue.find_version(workspace_id, new.id)
+            ),
+        )
+
+    async def find_version(self, workspace_id: str, version_id: str) -> Version:
+        """Find a version by its id, or raise NotFound."""
+        return await self._session.aread(
+            lambda reading: reading.catalogue.find_version(workspace_id, version_id)
+        )
+
+    async def find_sequence(
+        self, workspace_id: str, configuration_id: str, sequence: int
+    ) -> Version:
+        """Find a version by its number, or raise NotFound."""
+        return await self._session.aread(
+            lambda reading: reading.catalogue.find_sequence(
+                workspace_id, configuration_id, sequence
+            )
+        )
+
+    async def list_versions(
+        self, workspace_id: str, configuration_id: str, *, before: str | None, limit: int
+    ) -> list[Version]:
+        """List the versions of a configuration, newest first, that are older than one."""
+        return await self._session.aread(
+            lambda reading: reading.catalogue.list_versions(
+                workspace_id, configuration_id, before, limit
+            )
+        )
+
+    async def parts_of_run(
+        self,
+        workspace_id: str,
+        document_id: str,
+        *,
+        configuration_id: str | None = None,
+        version_id: str | None = None,
+        fingerprint_of: Callable[[Version], str],
+    ) -> RunParts:
+        """Find a document, the version that is named or that the draft is, and its build.
+
+        Without `version_id` it is that of the configuration's draft; there is none if the draft
+        was changed since. Raises NotFound for what must be there. One read finds all of it: a
+        thousand runs at once ask for nothing else.
+        """
+
+        def look(reading: SqlReading) -> RunParts:
+            catalogue = reading.catalogue
+            if version_id is None:
+                version = catalogue.version_of_draft(workspace_id, str(configuration_id))
+            else:
+                version = catalogue.find_version(workspace_id, version_id)
+                _refuse_another(version, configuration_id and configuration_id.lower())
+            document = catalogue.find_document(workspace_id, document_id)
+            build = version and reading.builds.find_of(version, fingerprint_of(version))
+            return RunParts(document, version, build)
+
+        return await self._session.aread(look)
+
+    # --- artifacts and what is stored -------------------------------------------------------------
+
+    async def find_artifact(self, artifact_id: str) -> ArtifactRow:
+        """Find an artifact of any workspace, or raise NotFound."""
+        return await self._session.aread(
+            lambda reading: reading.catalogue.find_artifact(artifact_id)
+        )
+
+    async def check_bytes(self, workspace_id: str, digest: str) -> None:
+        """Raise NotFound unless a document or an artifact of the workspace has these bytes."""
+        await self._session.aread(
+            lambda reading: reading.catalogue.check_bytes(workspace_id, digest)
+        )
+
+    async def stored_bytes(self, workspace_id: str) -> int:
+        """Count the bytes that a workspace stores."""
+        return await self._session.aread(lambda reading: reading.usage.stored_bytes(workspace_id))
+
+    async def digests_in_use(self) -> set[str]:
+        """List every blob that a document, a draft, a version or a result refers to."""
+        return await self._session.aread(lambda reading: reading.usage.digests_in_use())
+
+    # --- builds -----------------------------------------------------------------------------------
+
+    async def ensure_build(self, version: Version, fingerprint: str) -> Build:
+        """Find or make the one build of a fingerprint; one that failed is tried again."""
+        known = await self.find_build_of(version, fingerprint)
+        if known is not None and known.status not in AGAIN:
+            return known  # a thousand runs of one version read, and one of them writes
+        return await self._session.achange(
+            lambda tx: tx.builds.ensure(version, fingerprint),
+            lambda reading, made: reading.builds.find_of(version, fingerprint) == made,
+        )
+
+    async def find_build(self, workspace_id: str, build_id: str) -> Build:
+        """Find a build, or raise NotFound."""
+        return await self._session.aread(
+            lambda reading: reading.builds.find(workspace_id, build_id)
+        )
+
+    async def find_build_of(self, version: Version, fingerprint: str) -> Build | None:
+        """Find the build of a fingerprint, if there is one."""
+        return await self._session.aread(
+            lambda reading: reading.builds.find_of(version, fingerprint)
+        )
+
+    async def list_builds(
+        self,
+        workspace_id: str,
+        *,
+        configuration_id: str | None = None,
+        status: str | None = None,
+        before: str | None,
+        limit: int,
+    ) -> list[Build]:
+        """List builds, newest first, that are older than one."""
+        given = {"configuration_id": configuration_id, "status": status}
+        filters = {name: value for name, value in given.items() if value is not None}
+        return await self._session.aread(
+            lambda reading: reading.builds.list_builds(workspace_id, filters, before, limit)
+        )
+
+    async def claim_build(self, owner: str, lease_us: int) -> Build | None:
+        """Take the oldest build that waits, or whose builder lost its lease: that is a loss."""
+        for _ in range(CLAIM_LOOKS_MAX):  # each is a transaction: another may have been faster
+            found, taken = await self._session.achange(
+                lambda tx: tx.builds.claim(owner, lease_us),
+                lambda reading, claimed: (
+                    claimed[1] is None
+                    or reading.builds.find(claimed[1].workspace_id, claimed[1].id) == claimed[1]
+                ),
+            )
+            if taken is not None or not found:
+                return taken
+        return None
+
+    async def renew_build(self, held: BuildHeld, lease_us: int) -> bool:
+        """Keep a lease; return False if it is lost."""
+        return await self._session.achange(lambda tx: tx.builds.renew(held, lease_us))
+
+    async def finish_build(
+        self, held: BuildHeld, status: str, *, error: str | None, environment: str | None
+    ) -> bool:
+        """Record how a build ended; return False if the lease was lost and nothing changed."""
+
+        def is_recorded(reading: SqlReading, recorded: bool) -> bool:
+            build = reading.builds.find(held.workspace_id, held.id)
+            return not recorded or (build.fence, build.status) == (held.fence, status)
+
+        return await self._session.achange(
+            lambda tx: tx.builds.finish(held, status, error=error, environment=environment),
+            is_recorded,
+        )
+
+    async def release_build(self, held: BuildHeld) -> bool:
+        """Put a build back for another builder; return False if the lease was lost."""
+        return await self._session.achange(lambda tx: tx.builds.release(held))
+
+    async def cancel_build(self, workspace_id: str, build_id: str) -> Build:
+        """Cancel a build that has not ended; its builder finds its lease lost."""
+        return await self._session.achange(
+            lambda tx: tx.builds.cancel(workspace_id, build_id),
+            lambda reading, cancelled: reading.builds.find(workspace_id, build_id) == cancelled,
+        )
+
+    async def settled_with_waiting_runs(self, limit: int) -> list[Build]:
+        """Find builds that have ended while runs still wait: their builder died in between."""
+        return await self._session.aread(
+            lambda reading: reading.builds.settled_with_waiting_runs(limit)
+        )
+
+    async def environments_in_use(self) -> set[str]:
+        """List the environments that ready builds refer to."""
+        return await self._session.aread(lambda reading: reading.builds.environments_in_use())
+
+    async def retire_environment(
+        self, environment: str, reason: str, *, even_if_needed: bool = False
+    ) -> bool:
+        """Cancel the ready builds of an environment, unless an unfinished job needs one of them.
+
+        The next run of their versions builds again.
+        """
+        return await self._session.achange(
+            lambda tx: tx.builds.retire_environment(
+                environment, reason, even_if_needed=even_if_needed
+            )
+        )
+
+
+def _draft(reading: SqlReading, workspace_id: str, configuration_id: str) -> list[File]:
+    configuration = reading.catalogue.find_configuration(workspace_id, configuration_id)
+    return reading.catalogue.draft(configuration)
+
+
+def _exists(find: Callable[[], object]) -> bool:
+    try:
+        find()
+    except NotFound:
+        return False
+    return True
+
+
+def _refuse_another(version: Version, configuration_id: str | None) -> None:
+    if configuration_id not in (None, version.configuration_id):
+        raise NotFound("There is no such version of this configuration.")
