@@ -35,8 +35,8 @@ from ade.domain.events import EventType
 from ade.domain.job import TRANSITIONS, WAIT_ENDS, Cause, mermaid
 from ade.domain.outcome import Category
 from ade.domain.retry import RETRIED_BY_ITSELF
-from ade.http import library_models, models
 from ade.http.problems import CODES
+from ade.http.schemas import catalogue, directory, jobs
 from ade.kinds import load_kinds
 from ade.knobs import TEST_PREFIX
 from ade.settings import Settings, settings_knobs
@@ -252,14 +252,14 @@ PLACEHOLDERS = {
     "ADE_BOOTSTRAP_API_KEY": "key",
 }
 BODIES: dict[str, Any] = {
-    "/cancel": models.ReasonRequest,
-    "/interrupt": models.ReasonRequest,
-    "/resolve": models.ResolveRequest,
-    "/clear": models.NoteRequest,
-    "/members": models.MemberRequest,
-    "/keys": models.KeyRequest,
-    "/workspaces": models.WorkspaceRequest,
-    "/configurations": library_models.ConfigurationRequest,
+    "/cancel": jobs.ReasonRequest,
+    "/interrupt": jobs.ReasonRequest,
+    "/resolve": jobs.ResolveRequest,
+    "/clear": jobs.NoteRequest,
+    "/members": directory.MemberRequest,
+    "/keys": directory.KeyRequest,
+    "/workspaces": directory.WorkspaceRequest,
+    "/configurations": catalogue.ConfigurationRequest,
 }
 
 

@@ -1,10 +1,10 @@
 """The attempts of a job, read off its event log."""
 
 import json
-from typing import Any
 
 from ade.app.times import rfc3339
 from ade.domain.events import ENDS_ATTEMPT, STARTS_ATTEMPT
+from ade.http.schemas.jobs import Attempt
 from ade.store.port import Reading
 from ade.store.rows import JobRef, NewEvent
 
@@ -13,9 +13,9 @@ _STARTS = frozenset(kind.value for kind in STARTS_ATTEMPT)
 _ENDS = frozenset(kind.value for kind in ENDS_ATTEMPT)
 
 
-def read_attempts(reading: Reading, ref: JobRef) -> list[dict[str, Any]]:
+def read_attempts(reading: Reading, ref: JobRef) -> list[Attempt]:
     """Read a job's log from its start and gather what belongs together."""
-    found: dict[int, dict[str, Any]] = {}
+    found: dict[int, Attempt] = {}
     after = 0
     while events := reading.read_events(ref, after, EVENTS_PER_READ):
         for event in events:
@@ -24,7 +24,7 @@ def read_attempts(reading: Reading, ref: JobRef) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _note(found: dict[int, dict[str, Any]], event: NewEvent) -> None:
+def _note(found: dict[int, Attempt], event: NewEvent) -> None:
     if event.type not in _STARTS and event.type not in _ENDS:
         return
     data = json.loads(event.data)
@@ -33,14 +33,13 @@ def _note(found: dict[int, dict[str, Any]], event: NewEvent) -> None:
         attempt = found.setdefault(number, _new(number, event))
         attempt["worker"] = data.get("worker", attempt["worker"])
     elif number in found and found[number]["ended_at"] is None:
-        found[number] |= {
-            "status": event.type.removeprefix("job."),
-            "ended_at": rfc3339(event.at),
-            "error": data.get("error"),
-        }
+        attempt = found[number]
+        attempt["status"] = event.type.removeprefix("job.")
+        attempt["ended_at"] = rfc3339(event.at)
+        attempt["error"] = data.get("error")
 
 
-def _new(number: int, event: NewEvent) -> dict[str, Any]:
+def _new(number: int, event: NewEvent) -> Attempt:
     return {
         "attempt": number,
         "worker": None,

@@ -49,6 +49,11 @@ class Role(IntEnum):
     EDITOR = 2
     ADMIN = 3
 
+    @property
+    def label(self) -> str:
+        """Return the role as the API writes it."""
+        return self.name.lower()
+
     @staticmethod
     def named(name: str | None) -> "Role":
         """Return a stored role."""
@@ -153,7 +158,7 @@ class Gatekeeper:
         if role is Role.NONE:
             raise NotFound("There is no such workspace.")
         if role < needed:
-            raise Forbidden(f"This needs the role {needed.name.lower()}.")
+            raise Forbidden(f"This needs the role {needed.label}.")
         return Grant(principal, found, role)
 
     async def operator(self, request: Request) -> Principal:

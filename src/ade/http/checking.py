@@ -13,8 +13,8 @@ from ade.environments.failure import BuildFailed
 from ade.environments.requirements import FILE as REQUIREMENTS
 from ade.environments.requirements import read_requirements
 from ade.http.door import Door
-from ade.http.library_models import ProblemFound
 from ade.http.packages import Packages
+from ade.http.schemas.catalogue import CheckBody, ProblemFound
 from ade.stages.submit import SAFE_MODE_DETAIL
 from ade.store.catalogue import manifest_digest
 from ade.store.rows import File
@@ -38,7 +38,7 @@ class _Checked(BaseModel):
 
 async def check_draft(
     door: Door, packages: Packages, workspace_id: str, configuration_id: str
-) -> dict[str, Any]:
+) -> CheckBody:
     """List everything that is wrong with a draft."""
     if door.safe_mode:
         raise SafeMode(SAFE_MODE_DETAIL)
@@ -49,20 +49,20 @@ async def check_draft(
     if requirements:
         environment = await _environment(door, workspace_id, configuration_id, files)
     checked = await _check(door, places, environment)
-    problems = [*refused, *checked["problems"]]
+    problems = [*refused, *checked.problems]
     if requirements and environment is None:
         problems = [_not_yet(problem) for problem in problems]
     return {
         "valid": not any(problem["severity"] == "error" for problem in problems),
         "digest": manifest_digest(files),
         "problems": problems,
-        "fields": checked["fields"],
+        "fields": checked.fields,
     }
 
 
 async def _requirements(
     packages: Packages, files: list[File]
-) -> tuple[list[str], list[dict[str, Any]]]:
+) -> tuple[list[str], list[ProblemFound]]:
     """Read what is to be installed, and what of it is refused."""
     for file in files:
         if file.path == REQUIREMENTS:
@@ -93,7 +93,7 @@ async def _environment(
     return None
 
 
-async def _check(door: Door, places: dict[str, Any], environment: str | None) -> dict[str, Any]:
+async def _check(door: Door, places: dict[str, Any], environment: str | None) -> _Checked:
     asked = {"config": FOLDER}
     errands = door.runs_errands
     try:
@@ -101,16 +101,15 @@ async def _check(door: Door, places: dict[str, Any], environment: str | None) ->
     except EnvironmentGone:
         outcome = await errands.run(ENTRY, asked, places)
     if outcome.error is not None:
-        return {"problems": [_failed(outcome.error)], "fields": []}
+        return _Checked(valid=False, problems=[_failed(outcome.error)], fields=[])
     try:
-        said = _Checked.model_validate((outcome.result or {})["outputs"]["result_json"])
+        return _Checked.model_validate((outcome.result or {})["outputs"]["result_json"])
     except ValidationError:
         meddled = _problem("load_failed", "its code changes the check itself.")
-        return {"problems": [meddled], "fields": []}
-    return said.model_dump()
+        return _Checked(valid=False, problems=[meddled], fields=[])
 
 
-def _failed(error: JobError) -> dict[str, Any]:
+def _failed(error: JobError) -> ProblemFound:
     """Say that loading the package went wrong as a whole: too slow, too large, out of bounds."""
     if error.category is Category.INTERNAL_ERROR:
         raise Unavailable("The draft could not be checked; try again shortly.")
@@ -124,7 +123,7 @@ def _failed(error: JobError) -> dict[str, Any]:
     )
 
 
-def _problem(code: str, message: str, file: str = "", line: int | None = None) -> dict[str, Any]:
+def _problem(code: str, message: str, file: str = "", line: int | None = None) -> ProblemFound:
     return {
         "code": code,
         "severity": "error",
@@ -135,7 +134,7 @@ def _problem(code: str, message: str, file: str = "", line: int | None = None) -
     }
 
 
-def _not_yet(problem: dict[str, Any]) -> dict[str, Any]:
+def _not_yet(problem: ProblemFound) -> ProblemFound:
     """Turn a module that is not installed into a warning, while nothing is installed."""
     if problem["code"] != MISSING:
         return problem

@@ -5,15 +5,14 @@ import inspect
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from ade.artifacts import Blobs
+from ade.http.schemas.server import HealthStatus
 from ade.kernel import Kernel
 from ade.settings import Settings
 from ade.store.dialects.base import FIRST_ID
 from ade.store.rows import JobRef
 
-HealthStatus = Literal["ok", "degraded", "down"]
 PROBE_SECONDS_MAX = 5.0
 FREE_BYTES_MIN = 100 * 1024 * 1024
 NOBODYS_JOB = JobRef(FIRST_ID, FIRST_ID)

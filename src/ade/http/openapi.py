@@ -4,9 +4,9 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
-from ade.http.models import Problem
+from ade.http.schemas.problems import Problem
 
 REF = "#/components/schemas/{model}"
 ROOT = REF.replace("{model}", "")
@@ -52,7 +52,7 @@ def headers_taken(**described: str) -> list[dict[str, Any]]:
 
 
 def answers(
-    status: int, model: type[BaseModel] | None, text: str, *problems: int, **more: Any
+    status: int, model: Any, text: str, *problems: int, **more: Any
 ) -> dict[int | str, dict[str, Any]]:
     """Describe what a route answers with: one good answer, and the problems that it knows."""
     good: dict[str, Any] = {"description": text, **more}
@@ -67,6 +67,12 @@ def answers(
 def _problem() -> dict[str, Any]:
     content = {"application/problem+json": {"schema": {"$ref": REF.format(model="Problem")}}}
     return {"description": "A problem", "content": content}
+
+
+def say_open(schema: dict[str, Any]) -> None:
+    """Say that an object may get further fields, so that clients do not refuse them."""
+    if schema.get("type") == "object":
+        schema.setdefault("additionalProperties", True)
 
 
 def install(app: FastAPI) -> None:
@@ -91,9 +97,11 @@ def _document(app: FastAPI) -> dict[str, Any]:
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     schemas |= {name: _bodies[name] for name in sorted(_bodies)}
-    schemas["Problem"] = Problem.model_json_schema(ref_template=REF)
+    schemas["Problem"] = TypeAdapter(Problem).json_schema(ref_template=REF)
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
+    for schema in schemas.values():
+        say_open(schema)
     components["schemas"] = dict(sorted(schemas.items()))
     components["securitySchemes"] = SECURITY
     for path in document["paths"].values():

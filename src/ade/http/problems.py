@@ -8,7 +8,6 @@ inside (that is in the server's log, under the same trace id).
 import json
 import logging
 from http import HTTPStatus
-from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -16,6 +15,7 @@ from starlette.exceptions import HTTPException
 from ade.app.validation import ERRORS_MAX, invalid_fields
 from ade.domain.errors import AdeError, NotFound, QueueFull, Unauthenticated
 from ade.http.reply import PROBLEM, Headers, Reply
+from ade.http.schemas.problems import Problem
 
 TYPE_PREFIX = "urn:ade:problem:"
 RETRY_AFTER_UNAVAILABLE = b"1"
@@ -30,10 +30,10 @@ CODES = {
 log = logging.getLogger("ade.http")
 
 
-def problem(error: BaseException, trace_id: str) -> dict[str, Any]:
+def problem(error: BaseException, trace_id: str) -> Problem:
     """Describe an error to whoever caused it."""
     if isinstance(error, AdeError):
-        found = _problem(error.code, error.status, type(error).title(), error.detail)
+        found = _problem(error.code, error.status, type(error).title(), error.detail, trace_id)
         if error.errors:
             found["errors"] = [dict(one) for one in error.errors[:ERRORS_MAX]]
     elif isinstance(error, RequestValidationError):
@@ -41,21 +41,21 @@ def problem(error: BaseException, trace_id: str) -> dict[str, Any]:
     elif isinstance(error, HTTPException):
         title = HTTPStatus(error.status_code).phrase
         code = CODES.get(error.status_code, "http_error")
-        found = _problem(code, error.status_code, title, _http_detail(error))
+        found = _problem(code, error.status_code, title, _http_detail(error), trace_id)
     else:
         detail = "ADE failed to answer. The trace id finds the reason in the server's log."
-        found = _problem(AdeError.code, 500, AdeError.title(), detail)
-    found["trace_id"] = trace_id
+        found = _problem(AdeError.code, 500, AdeError.title(), detail, trace_id)
     return found
 
 
-def _problem(code: str, status: int, title: str, detail: str) -> dict[str, Any]:
+def _problem(code: str, status: int, title: str, detail: str, trace_id: str) -> Problem:
     return {
         "type": TYPE_PREFIX + code,
         "title": title,
         "status": status,
         "detail": detail,
         "code": code,
+        "trace_id": trace_id,
     }
 
 

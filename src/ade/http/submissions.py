@@ -5,21 +5,19 @@ write the answer as text; nothing of FastAPI's machinery runs. What arrives toge
 together (`ade.store.group_commit`).
 """
 
-import json
 import re
 from typing import NamedTuple
 
 from starlette.types import Receive, Scope
 
 from ade.app.job_requests import Caller
-from ade.app.submission import Answer, ClientRequest, Prepared, status_of
-from ade.domain.errors import AdeError, InvalidRequest
+from ade.app.submission import Answer, ClientRequest, Prepared
+from ade.domain.errors import InvalidRequest
 from ade.http.auth import Grant, Role
+from ade.http.batch import JobTemplate, batch_text
 from ade.http.body import read_body
 from ade.http.door import Door
 from ade.http.edge import trace_id_in
-from ade.http.job_json import Mould
-from ade.http.problems import problem
 from ade.http.reply import Reply
 from ade.http.views import JobView
 from ade.stages.submit import Accepted
@@ -109,22 +107,12 @@ class JobSubmissions:
         items = door.job_requests.parse_batch(body)
         del body  # megabytes that another request can use while this one waits
         outcomes = await door.submissions.submit_batch(request, items, JobView(door, grant))
-        trace_id = trace_id_in(scope)
-        texts, mould = [], Mould(grant.workspace.slug, safe_mode=door.safe_mode)
-        for outcome in outcomes:
-            if isinstance(outcome, AdeError):
-                refusal = json.dumps(problem(outcome, trace_id))
-                texts.append(f'{{"status": {outcome.status}, "problem": {refusal}}}')
-                continue
-            status, text = outcome.replayed or (
-                status_of(outcome.job),
-                mould.text(outcome.job, deduplicated=outcome.deduplicated),
-            )
-            texts.append(f'{{"status": {status}, "job": {text}}}')
+        template = JobTemplate(grant.workspace.slug, safe_mode=door.safe_mode)
+        text = batch_text(outcomes, template, trace_id_in(scope))
         accepted = [outcome for outcome in outcomes if isinstance(outcome, Accepted)]
         is_replayed = accepted and all(one.replayed is not None for one in accepted)
         headers = (REPLAYED,) if is_replayed else ()
-        return Reply(207, f'{{"items": [{", ".join(texts)}]}}'.encode(), headers)
+        return Reply(207, text.encode(), headers)
 
 
 def _preferences(scope: Scope) -> Preferences:

@@ -2,11 +2,12 @@
 
 import json
 
+from ade.domain.job import Status
 from ade.http.auth import Grant
 from ade.http.door import Door
-from ade.http.job_json import job_path, job_text
-from ade.http.result_json import result_envelope
-from ade.http.run_json import run_json, run_path
+from ade.http.schemas.jobs import Retried, job_body, job_path
+from ade.http.schemas.results import result_body
+from ade.http.schemas.runs import run_body, run_path
 from ade.stages.submit import Accepted
 from ade.store.rows import Build, JobRef, JobRow
 
@@ -24,12 +25,13 @@ class JobView:
 
     def body(self, accepted: Accepted) -> str:
         """Write the job."""
-        return job_text(
+        body = job_body(
             accepted.job,
             self._slug,
             deduplicated=accepted.deduplicated,
             safe_mode=self._door.safe_mode,
         )
+        return json.dumps(body)
 
     async def body_after_wait(self, accepted: Accepted) -> str:
         """Write the job."""
@@ -40,7 +42,7 @@ class JobView:
         ref = JobRef(job.workspace_id, job.id)
         stored = await self._door.kernel.read(lambda reading: reading.read_result(ref))
         version = self._door.job_requests.env_version(job.kind)
-        return json.dumps(result_envelope(job, stored, version))
+        return json.dumps(result_body(job, stored, version))
 
 
 class RunView(JobView):
@@ -56,7 +58,7 @@ class RunView(JobView):
 
     def body(self, accepted: Accepted) -> str:
         """Write the run, with its build as it was when the run was submitted."""
-        return json.dumps(run_json(accepted.job, self._slug, self._build))
+        return json.dumps(run_body(accepted.job, self._slug, self._build))
 
     async def body_after_wait(self, accepted: Accepted) -> str:
         """Write the run, with its build as it is now."""
@@ -64,7 +66,7 @@ class RunView(JobView):
         build = None
         if job.build_id is not None:
             build = await self._door.library.find_build(job.workspace_id, job.build_id)
-        return json.dumps(run_json(job, self._slug, build))
+        return json.dumps(run_body(job, self._slug, build))
 
 
 class RetryView(JobView):
@@ -78,9 +80,9 @@ class RetryView(JobView):
     def body(self, accepted: Accepted) -> str:
         """Write the new job's identity and status, and which job it retries."""
         job = accepted.job
-        retry = {
+        retry: Retried = {
             "job_id": job.id,
-            "status": job.status,
+            "status": Status(job.status),
             "retry_of": self._retry_of,
             "attempt": self._attempt,
         }

@@ -1,7 +1,7 @@
 """`/artifacts`: the bytes of files that jobs left, by key or by a signed link."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -10,8 +10,8 @@ from ade.domain.errors import NotFound
 from ade.http.auth import Role
 from ade.http.door import Door
 from ade.http.download import OCTETS, download
-from ade.http.models import SignedLink
 from ade.http.openapi import answers
+from ade.http.schemas.results import SignedLink
 from ade.http.signing import Signer
 from ade.store.rows import ArtifactRow
 
@@ -36,7 +36,7 @@ def artifact_routes(door: Door) -> APIRouter:
         return found
 
     @router.get("/{artifact_id}/url", responses=answers(200, SignedLink, "A link", 404))
-    async def sign_url(request: Request, artifact_id: str) -> Any:
+    async def sign_url(request: Request, artifact_id: str) -> SignedLink:
         """Make a link to the bytes that needs no key, and works for a while."""
         found = await readable(request, artifact_id)
         expires = door.kernel.store.clock.now_us() // MICROSECONDS + lasts

@@ -1,22 +1,27 @@
 """`/{ws}/documents`: files to work on."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from ade.app.times import rfc3339
 from ade.domain.errors import InvalidRequest, StorageFull, Unavailable, UnreadableDocument
 from ade.domain.outcome import Category, Outcome
 from ade.http.auth import Grant
 from ade.http.door import Door
 from ade.http.download import download
-from ade.http.library_models import DocumentBody, DocumentPage, PreviewBody, PreviewError
 from ade.http.multipart import FORM, receive_form
 from ade.http.openapi import answers
 from ade.http.paging import cursor_after, read_cursor
-from ade.store.rows import Document
+from ade.http.schemas.catalogue import (
+    DocumentBody,
+    DocumentPage,
+    PreviewBody,
+    PreviewError,
+    document_body,
+    document_path,
+)
 
 PAGE_SIZE = 50
 UPLOADS_MAX = 64
@@ -27,28 +32,9 @@ PREVIEW_ENTRY = "ade_engine.entry.preview"
 PREVIEW_INPUT = "input"
 # A copy of the document must fit into the folder that it is opened in, with some room to work.
 PREVIEW_SHARE = 0.8
+_PREVIEW = TypeAdapter(PreviewBody)
 BREAKS = "Whatever reads this kind of document breaks on this one."
 BYTES = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
-
-
-def document_path(slug: str, document_id: str) -> str:
-    """Return where a document is found."""
-    return f"/api/v1/workspaces/{slug}/documents/{document_id}"
-
-
-def document_json(document: Document, slug: str) -> dict[str, Any]:
-    """Show a document."""
-    path = document_path(slug, document.id)
-    return {
-        "document_id": document.id,
-        "workspace_id": document.workspace_id,
-        "name": document.name,
-        "content_type": document.content_type,
-        "size_bytes": document.size_bytes,
-        "digest": document.digest,
-        "created_at": rfc3339(document.created_at),
-        "links": {"self": path, "content": f"{path}/content", "preview": f"{path}/preview"},
-    }
 
 
 def document_routes(door: Door) -> APIRouter:
@@ -67,7 +53,7 @@ def document_routes(door: Door) -> APIRouter:
         responses=answers(201, DocumentBody, "Kept", 403, 404, 408, 413, 415, 422, 507),
         openapi_extra={"requestBody": {"required": True, "content": FORM}},
     )
-    async def upload_document(request: Request, response: Response, grant: Editor) -> Any:
+    async def upload_document(request: Request, response: Response, grant: Editor) -> DocumentBody:
         """Upload a file as the part `file` of a form; the same bytes twice are stored once."""
         nonlocal uploads
         workspace = grant.workspace
@@ -91,12 +77,12 @@ def document_routes(door: Door) -> APIRouter:
             quota_bytes=quota_bytes,
         )
         response.headers["Location"] = document_path(workspace.slug, made.id)
-        return document_json(made, workspace.slug)
+        return document_body(made, workspace.slug)
 
     @router.get("", responses=answers(200, DocumentPage, "Documents, newest first", 404, 422))
     async def list_documents(
         grant: Viewer, limit: Limit = None, cursor: Annotated[str | None, Query()] = None
-    ) -> Any:
+    ) -> DocumentPage:
         """List documents, newest first."""
         size = min(limit or PAGE_SIZE, settings.page_size_max)
         workspace = grant.workspace
@@ -104,14 +90,14 @@ def document_routes(door: Door) -> APIRouter:
             workspace.id, before=read_cursor(cursor), limit=size + 1
         )
         more = cursor_after(found[size - 1].id) if len(found) > size else None
-        items = [document_json(one, workspace.slug) for one in found[:size]]
+        items = [document_body(one, workspace.slug) for one in found[:size]]
         return {"items": items, "next_cursor": more}
 
     @router.get("/{document_id}", responses=answers(200, DocumentBody, "A document", 404))
-    async def read_document(grant: Viewer, document_id: str) -> Any:
+    async def read_document(grant: Viewer, document_id: str) -> DocumentBody:
         """Read what is known of a document."""
         workspace = grant.workspace
-        return document_json(await library.find_document(workspace.id, document_id), workspace.slug)
+        return document_body(await library.find_document(workspace.id, document_id), workspace.slug)
 
     @router.get(
         "/{document_id}/content",
@@ -142,7 +128,7 @@ def document_routes(door: Door) -> APIRouter:
         document_id: str,
         sheet: Annotated[str | None, Query(max_length=200, description="name or number")] = None,
         rows: Annotated[int, Query(ge=1, le=PREVIEW_ROWS_MAX)] = PREVIEW_ROWS,
-    ) -> Any:
+    ) -> PreviewBody:
         """Show the first rows of a sheet; without `sheet`, of the first that is not hidden.
 
         The file is opened behind the walls that jobs run behind, and for some seconds at most.
@@ -180,7 +166,7 @@ def _preview(document_id: str, outcome: Outcome) -> PreviewBody:
     told = shown.get("error") if isinstance(shown, dict) else None
     try:
         if told is None:
-            return PreviewBody.model_validate({**shown, "document_id": document_id})
+            return _PREVIEW.validate_python({**shown, "document_id": document_id})
         error_told = PreviewError.model_validate(told)
     except (ValidationError, TypeError):  # whoever wrote the file spoke here, and not the engine
         raise UnreadableDocument(BREAKS) from None

@@ -1,6 +1,6 @@
 """`/{ws}/configurations/{id}/files|package|validate`: edit a draft and check it."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 
@@ -10,11 +10,10 @@ from ade.http.auth import Grant
 from ade.http.checking import check_draft
 from ade.http.door import Door
 from ade.http.download import OCTETS, SAFE, has_already
-from ade.http.library_models import CheckBody, FileBody, FileList
 from ade.http.multipart import FORM
 from ade.http.openapi import answers
 from ade.http.packages import ZIP, Packages
-from ade.http.routes.configurations import file_json
+from ade.http.schemas.catalogue import CheckBody, FileBody, FileList, file_body
 from ade.store.catalogue import ABSENT, manifest_digest
 from ade.store.rows import File
 
@@ -38,7 +37,7 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
     quota_bytes = door.settings.workspace_storage_mb * MIB
 
     @router.get("/files", responses=answers(200, FileList, "The files of the draft", 404))
-    async def list_files(response: Response, grant: Viewer, configuration_id: str) -> Any:
+    async def list_files(response: Response, grant: Viewer, configuration_id: str) -> FileList:
         """List the files of the draft; the ETag names them all together."""
         files = await library.draft(grant.workspace.id, configuration_id)
         return _listed(response, files)
@@ -79,7 +78,7 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
         path: str,
         if_match: Tag = None,
         if_none_match: Tag = None,
-    ) -> Any:
+    ) -> FileBody:
         """Write one file of the draft: the body, as it is.
 
         `If-Match` with the ETag that was read, or `If-None-Match: *` for a new file, keeps two
@@ -94,7 +93,7 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
         )
         response.status_code = 201 if is_new else 200
         response.headers["ETag"] = f'"{file.digest}"'
-        return file_json(file)
+        return file_body(file)
 
     @router.delete(
         "/files/{path:path}",
@@ -135,7 +134,7 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
         grant: Editor,
         configuration_id: str,
         if_match: Tag = None,
-    ) -> Any:
+    ) -> FileList:
         """Put the files of a zip archive in the place of the whole draft.
 
         A single folder around everything is left out. Links, paths that lead elsewhere, encrypted
@@ -151,17 +150,17 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
         return _listed(response, sorted(files))
 
     @router.post("/validate", responses=answers(200, CheckBody, "What was found", 400, 403, 404))
-    async def validate_draft(grant: Editor, configuration_id: str) -> Any:
+    async def validate_draft(grant: Editor, configuration_id: str) -> CheckBody:
         """Load the draft behind the walls that jobs run behind, and list what is wrong with it."""
         return await check_draft(door, packages, grant.workspace.id, configuration_id)
 
     return router
 
 
-def _listed(response: Response, files: list[File]) -> dict[str, Any]:
+def _listed(response: Response, files: list[File]) -> FileList:
     digest = manifest_digest(files)
     response.headers["ETag"] = f'"{digest}"'
-    return {"digest": digest, "items": [file_json(file) for file in files], "next_cursor": None}
+    return {"digest": digest, "items": [file_body(file) for file in files], "next_cursor": None}
 
 
 def _only_if(if_match: str | None, if_none_match: str | None) -> str | None:

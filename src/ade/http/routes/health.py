@@ -8,8 +8,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from ade.http.door import Door
 from ade.http.health import Health, overall
-from ade.http.models import HealthBody
 from ade.http.openapi import answers
+from ade.http.schemas.server import HealthBody
 from ade.telemetry import metrics
 
 PUBLIC = {"x-public": True}

@@ -4,28 +4,27 @@ import asyncio
 import hashlib
 import json
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import AwareDatetime, StringConstraints
 
 from ade.app.times import microseconds, rfc3339
 from ade.domain.errors import InvalidRequest, NotFinished, NotFound
+from ade.domain.job import Priority, Status
 from ade.http.auth import Grant
 from ade.http.door import NO_JOB, Door, job_ref
 from ade.http.download import download
-from ade.http.job_json import ENDED, job_text, page_text, read_waiting
-from ade.http.models import Artifact, Job, JobPage, Result, Status
 from ade.http.openapi import answers
 from ade.http.paging import cursor_after, read_cursor
-from ade.http.result_json import result_envelope, stored_result
+from ade.http.schemas.base import JSON, json_response
+from ade.http.schemas.jobs import ENDED, Job, JobPage, Waiting, job_body, read_waiting
+from ade.http.schemas.results import Artifact, Result, result_body, stored_result
 from ade.store.port import Reading
 from ade.store.rows import JobRow
 
 PAGE_SIZE = 50
-JSON = "application/json"
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Priority = Literal["high", "normal", "low"]
 
 
 async def list_page(
@@ -41,8 +40,9 @@ async def list_page(
         lambda reading: reading.list_jobs(workspace.id, filters, before, size + 1)
     )
     more = cursor_after(found[size - 1].id) if len(found) > size else None
-    items = [job_text(job, workspace.slug, safe_mode=door.safe_mode) for job in found[:size]]
-    return Response(page_text(items, more), media_type=JSON)
+    items = [job_body(job, workspace.slug, safe_mode=door.safe_mode) for job in found[:size]]
+    page: JobPage = {"items": items, "next_cursor": more}
+    return json_response(page)
 
 
 def job_routes(door: Door) -> APIRouter:
@@ -93,14 +93,14 @@ def job_routes(door: Door) -> APIRouter:
         """Read a job, and why it waits if it does."""
         ref = job_ref(grant, job_id)
 
-        def look(reading: Reading) -> tuple[JobRow, str | None]:
+        def look(reading: Reading) -> tuple[JobRow, Waiting | None]:
             job = reading.read_job(ref)
             if job is None:
                 raise NotFound(NO_JOB)
             return job, read_waiting(reading, job, safe_mode=door.safe_mode)
 
         job, waiting = await kernel.read(look)
-        body = job_text(job, grant.workspace.slug, waiting=waiting).encode()
+        body = json.dumps(job_body(job, grant.workspace.slug, waiting=waiting)).encode()
         tag = f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
         if if_none_match is not None and (tag in if_none_match or if_none_match.strip() == "*"):
@@ -117,26 +117,18 @@ def job_routes(door: Door) -> APIRouter:
         job, payload = await kernel.read(lambda r: (r.read_job(ref), r.read_payload(ref)))
         if job is None or payload is None:
             raise NotFound(NO_JOB)
-        return Response(json.dumps(_envelope(job, payload)), media_type=JSON)
+        return json_response(_envelope(job, payload))
 
     @router.get("/{job_id}/result", responses=answers(200, Result, "How it ended", 404, 409))
     async def read_result(grant: Viewer, job_id: str) -> Response:
         """Read how the job ended and what it left; 409 `not_finished` before that."""
         job, body = await read_ended(grant, job_id)
         version = door.job_requests.env_version(job.kind)
-        return Response(json.dumps(result_envelope(job, body, version)), media_type=JSON)
+        return json_response(result_body(job, body, version))
 
     @router.get(
         "/{job_id}/artifacts",
-        responses=answers(
-            200,
-            None,
-            "The files that it left",
-            404,
-            content={
-                JSON: {"schema": {"type": "array", "items": Artifact.model_json_schema()}},
-            },
-        ),
+        responses=answers(200, list[Artifact], "The files that it left", 404),
     )
     async def list_artifacts(grant: Viewer, job_id: str) -> Response:
         """List the files that the job left so far."""
@@ -145,7 +137,7 @@ def job_routes(door: Door) -> APIRouter:
         if job is None:
             raise NotFound(NO_JOB)
         found = stored_result(body).get("artifacts")
-        return Response(json.dumps(found if isinstance(found, list) else []), media_type=JSON)
+        return json_response(found if isinstance(found, list) else [])
 
     for name, file in (("artifact", "artifact.json"), ("output", "normalized.xlsx")):
         router.add_api_route(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
@@ -13,9 +13,9 @@ from ade.events.stream import EVENTS_PER_READ, follow
 from ade.http.attempts import read_attempts
 from ade.http.auth import Grant
 from ade.http.door import NO_JOB, Door, job_ref
-from ade.http.models import AttemptPage
 from ade.http.openapi import answers
-from ade.http.result_json import output_text
+from ade.http.schemas.jobs import Attempt, AttemptPage
+from ade.http.schemas.results import output_text
 from ade.store.port import Reading
 from ade.store.rows import JobRef, NewEvent
 from ade.telemetry import metrics
@@ -127,11 +127,11 @@ def log_routes(door: Door) -> APIRouter:
         return PlainTextResponse(output_text(body, stream, tail), headers=NEVER_STORED)
 
     @router.get("/attempts", responses=answers(200, AttemptPage, "Attempts", 404))
-    async def list_attempts(grant: Viewer, job_id: str) -> Any:
+    async def list_attempts(grant: Viewer, job_id: str) -> AttemptPage:
         """List who ran the job, when, and how each attempt ended."""
         ref = job_ref(grant, job_id)
 
-        def look(reading: Reading) -> list[dict[str, Any]]:
+        def look(reading: Reading) -> list[Attempt]:
             if reading.read_job(ref) is None:
                 raise NotFound(NO_JOB)
             return read_attempts(reading, ref)

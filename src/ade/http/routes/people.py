@@ -1,16 +1,16 @@
 """Members and API keys of a workspace."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import TypeAdapter
 
-from ade.app.times import rfc3339
 from ade.domain.errors import NotFound
 from ade.http.auth import Grant
 from ade.http.body import read_small
 from ade.http.door import Door
-from ade.http.models import (
+from ade.http.openapi import answers, takes
+from ade.http.schemas.directory import (
     KeyBody,
     KeyMade,
     KeyPage,
@@ -18,29 +18,13 @@ from ade.http.models import (
     MemberBody,
     MemberPage,
     MemberRequest,
+    key_body,
+    member_body,
+    new_key_body,
 )
-from ade.http.openapi import answers, takes
-from ade.store.rows import ApiKey, Member
 
 _MEMBER = TypeAdapter(MemberRequest)
 _KEY = TypeAdapter(KeyRequest)
-
-
-def member_json(member: Member) -> dict[str, Any]:
-    """Show a member."""
-    return {**member._asdict(), "created_at": rfc3339(member.created_at)}
-
-
-def key_json(key: ApiKey) -> dict[str, Any]:
-    """Show a key without its secret."""
-    found = key._asdict()
-    revoked = key.revoked_at
-    return {
-        "key_id": found.pop("id"),
-        **found,
-        "created_at": rfc3339(key.created_at),
-        "revoked_at": None if revoked is None else rfc3339(revoked),
-    }
 
 
 def people_routes(door: Door) -> APIRouter:
@@ -52,10 +36,10 @@ def people_routes(door: Door) -> APIRouter:
     @router.get(
         "/members", tags=["members"], responses=answers(200, MemberPage, "Members", 403, 404)
     )
-    async def list_members(grant: Admin) -> Any:
+    async def list_members(grant: Admin) -> MemberPage:
         """List the members of a workspace."""
         found = await directory.list_members(grant.workspace.id)
-        return {"items": [member_json(member) for member in found], "next_cursor": None}
+        return {"items": [member_body(member) for member in found], "next_cursor": None}
 
     @router.post(
         "/members",
@@ -64,12 +48,12 @@ def people_routes(door: Door) -> APIRouter:
         responses=answers(201, MemberBody, "The member", 403, 404, 413, 415, 422),
         openapi_extra=takes(MemberRequest),
     )
-    async def set_member(request: Request, grant: Admin) -> Any:
+    async def set_member(request: Request, grant: Admin) -> MemberBody:
         """Give a user a role; a name that nobody has becomes a user."""
         asked = await read_small(request, _MEMBER)
         member = await directory.set_member(grant.workspace.id, asked.name, asked.role)
         gatekeeper.forget()
-        return member_json(member)
+        return member_body(member)
 
     @router.delete(
         "/members/{user_id}",
@@ -84,10 +68,10 @@ def people_routes(door: Door) -> APIRouter:
         return Response(status_code=204)
 
     @router.get("/keys", tags=["keys"], responses=answers(200, KeyPage, "Keys", 403, 404))
-    async def list_keys(grant: Admin) -> Any:
+    async def list_keys(grant: Admin) -> KeyPage:
         """List the keys of a workspace; nobody can read a key again."""
         found = await directory.list_keys(grant.workspace.id)
-        return {"items": [key_json(key) for key in found], "next_cursor": None}
+        return {"items": [key_body(key) for key in found], "next_cursor": None}
 
     @router.post(
         "/keys",
@@ -96,7 +80,7 @@ def people_routes(door: Door) -> APIRouter:
         responses=answers(201, KeyMade, "The key, shown once", 403, 404, 413, 415, 422),
         openapi_extra=takes(KeyRequest),
     )
-    async def make_key(request: Request, grant: Admin) -> Any:
+    async def make_key(request: Request, grant: Admin) -> KeyMade:
         """Make a key that works in this workspace only; it never allows more than its user may."""
         asked = await read_small(request, _KEY)
         user_id = grant.user_id
@@ -106,15 +90,15 @@ def people_routes(door: Door) -> APIRouter:
                 raise NotFound("There is no such member in this workspace.")
             user_id = asked.user_id
         made = await directory.add_key(grant.workspace.id, user_id, asked.role, asked.label)
-        return {**key_json(made.key), "key": made.secret}
+        return new_key_body(made)
 
     @router.delete(
         "/keys/{key_id}", tags=["keys"], responses=answers(200, KeyBody, "Revoked", 403, 404)
     )
-    async def revoke_key(grant: Admin, key_id: str) -> Any:
+    async def revoke_key(grant: Admin, key_id: str) -> KeyBody:
         """Revoke a key; it stops working within two seconds."""
         revoked = await directory.revoke_key(grant.workspace.id, key_id)
         gatekeeper.forget()
-        return key_json(revoked)
+        return key_body(revoked)
 
     return router

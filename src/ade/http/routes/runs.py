@@ -1,8 +1,7 @@
 """`/{ws}/runs`: runs of configurations on documents; each is also a job."""
 
-import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import StringConstraints, TypeAdapter
@@ -14,8 +13,6 @@ from ade.domain.job import StopRequest
 from ade.http.auth import Grant
 from ade.http.body import SMALL_BODY_BYTES_MAX, parse, read_body, read_unused_body
 from ade.http.door import Door, job_ref
-from ade.http.job_json import ENDED
-from ade.http.models import ReasonRequest, Run, RunPage, StartRunRequest
 from ade.http.openapi import answers, headers_taken, takes
 from ade.http.paging import cursor_after, read_cursor
 from ade.http.routes.jobs import PAGE_SIZE
@@ -27,13 +24,14 @@ from ade.http.routes.submissions import (
     WAIT,
 )
 from ade.http.routes.verbs import reason_in
-from ade.http.run_json import run_json
+from ade.http.schemas.base import json_response
+from ade.http.schemas.jobs import ENDED, ReasonRequest
+from ade.http.schemas.runs import Run, RunPage, StartRunRequest, run_body
 from ade.http.submissions import client_request, reply_with
 from ade.http.views import RunView
 from ade.stages.stop import Stop
 from ade.store.rows import JobRow
 
-JSON = "application/json"
 NO_RUN = "There is no such run in this workspace."
 _START = TypeAdapter(StartRunRequest)
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -67,7 +65,7 @@ def run_routes(door: Door) -> APIRouter:
         build = None
         if job.build_id is not None:
             build = await door.library.find_build(grant.workspace.id, job.build_id)
-        return Response(json.dumps(run_json(job, grant.workspace.slug, build)), media_type=JSON)
+        return json_response(run_body(job, grant.workspace.slug, build))
 
     @router.post(
         "/configurations/{configuration_id}/runs",
@@ -102,8 +100,9 @@ def run_routes(door: Door) -> APIRouter:
             lambda reading: reading.list_jobs(workspace.id, {"kind": RUN_KIND}, before, size + 1)
         )
         more = cursor_after(found[size - 1].id) if len(found) > size else None
-        items: list[dict[str, Any]] = [run_json(job, workspace.slug, None) for job in found[:size]]
-        return Response(json.dumps({"items": items, "next_cursor": more}), media_type=JSON)
+        items = [run_body(job, workspace.slug, None) for job in found[:size]]
+        page: RunPage = {"items": items, "next_cursor": more}
+        return json_response(page)
 
     @router.get("/runs/{run_id}", responses=answers(200, Run, "The run", 404))
     async def read_run(grant: Viewer, run_id: str) -> Response:

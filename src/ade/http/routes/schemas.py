@@ -1,14 +1,13 @@
 """`/schemas`: the execution contract, for programs that check what they send and get."""
 
 import json
-from typing import Any
 
 from fastapi import APIRouter, Response
 
 from ade.domain.errors import NotFound
-from ade.http.models import SchemaPage
+from ade.http.contract_schemas import PREFIX, contract_schemas
 from ade.http.openapi import answers
-from ade.http.schemas import PREFIX, contract_schemas
+from ade.http.schemas.server import SchemaName, SchemaPage
 from ade.kinds import Kinds
 
 MEDIA_TYPE = "application/schema+json"
@@ -21,9 +20,9 @@ def schema_routes(kinds: Kinds) -> APIRouter:
     texts = {name: json.dumps(schema) for name, schema in contract_schemas(kinds).items()}
 
     @router.get("", responses=answers(200, SchemaPage, "The schemas"), openapi_extra=PUBLIC)
-    async def list_schemas() -> Any:
+    async def list_schemas() -> SchemaPage:
         """List the JSON Schemas of the execution contract."""
-        items = [{"name": name, "url": PREFIX + name} for name in texts]
+        items: list[SchemaName] = [{"name": name, "url": PREFIX + name} for name in texts]
         return {"items": items, "next_cursor": None}
 
     @router.get(

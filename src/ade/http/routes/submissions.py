@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request, Response
 from ade.app.request_schemas import BatchRequest, JobRequest, RunRequest
 from ade.http.auth import WorkspaceName
 from ade.http.hot import HotRoute
-from ade.http.models import Batch, Job
 from ade.http.openapi import answers, headers_taken, takes
+from ade.http.schemas.jobs import Batch, Job
 from ade.http.submissions import JobSubmissions
 
 IDEMPOTENCY = "a name for this request: the same one gives the same answer for a day"

@@ -1,6 +1,5 @@
 """`/{ws}/targets`: serial lanes, and what a person decides about a blocked one."""
 
-from json.encoder import encode_basestring_ascii as quoted
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -12,13 +11,20 @@ from ade.domain.job import BLOCKS_ITS_LANE, Status, StopRequest
 from ade.http.auth import Grant
 from ade.http.body import read_small
 from ade.http.door import NO_JOB, Door
-from ade.http.job_json import job_text
-from ade.http.models import Job, JobPage, NoteRequest, ReasonRequest, ResolveRequest, Target
-from ade.http.models import Status as StatusName
 from ade.http.openapi import answers, headers_taken, takes
 from ade.http.routes.jobs import list_page
 from ade.http.routes.submissions import IDEMPOTENCY, LOCATION, REFUSALS, WAIT
-from ade.http.routes.verbs import JSON, reason_in, resume_job, show, stop_job
+from ade.http.routes.verbs import reason_in, resume_job, show, stop_job
+from ade.http.schemas.base import json_response
+from ade.http.schemas.jobs import (
+    Job,
+    JobPage,
+    NoteRequest,
+    ReasonRequest,
+    ResolveRequest,
+    Target,
+    job_body,
+)
 from ade.http.submissions import JobSubmissions
 from ade.stages.resume import Clear, Resolve
 from ade.store.port import Reading
@@ -57,13 +63,13 @@ def target_routes(door: Door, submissions: JobSubmissions) -> APIRouter:
             return reading.lane_holders(lane), reading.count_lane(lane, QUEUED_COUNTED_MAX)
 
         holders, queued = await door.kernel.read(look)
-        return Response(_target_text(door, grant, target_id, holders, queued), media_type=JSON)
+        return json_response(_target_body(door, grant, target_id, holders, queued))
 
     @router.get("/jobs", responses=answers(200, JobPage, "Jobs, newest first", 404, 422))
     async def list_target_jobs(
         grant: Viewer,
         target_id: TargetId,
-        status: StatusName | None = None,
+        status: Status | None = None,
         limit: Limit = None,
         cursor: Cursor | None = None,
     ) -> Response:
@@ -151,17 +157,18 @@ def _without_nul(target_id: str) -> str:
     return target_id
 
 
-def _target_text(
+def _target_body(
     door: Door, grant: Grant, target_id: str, holders: list[JobRow], queued: int
-) -> str:
-    def text(job: JobRow) -> str:
-        return job_text(job, grant.workspace.slug, safe_mode=door.safe_mode)
+) -> Target:
+    def body(job: JobRow) -> Job:
+        return job_body(job, grant.workspace.slug, safe_mode=door.safe_mode)
 
     blocking = [job for job in holders if Status(job.status) in BLOCKS_ITS_LANE]
-    running = next((text(job) for job in holders if job.status == Status.RUNNING), "null")
-    state = "paused" if blocking else "running"
-    return (
-        f'{{"target_id": {quoted(target_id)}, "queue_status": "{state}",'
-        f' "blocking_jobs": [{", ".join(text(job) for job in blocking)}],'
-        f' "running_job": {running}, "queued": {queued}}}'
-    )
+    running = next((job for job in holders if job.status == Status.RUNNING), None)
+    return {
+        "target_id": target_id,
+        "queue_status": "paused" if blocking else "running",
+        "blocking_jobs": [body(job) for job in blocking],
+        "running_job": None if running is None else body(running),
+        "queued": queued,
+    }

@@ -12,10 +12,10 @@ from ade.domain.job import StopRequest
 from ade.http.auth import Grant
 from ade.http.body import read_small, read_unused_body
 from ade.http.door import NO_JOB, Door, job_ref
-from ade.http.job_json import ENDED, job_text
-from ade.http.models import Job, ReasonRequest, Retried
 from ade.http.openapi import answers, headers_taken, takes
 from ade.http.routes.submissions import IDEMPOTENCY, LOCATION, REPEAT_REFUSALS, WAIT
+from ade.http.schemas.base import json_response
+from ade.http.schemas.jobs import ENDED, Job, ReasonRequest, Retried, job_body
 from ade.http.submissions import client_request, reply_with
 from ade.http.views import RetryView
 from ade.stages.resume import Resume
@@ -24,7 +24,6 @@ from ade.store.port import Reading
 from ade.store.rows import JobRef, JobRow
 
 _REASON = TypeAdapter(ReasonRequest)
-JSON = "application/json"
 RERUNS_COUNTED_MAX = 1000
 
 
@@ -44,8 +43,7 @@ async def resume_job(door: Door, grant: Grant, job_id: str) -> Response:
 
 def show(door: Door, grant: Grant, job: JobRow) -> Response:
     """Answer with a job."""
-    text = job_text(job, grant.workspace.slug, safe_mode=door.safe_mode)
-    return Response(text, media_type=JSON)
+    return json_response(job_body(job, grant.workspace.slug, safe_mode=door.safe_mode))
 
 
 async def reason_in(request: Request) -> str | None:
