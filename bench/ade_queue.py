@@ -35,8 +35,8 @@ from ade.sandbox.spec import RunSpec
 from ade.server import collect_garbage_rarely, keep_freed_memory
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
-from ade.stages.rules import Rules
-from ade.stages.submit import Submission
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.submit.model import Submission
 from ade.store.hints import hear
 from ade.store.migrate import upgrade
 from ade.store.session import Session
@@ -209,7 +209,7 @@ class AdeSqlite(AdeQueue):
 
 
 def open_kernel(url: str) -> Kernel:
-    return Kernel(Session(url), Rules(queue_size=0))
+    return Kernel(Session(url), KernelSettings(queue_size=0))
 
 
 async def drain_share(kernel: Kernel, name: str, count: int, batch: int) -> int:

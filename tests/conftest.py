@@ -25,7 +25,7 @@ from tests.databases import Database, MemoryDatabase, SqlDatabase
 
 from ade.clock import ManualClock
 from ade.kernel import Kernel
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.port import Store
 
 FAST = os.environ.get("ADE_TEST_TIER") == "fast"
@@ -155,4 +155,4 @@ def store(database: Database, clock: ManualClock) -> Store:
 @pytest.fixture
 def kernel(store: Store) -> Kernel:
     """Give a kernel without a limit on its queue."""
-    return Kernel(store, Rules(queue_size=0))
+    return Kernel(store, KernelSettings(queue_size=0))

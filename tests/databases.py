@@ -19,13 +19,13 @@ from typing import Any, Protocol
 import psycopg
 from sqlalchemy import Table, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
+from tests.store.model.memory import MemoryStore
 
 from ade.clock import Clock
 from ade.store import migrate, schema
 from ade.store.compiled import Rewrite
 from ade.store.port import Store
 from ade.store.session import Session
-from ade.testing import MemoryStore
 
 WORKSPACE = "0198a000-0000-7000-8000-000000000001"
 TEMPLATE = "ade_template"

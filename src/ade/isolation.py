@@ -1,4 +1,4 @@
-"""What stands between this process and the code that it runs: found out at the start, and said."""
+"""Choose how jobs are isolated on this machine: find the layers at start, and make the runner."""
 
 import tempfile
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """Hold what was found, and what runs jobs accordingly."""
+    """Hold the layers that were found, and the runner that uses them."""
 
     report: SandboxReport
     runner: Runner
@@ -34,7 +34,7 @@ class Isolation:
 
     @property
     def summary(self) -> str:
-        """Say in one line what holds around jobs."""
+        """Describe in one line how jobs are isolated."""
         if self.runner.refusal is not None:
             return self.runner.refusal
         if self.report.level == NONE:
@@ -46,12 +46,12 @@ class Isolation:
 
     @property
     def is_degraded(self) -> bool:
-        """Tell whether someone should look at it."""
+        """Tell whether an operator should look at it."""
         return self.runner.refusal is not None or NONE in {self.report.level, self.least}
 
 
 async def examine(settings: Settings) -> tuple[SandboxReport, str | None]:
-    """Find out which layers hold here, and why that is not enough, if it is not."""
+    """Find which layers hold on this machine; return the report, and why it is not sufficient."""
     scratch = scratch_folder(settings)
     report = await probe(settings.sandbox_uid_base, scratch, settings.worker_nice)
     return report, None if report.meets(settings.sandbox) else _refusal(report, settings.sandbox)
@@ -59,7 +59,7 @@ async def examine(settings: Settings) -> tuple[SandboxReport, str | None]:
 
 @asynccontextmanager
 async def isolated(settings: Settings) -> AsyncIterator[Isolation]:
-    """Find the layers, and keep warm interpreters behind them while inside."""
+    """Find the layers, and keep a pool of warm interpreters while the block runs."""
     scratch = scratch_folder(settings)
     report, refusal = await examine(settings)
     if report.found is None or refusal is not None:
@@ -69,7 +69,7 @@ async def isolated(settings: Settings) -> AsyncIterator[Isolation]:
             refusal=refusal,
             environment_of=lambda digest: environment_of(digest, settings),
         )
-        log.warning("weak isolation", layers=report.level, least=settings.sandbox)
+        log.warning("weak isolation", level=report.level, least=settings.sandbox)
         yield Isolation(report, runner, settings.sandbox)
         return
     pool = Pool(report.found, _rules(settings), scratch)
@@ -80,7 +80,7 @@ async def isolated(settings: Settings) -> AsyncIterator[Isolation]:
             result_bytes=settings.result_max_kb * 1024,
             nice=settings.worker_nice,
         )
-        log.debug("isolation", layers=report.level)
+        log.debug("isolation", level=report.level)
         runner = SandboxRunner(
             pool=pool,
             bounds=bounds,
@@ -92,7 +92,7 @@ async def isolated(settings: Settings) -> AsyncIterator[Isolation]:
 
 
 def scratch_folder(settings: Settings) -> Path:
-    """Choose where jobs work when there are no namespaces: a place that their users can reach."""
+    """Choose the folder for jobs without namespaces: one that their users can reach."""
     folder = Path(settings.storage_data_dir).resolve() / "scratch"
     return folder if _is_reachable(folder) else Path(tempfile.gettempdir())
 
@@ -103,7 +103,7 @@ def _is_reachable(folder: Path) -> bool:
 
 
 def _environment(digest: str, settings: Settings, layers: Layers | None) -> Environment:
-    """Return the environment of a build, if jobs can get at it."""
+    """Return the environment of a build; raise Unavailable if jobs' users cannot reach it."""
     found = environment_of(digest, settings)
     by_path = layers is not None and layers.level == LANDLOCK and layers.user_base is not None
     if by_path and not _is_reachable(folder_of(digest, settings)):
@@ -135,6 +135,6 @@ def _refusal(report: SandboxReport, least: str) -> str:
         else f"only level {report.level} is reached"
     )
     return (
-        f"Other people's code is refused here: {have}, and ADE_SANDBOX={least} asks for more."
+        f"Untrusted code is refused here: {have}, and ADE_SANDBOX={least} requires more."
         f" {report.remedy} `ade doctor` lists the missing sandbox layers and the reasons."
     )

@@ -1,7 +1,7 @@
 """The kernel: every stage as a call, over one store.
 
-Doors and workers speak to this. Each call is one item of a verb; what waits together commits
-together (`ade.store.group_commit`). The same calls exist for threads (`kernel.now.submit(...)`).
+The APIs and the workers call it. Each call is one item of a verb; the items of calls that wait at
+the same time commit in one transaction (`ade.store.group_commit`).
 """
 
 import asyncio
@@ -18,53 +18,52 @@ from ade.stages import (
     expire,
     finish,
     finish_and_claim,
-    idempotency,
     renew,
     report,
     resume,
     retain,
     stop,
-    submit,
 )
 from ade.stages.builds import BuildEnded
 from ade.stages.claim import ClaimRequest
 from ade.stages.expire import Swept
 from ade.stages.finish import Finish, Finished
 from ade.stages.finish_and_claim import FinishAndClaim, FinishedAndClaimed
-from ade.stages.report import Report
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.report import AttemptReport
 from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.retain import Retain
-from ade.stages.rules import Rules
 from ade.stages.stop import Stop
-from ade.stages.submit import Accepted, Submission
+from ade.stages.submit import idempotency, submit
+from ade.stages.submit.model import Accepted, Submission
 from ade.store.port import Reading, Result, Store
-from ade.store.rows import Claim, Held, IdempotencyRow, JobRef, JobRow, Renewed
+from ade.store.rows import Claim, IdempotencyRow, JobRef, JobRow, LeaseRef, Renewed
 
 
-def _value(outcome: Any) -> Any:
-    if isinstance(outcome, AdeError):
-        raise outcome
-    return outcome
+def _raise_error(answer: Any) -> Any:
+    if isinstance(answer, AdeError):
+        raise answer
+    return answer
 
 
 class Verbs:
-    """Hold each stage bound to its rules, once, so that equal verbs gather in one group."""
+    """Bind each stage to its settings once: group commit gathers the items of equal verbs."""
 
-    def __init__(self, rules: Rules, store: Store) -> None:
-        self.submit = partial(submit.submit, rules, store.clock)
-        self.answer = partial(idempotency.answer, rules)
-        self.claim = partial(claim.claim, rules)
-        self.renew = partial(renew.renew, rules)
-        self.finish = partial(finish.finish, rules)
-        self.finish_and_claim = partial(finish_and_claim.finish_and_claim, rules)
-        self.report = partial(report.report, rules)
-        self.stop = partial(stop.stop, rules)
-        self.resume = partial(resume.resume, rules)
-        self.resolve = partial(resume.resolve, rules)
-        self.clear = partial(resume.clear, rules)
-        self.expire = partial(expire.expire, rules)
-        self.retain = partial(retain.retain, rules)
-        self.settle_build = partial(builds.settle, rules)
+    def __init__(self, settings: KernelSettings, store: Store) -> None:
+        self.submit = partial(submit.submit, settings, store.clock)
+        self.record_response = partial(idempotency.record_response, settings)
+        self.claim = partial(claim.claim, settings)
+        self.renew = partial(renew.renew, settings)
+        self.finish = partial(finish.finish, settings)
+        self.finish_and_claim = partial(finish_and_claim.finish_and_claim, settings)
+        self.report = partial(report.report, settings)
+        self.stop = partial(stop.stop, settings)
+        self.resume = partial(resume.resume, settings)
+        self.resolve = partial(resume.resolve, settings)
+        self.clear = partial(resume.clear, settings)
+        self.expire = partial(expire.expire, settings)
+        self.retain = partial(retain.retain, settings)
+        self.settle_build = partial(builds.settle, settings)
 
 
 class Kernel:
@@ -73,20 +72,20 @@ class Kernel:
     def __init__(
         self,
         store: Store,
-        rules: Rules | None = None,
+        settings: KernelSettings | None = None,
         notifier: Notifier | None = None,
         exporter: EventFileExporter | None = None,
     ) -> None:
         self.store = store
         self._exporter = exporter
-        self.rules = rules or Rules()
+        self.settings = settings or KernelSettings()
         self.notifier = notifier or Notifier()
-        self.verbs = Verbs(self.rules, store)
+        self.verbs = Verbs(self.settings, store)
         store.on_commit = self.notifier.publish
-        self.now = KernelNow(self)
+        self.now = BlockingKernel(self)
 
     async def _one(self, verb: Any, item: Any) -> Any:
-        return _value((await self.store.awrite(verb, [item]))[0])
+        return _raise_error((await self.store.awrite(verb, [item]))[0])
 
     async def _exported(self, job: JobRow) -> JobRow:
         """Bring a job's event file up to date after a person changed the job."""
@@ -98,25 +97,25 @@ class Kernel:
             # The change is committed. A file that cannot be written now is completed next time.
             await asyncio.gather(*map(self._exporter.export, refs), return_exceptions=True)
 
-    async def submit(self, ask: Submission) -> Accepted:
+    async def submit(self, submission: Submission) -> Accepted:
         """Accept a job, or raise why not."""
-        return await self._one(self.verbs.submit, ask)
+        return await self._one(self.verbs.submit, submission)
 
-    async def submit_many(self, asks: list[Submission]) -> Sequence[Accepted | AdeError]:
+    async def submit_many(self, submissions: list[Submission]) -> Sequence[Accepted | AdeError]:
         """Accept or refuse each of many jobs, in one transaction."""
-        return await self.store.awrite(self.verbs.submit, asks) if asks else []
+        return await self.store.awrite(self.verbs.submit, submissions) if submissions else []
 
-    async def answer(self, given: IdempotencyRow) -> None:
-        """Record the answer to a request that waited for its job."""
-        await self._one(self.verbs.answer, given)
+    async def record_response(self, row: IdempotencyRow) -> None:
+        """Record the response to a request with an Idempotency-Key that waited for its job."""
+        await self._one(self.verbs.record_response, row)
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
-        """Take jobs to run."""
+        """Claim jobs to run."""
         return await self._one(self.verbs.claim, request)
 
-    async def renew(self, held: list[Held]) -> Sequence[Renewed | AdeError]:
-        """Keep leases; a lost one comes back as an error in its place."""
-        return await self.store.awrite(self.verbs.renew, held) if held else []
+    async def renew(self, leases: list[LeaseRef]) -> Sequence[Renewed | AdeError]:
+        """Renew leases; for a lost one, LeaseLost stands in its place."""
+        return await self.store.awrite(self.verbs.renew, leases) if leases else []
 
     async def finish(self, end: Finish) -> Finished:
         """Record how an attempt ended, or raise LeaseLost."""
@@ -128,38 +127,38 @@ class Kernel:
         """Record the attempts that ended and claim the next jobs, in one transaction."""
         return await self._one(self.verbs.finish_and_claim, FinishAndClaim(ends, request))
 
-    async def report(self, said: Report) -> bool:
-        """Append to a job's log while holding its lease."""
-        return await self._one(self.verbs.report, said)
+    async def report(self, report: AttemptReport) -> bool:
+        """Append to a job's log while holding its lease; False if the log is full."""
+        return await self._one(self.verbs.report, report)
 
-    async def stop(self, ask: Stop) -> JobRow:
+    async def stop(self, request: Stop) -> JobRow:
         """Cancel or pause a job."""
-        return await self._exported(await self._one(self.verbs.stop, ask))
+        return await self._exported(await self._one(self.verbs.stop, request))
 
-    async def resume(self, ask: Resume) -> JobRow:
+    async def resume(self, request: Resume) -> JobRow:
         """Queue a stopped job again."""
-        return await self._exported(await self._one(self.verbs.resume, ask))
+        return await self._exported(await self._one(self.verbs.resume, request))
 
-    async def resolve(self, ask: Resolve) -> JobRow:
+    async def resolve(self, request: Resolve) -> JobRow:
         """Record a result that a person found."""
-        return await self._exported(await self._one(self.verbs.resolve, ask))
+        return await self._exported(await self._one(self.verbs.resolve, request))
 
-    async def clear(self, ask: Clear) -> JobRow:
+    async def clear(self, request: Clear) -> JobRow:
         """Free a lane without a result."""
-        return await self._exported(await self._one(self.verbs.clear, ask))
+        return await self._exported(await self._one(self.verbs.clear, request))
 
-    async def settle_build(self, ended: BuildEnded) -> int:
-        """Let the runs of a build go on, or fail them; count them."""
-        return await self._one(self.verbs.settle_build, ended)
+    async def settle_build(self, build: BuildEnded) -> int:
+        """Let the runs that wait for a build start, or fail them; return how many."""
+        return await self._one(self.verbs.settle_build, build)
 
     async def expire(self, *, deep: bool = False) -> Swept:
-        """Repair what time has passed over."""
+        """Sweep once: lost leases, overdue jobs, timers; if `deep`, also lanes that stand still."""
         swept: Swept = await self._one(self.verbs.expire, deep)
         await self._export_all(swept.moved)
         return swept
 
     async def retain(self, workspace_id: str) -> list[JobRef]:
-        """Forget old jobs of a workspace, and say which."""
+        """Delete old jobs of a workspace, and return which."""
         return await self._one(self.verbs.retain, Retain(workspace_id))
 
     async def read(self, look: Callable[[Reading], Result]) -> Result:
@@ -167,8 +166,8 @@ class Kernel:
         return await self.store.aread(look)
 
 
-class KernelNow:
-    """Make the same calls from a thread: each returns when its transaction has committed."""
+class BlockingKernel:
+    """Make the same calls without an event loop, as the benchmarks and the store's tests do."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._store = kernel.store
@@ -176,10 +175,10 @@ class KernelNow:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         verb = getattr(self._verbs, name)
-        return lambda item=None: _value(self._store.write(verb, [item])[0])
+        return lambda item=None: _raise_error(self._store.write(verb, [item])[0])
 
     def many(self, name: str, items: list[Any]) -> Sequence[Any]:
-        """Run a verb for many items in one transaction; errors stand among the outcomes."""
+        """Run a verb for many items in one transaction; an error is returned in its place."""
         return self._store.write(getattr(self._verbs, name), items) if items else []
 
     def read(self, look: Callable[[Reading], Result]) -> Result:

@@ -32,7 +32,7 @@ from ade.isolation import Isolation, isolated
 from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
 from ade.settings import Settings
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.hints import hear
 from ade.store.migrate import upgrade
 from ade.store.session import Session
@@ -67,9 +67,9 @@ class Parts:
     sweeper: Sweeper
 
 
-def rules_of(settings: Settings) -> Rules:
-    """Read the kernel's rules from the settings."""
-    return Rules(
+def kernel_settings(settings: Settings) -> KernelSettings:
+    """Return what the kernel needs of the settings."""
+    return KernelSettings(
         lease=LeaseRule(
             lease_seconds=settings.lease_seconds,
             margin_seconds=settings.lease_margin_seconds,
@@ -174,7 +174,7 @@ async def _at_work(
 ) -> AsyncIterator[Parts]:
     exporter = EventFileExporter(store, Path(settings.jobs_dir))
     store.on_group = metrics.committed
-    kernel = Kernel(store, rules_of(settings), exporter=exporter)
+    kernel = Kernel(store, kernel_settings(settings), exporter=exporter)
     parts = _parts(settings, store, kernel, library, blobs, isolation)
     hints = hear(store, kernel.notifier.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")

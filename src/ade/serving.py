@@ -15,7 +15,7 @@ from ade.http import create_app
 from ade.http.health import Component, HealthStatus, Probe
 from ade.server import Parts, running
 from ade.settings import Settings
-from ade.worker.errands import Errands
+from ade.worker.inline_tasks import InlineTasks
 
 BACKLOG = 2048
 # Streams never end by themselves: after this they are cut, and their readers resume elsewhere.
@@ -91,7 +91,9 @@ async def serve(
                 parts.kinds,
                 library=parts.library,
                 blobs=parts.blobs,
-                errands=Errands(parts.isolation.runner) if parts.isolation else None,
+                inline_tasks=InlineTasks(parts.isolation.runner, settings.inline_tasks)
+                if parts.isolation
+                else None,
                 health_probes=_probes(settings, parts),
             )
             config = uvicorn.Config(

@@ -1,4 +1,4 @@
-"""Declare every knob once: name, unit, default, bound and what it does.
+"""Declare every setting once: name, unit, default, bound and what it does.
 
 A value comes from the environment, else from ``.env`` in the working directory, else from the
 default; an empty variable counts as not set. ``ade settings`` prints each value and its origin.
@@ -13,28 +13,28 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
-from ade.knobs import (
+from ade.settings_reader import (
     BlobUrl,
     DatabaseUrl,
     Folder,
     FolderOrNone,
     Host,
     Hosts,
-    Knob,
     LogFormat,
     LogLevel,
     Sandbox,
     Secret,
+    Setting,
     SettingsError,
     env_file_source,
     environment_source,
-    knob,
-    knobs_of,
-    read_knob,
+    read_setting,
+    setting,
+    settings_of,
     unknown_variables,
 )
 
-__all__ = ["Settings", "SettingsError", "load_settings", "settings_knobs"]
+__all__ = ["Settings", "SettingsError", "all_settings", "load_settings"]
 
 DAY_SECONDS = 86_400
 
@@ -48,98 +48,108 @@ def _default_envs_dir(above: dict[str, Any]) -> Path:
 
 
 class Settings(BaseModel):
-    """Every knob of ADE; construct it directly in tests, by ``load_settings`` in programs."""
+    """Every setting of ADE; construct it directly in tests, by ``load_settings`` in programs."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True
     )
 
     # The server
-    host: Host = knob("127.0.0.1", "Address that `ade serve` listens on.")
-    port: int = knob(8000, "Port that `ade serve` listens on; 0 takes a free one.", "", (0, 65535))
-    bootstrap_api_key: Secret = knob(
-        None, "First admin key; without it one is made on first start and shown once."
+    host: Host = setting("127.0.0.1", "Address that `ade serve` listens on.")
+    port: int = setting(
+        8000, "Port that `ade serve` listens on; 0 takes a free one.", "", (0, 65535)
     )
-    safe_mode: bool = knob(False, "Stay up, but accept no jobs and run no user code.")
-    log_format: LogFormat = knob("auto", "Log lines for people or for machines; auto asks stderr.")
-    log_level: LogLevel = knob("info", "Least severity that is logged.")
+    bootstrap_api_key: Secret = setting(
+        None, "First admin key; without it, the first start makes one and shows it once."
+    )
+    safe_mode: bool = setting(False, "Answer requests, but accept no jobs and run no user code.")
+    log_format: LogFormat = setting(
+        "auto", "Format of log lines; `auto` is `text` if stderr is a terminal, else `json`."
+    )
+    log_level: LogLevel = setting("info", "Least severity that is logged.")
 
     # Where things are kept
-    storage_data_dir: Folder = knob(Path("data"), "Root of everything that ADE writes.")
-    activation_envs_dir: Folder = knob(
+    storage_data_dir: Folder = setting(Path("data"), "Root of everything that ADE writes.")
+    activation_envs_dir: Folder = setting(
         "<data>/venvs", "Root of the prepared environments.", derive=_default_envs_dir
     )
-    database_url: DatabaseUrl = knob(
+    database_url: DatabaseUrl = setting(
         "sqlite:///<data>/ade.db",
         "Database of all jobs; PostgreSQL for more than one process.",
         derive=_default_database_url,
         repr=False,  # it may hold a password
     )
-    blob_url: BlobUrl = knob(
+    blob_url: BlobUrl = setting(
         None,
         "Object storage of documents, configurations and artifacts; without it, a folder.",
     )
-    blob_cache_mb: int = knob(
+    blob_cache_mb: int = setting(
         10_240,
-        "Copies of what is in object storage; beyond it those unused longest go.",
+        "Local copies of what is in object storage; beyond it the least recently used are removed.",
         "MiB",
         (0, 10**9),
     )
-    retain_days: int = knob(
-        30, "Keep ended jobs this long; 0 keeps them for ever.", "days", (0, 36_500)
+    retain_days: int = setting(
+        30, "Keep ended jobs this long; 0 keeps them forever.", "days", (0, 36_500)
     )
 
     # Admission and order
-    max_concurrency: int = knob(
+    max_concurrency: int = setting(
         2,
         "Jobs that one server or worker process runs at once.",
         "jobs",
         (1, 1024),
         aliases=("ADE_QUEUE_MAX_CONCURRENCY",),
     )
-    queue_size: int = knob(
+    inline_tasks: int = setting(
+        2,
+        "Previews and checks that one server process runs at once, beside its jobs.",
+        "tasks",
+        (1, 64),
+    )
+    queue_size: int = setting(
         10,
         "Jobs that may wait; 0 is unbounded. A full queue answers 429.",
         "jobs",
         (0, 10_000_000),
         aliases=("ADE_QUEUE_MAX_SIZE",),
     )
-    workspace_queue_size: int = knob(
+    workspace_queue_size: int = setting(
         0,
-        "Jobs of one workspace that may wait; 0 leaves it to ADE_QUEUE_SIZE alone. More get 429.",
+        "Jobs of one workspace that may wait; 0 means no limit but ADE_QUEUE_SIZE. More get 429.",
         "jobs",
         (0, 10_000_000),
     )
-    priority_ageing_seconds: float = knob(
+    priority_ageing_seconds: float = setting(
         300, "A job that waited this long counts one priority higher.", "seconds", (1, DAY_SECONDS)
     )
-    idempotency_ttl_hours: int = knob(
+    idempotency_ttl_hours: int = setting(
         24, "Time for which an Idempotency-Key gives the same response.", "hours", (1, 720)
     )
-    batch_max: int = knob(1000, "Jobs in one batch submission.", "jobs", (1, 10_000))
-    page_size_max: int = knob(200, "Items on one page of a list.", "items", (1, 1000))
-    payload_max_kb: int = knob(1024, "Size of one job's payload.", "KiB", (1, 102_400))
-    upload_max_mb: int = knob(256, "Size of one uploaded file.", "MiB", (1, 102_400))
-    workspace_storage_mb: int = knob(
+    batch_max: int = setting(1000, "Jobs in one batch submission.", "jobs", (1, 10_000))
+    page_size_max: int = setting(200, "Items on one page of a list.", "items", (1, 1000))
+    payload_max_kb: int = setting(1024, "Size of one job's payload.", "KiB", (1, 102_400))
+    upload_max_mb: int = setting(256, "Size of one uploaded file.", "MiB", (1, 102_400))
+    workspace_storage_mb: int = setting(
         10_240,
         "Documents, configurations and artifacts of one workspace together; 0 is unbounded.",
         "MiB",
         (0, 10**9),
     )
 
-    signed_url_seconds: int = knob(
+    signed_url_seconds: int = setting(
         900, "How long a signed link to an artifact works.", "s", (1, 7 * 86_400)
     )
 
     # What one job may use, unless it asks for something else
-    job_timeout_seconds: float = knob(
+    job_timeout_seconds: float = setting(
         300,
         "Wall clock of one attempt.",
         "seconds",
         (0.1, 30 * DAY_SECONDS),
         aliases=("ADE_RUN_TIMEOUT_SECONDS",),
     )
-    build_timeout_seconds: float = knob(
+    build_timeout_seconds: float = setting(
         600,
         "Wall clock of one build.",
         "seconds",
@@ -147,139 +157,168 @@ class Settings(BaseModel):
         variable="ADE_BUILD_TIMEOUT",
         aliases=("ADE_BUILD_TIMEOUT_SECONDS",),
     )
-    worker_cpu_seconds: int = knob(60, "CPU time of one attempt.", "seconds", (1, 30 * DAY_SECONDS))
-    worker_mem_mb: int = knob(512, "Memory of one attempt.", "MiB", (16, 1_048_576))
-    worker_fsize_mb: int = knob(100, "Size of one file that a job writes.", "MiB", (1, 1_048_576))
-    max_output_kb: int = knob(256, "Output of one job that is kept.", "KiB", (1, 1_048_576))
-    max_artifacts: int = knob(50, "Artifacts of one job.", "artifacts", (0, 100_000))
-    result_max_kb: int = knob(1024, "Size of one job's result.", "KiB", (1, 102_400))
-    events_per_job_max: int = knob(10_000, "Events kept per job.", "events", (100, 1_000_000))
-    artifact_headers: bool = knob(True, "Record header texts in artifacts and events of runs.")
-    runtime_network_access: bool = knob(False, "Network for jobs that do not say.")
-    wheelhouse: FolderOrNone = knob(None, "Folder of wheels, to install without a registry.")
-    index_url: Secret = knob(
+    worker_cpu_seconds: int = setting(
+        60, "CPU time of one attempt.", "seconds", (1, 30 * DAY_SECONDS)
+    )
+    worker_mem_mb: int = setting(512, "Memory of one attempt.", "MiB", (16, 1_048_576))
+    worker_fsize_mb: int = setting(
+        100, "Size of one file that a job writes.", "MiB", (1, 1_048_576)
+    )
+    max_output_kb: int = setting(256, "Output of one job that is kept.", "KiB", (1, 1_048_576))
+    max_artifacts: int = setting(50, "Artifacts of one job.", "artifacts", (0, 100_000))
+    result_max_kb: int = setting(1024, "Size of one job's result.", "KiB", (1, 102_400))
+    events_per_job_max: int = setting(10_000, "Events kept per job.", "events", (100, 1_000_000))
+    artifact_headers: bool = setting(True, "Record header texts in artifacts and events of runs.")
+    runtime_network_access: bool = setting(
+        False, "Network access of jobs that do not say whether they need it."
+    )
+    wheelhouse: FolderOrNone = setting(None, "Folder of wheels, to install without a registry.")
+    index_url: Secret = setting(
         None, "Registry that requirements come from; without it, the public one."
     )
-    build_network: bool = knob(True, "Let builds fetch packages; off, only a wheelhouse is used.")
-    source_builds: bool = knob(
-        False, "Let builds run the build code of packages without a wheel, outside of the sandbox."
+    build_network: bool = setting(
+        True, "Let builds fetch packages; off, only a wheelhouse is used."
     )
-    build_concurrency: int = knob(2, "Builds that one process makes at once.", "builds", (1, 64))
-    resolution_hours: float = knob(
+    source_builds: bool = setting(
+        False, "Let builds run the build code of packages without a wheel, outside the sandbox."
+    )
+    build_concurrency: int = setting(2, "Builds that one process makes at once.", "builds", (1, 64))
+    resolution_hours: float = setting(
         24, "Time for which equal requirements mean the same versions.", "hours", (0, 8760)
     )
-    environment_max_mb: int = knob(
+    environment_max_mb: int = setting(
         2048, "Size of the installed packages of one configuration.", "MiB", (1, 1_048_576)
     )
-    environment_keep_days: float = knob(
+    environment_keep_days: float = setting(
         30, "Keep installed packages that no run used for this long.", "days", (0.01, 3650)
     )
-    environment_cache_mb: int = knob(
-        4096, "Size of the cache of fetched packages; beyond it it is emptied.", "MiB", (0, 10**7)
+    environment_cache_mb: int = setting(
+        4096, "Size of the cache of fetched packages; a larger cache is emptied.", "MiB", (0, 10**7)
     )
-    sandbox: Sandbox = knob(
+    sandbox: Sandbox = setting(
         "landlock", "Least isolation that is accepted; below it jobs are refused."
     )
-    sandbox_uid_base: int = knob(
+    sandbox_uid_base: int = setting(
         64_100,
-        "First of 64 user numbers that jobs run as, when ADE runs as root.",
+        "First of the 64 user ids that jobs run as, when ADE runs as root.",
         "",
         (1000, 2**31),
     )
-    sandbox_memory_mb: int = knob(
+    sandbox_memory_mb: int = setting(
         1024,
-        "Memory for warm interpreters; beyond it the one unused longest goes.",
+        "Memory for warm interpreters; beyond it the least recently used one is stopped.",
         "MiB",
         (64, 10**6),
     )
-    sandbox_jobs_max: int = knob(
+    sandbox_jobs_max: int = setting(
         5000, "Jobs that one warm interpreter starts before it is replaced.", "jobs", (1, 10**6)
     )
-    worker_disk_mb: int = knob(256, "Size of one job's folder.", "MiB", (1, 1_048_576))
-    worker_tmp_mb: int = knob(64, "Size of one job's /tmp.", "MiB", (1, 1_048_576))
-    worker_files_max: int = knob(
+    worker_disk_mb: int = setting(256, "Size of one job's folder.", "MiB", (1, 1_048_576))
+    worker_tmp_mb: int = setting(64, "Size of one job's /tmp.", "MiB", (1, 1_048_576))
+    worker_files_max: int = setting(
         10_000, "Files and folders that one job may have.", "files", (10, 10**7)
     )
-    worker_processes_max: int = knob(
+    worker_processes_max: int = setting(
         64, "Processes and threads of one job.", "processes", (1, 10_000)
     )
-    worker_open_files_max: int = knob(
+    worker_open_files_max: int = setting(
         256, "Files that one process of a job may have open.", "files", (16, 100_000)
     )
-    worker_nice: int = knob(
-        10, "How far jobs stand back from the server for the processor.", "", (0, 19)
+    worker_nice: int = setting(
+        10,
+        "Niceness of jobs: the higher, the less CPU time they get beside the server.",
+        "",
+        (0, 19),
     )
 
     # What a job may ask for at most
-    limit_timeout_seconds_max: float = knob(
+    limit_timeout_seconds_max: float = setting(
         3600, "Longest wall clock a job may ask for.", "seconds", (0.1, 30 * DAY_SECONDS)
     )
-    limit_cpu_seconds_max: int = knob(
+    limit_cpu_seconds_max: int = setting(
         3600, "Most CPU time a job may ask for.", "seconds", (1, 30 * DAY_SECONDS)
     )
-    limit_memory_mb_max: int = knob(4096, "Most memory a job may ask for.", "MiB", (16, 1_048_576))
-    limit_output_kb_max: int = knob(
+    limit_memory_mb_max: int = setting(
+        4096, "Most memory a job may ask for.", "MiB", (16, 1_048_576)
+    )
+    limit_output_kb_max: int = setting(
         10_240, "Most output a job may ask to keep.", "KiB", (1, 1_048_576)
     )
-    limit_artifacts_max: int = knob(
+    limit_artifacts_max: int = setting(
         1000, "Most artifacts a job may ask for.", "artifacts", (0, 100_000)
     )
 
     # Leases and the worker's loop
-    lease_seconds: float = knob(
-        15, "A worker that is silent this long loses its jobs.", "seconds", (0.1, 3600)
+    lease_seconds: float = setting(
+        15,
+        "A worker that does not renew its leases for this long loses its jobs.",
+        "seconds",
+        (0.1, 3600),
     )
-    lease_margin_seconds: float = knob(
-        3, "A worker trusts its lease this much less than granted.", "seconds", (0.01, 3600)
+    lease_margin_seconds: float = setting(
+        3, "A worker stops trusting its lease this long before it expires.", "seconds", (0.01, 3600)
     )
-    renew_seconds: float = knob(3, "Time between two renewals.", "seconds", (0.01, 3600))
-    poll_seconds: float = knob(
-        1, "Look for work this often when nothing wakes.", "seconds", (0.01, 60)
+    renew_seconds: float = setting(3, "Time between two renewals.", "seconds", (0.01, 3600))
+    poll_seconds: float = setting(
+        1, "Time between two looks for work when no notification comes.", "seconds", (0.01, 60)
     )
-    sweep_seconds: float = knob(2, "Look for lost leases this often.", "seconds", (0.01, 3600))
-    drain_grace_seconds: float = knob(
+    sweep_seconds: float = setting(
+        2,
+        "Time between two sweeps for lost leases, overdue jobs and timers.",
+        "seconds",
+        (0.01, 3600),
+    )
+    drain_grace_seconds: float = setting(
         30, "Time for running jobs to end after SIGTERM.", "seconds", (0, DAY_SECONDS)
     )
-    retry_max_attempts: int = knob(
+    retry_max_attempts: int = setting(
         3, "Attempts of one job or build, the first included.", "attempts", (1, 100)
     )
 
-    # Agents on other hosts
-    vm_shared_data: Folder = knob(
+    # Agents on other hosts: declared, but nothing reads them before there are agents
+    vm_shared_data: Folder = setting(
         Path("/opt/opeva_shared_data"),
         "Storage that server and agents share.",
         aliases=("VM_SHARED_DATA",),
+        reserved_for="agents",
     )
-    available_hosts: Hosts = knob(
-        (), "Agents that may take work; empty allows every known one.", aliases=("AVAILABLE_HOSTS",)
+    available_hosts: Hosts = setting(
+        (),
+        "Agents that may take work; empty allows every known one.",
+        aliases=("AVAILABLE_HOSTS",),
+        reserved_for="agents",
     )
-    queue_claim_ttl: float = knob(
+    queue_claim_ttl: float = setting(
         60,
-        "A claim without a status is taken back.",
+        "A claim for which no status arrives within this time is taken back.",
         "seconds",
         (1, DAY_SECONDS),
         aliases=("QUEUE_CLAIM_TTL",),
+        reserved_for="agents",
     )
-    host_heartbeat_ttl: float = knob(
+    host_heartbeat_ttl: float = setting(
         60,
-        "An agent silent this long is offline.",
+        "An agent that sends nothing for this long is offline.",
         "seconds",
         (1, DAY_SECONDS),
         aliases=("HOST_HEARTBEAT_TTL",),
+        reserved_for="agents",
     )
-    worker_stale_grace_seconds: float = knob(
+    worker_stale_grace_seconds: float = setting(
         30,
-        "Further patience before an offline agent's jobs fail.",
+        "Further wait before the jobs of an offline agent fail.",
         "seconds",
         (0, DAY_SECONDS),
         aliases=("WORKER_STALE_GRACE_SECONDS",),
+        reserved_for="agents",
     )
-    job_status_ttl: float = knob(
+    job_status_ttl: float = setting(
         300,
-        "An agent's job without a status this long is stale.",
+        "A job of an agent for which no status arrives for this long is stale.",
         "seconds",
         (1, DAY_SECONDS),
         aliases=("JOB_STATUS_TTL",),
+        reserved_for="agents",
     )
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -312,11 +351,11 @@ class Settings(BaseModel):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the start should say aloud, such as variables that nobody reads."""
+        """Return what `ade` warns of at its start, such as unknown variables."""
         return self._warnings
 
     def origin(self, name: str) -> str:
-        """Say where a setting's value came from."""
+        """Return where a setting's value came from."""
         if name not in type(self).model_fields:
             raise KeyError(name)
         return self._origins.get(name) or (
@@ -324,9 +363,9 @@ class Settings(BaseModel):
         )
 
 
-def settings_knobs() -> tuple[Knob, ...]:
-    """List every knob in the order of the reference page."""
-    return knobs_of(Settings)
+def all_settings() -> tuple[Setting, ...]:
+    """List every setting in the order of the reference page."""
+    return settings_of(Settings)
 
 
 def load_settings(environ: Mapping[str, str] | None = None, dotenv: Path | None = None) -> Settings:
@@ -335,18 +374,18 @@ def load_settings(environ: Mapping[str, str] | None = None, dotenv: Path | None 
         environment_source(os.environ if environ is None else environ),
         env_file_source(Path(".env") if dotenv is None else dotenv),
     )
-    knobs = settings_knobs()
-    found = {knob.name: read for knob in knobs if (read := read_knob(knob, sources))}
+    declared = all_settings()
+    found = {setting.name: read for setting in declared if (read := read_setting(setting, sources))}
     try:
         settings = Settings(**{name: value for name, (value, _) in found.items()})
     except ValidationError as refused:
         raise SettingsError(_cause(refused)) from None
     settings._origins.update({name: origin for name, (_, origin) in found.items()})
-    settings._warnings = tuple(unknown_variables(knobs, sources))
+    settings._warnings = tuple(unknown_variables(declared, sources))
     return settings
 
 
 def _cause(refused: ValidationError) -> str:
-    """Give the message of the check that the settings failed together."""
+    """Return the message of the check that the settings failed together."""
     first = refused.errors()[0]
     return str(first.get("ctx", {}).get("error", first["msg"]))

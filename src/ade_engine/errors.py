@@ -1,19 +1,19 @@
-"""What can go wrong in the engine, each with a code that does not change.
+"""The errors of the engine, each with a stable code.
 
 ```
 EngineError
 └── UnreadableFile
-    ├── UnknownFormat       unknown_format      no kind of spreadsheet that is known
-    ├── EmptyFile           empty_file          nothing in it
+    ├── UnknownFormat       unknown_format      not a supported spreadsheet format
+    ├── EmptyFile           empty_file          no content
     ├── EncryptedFile       encrypted_file      a password is needed
-    ├── DamagedFile         damaged_file        cut off or inconsistent
-    ├── UnsafeFile          unsafe_file         made to harm whoever reads it
-    ├── TooLarge            file_too_large      beyond a limit
-    └── ReaderCrashed       reader_crashed      the library that reads this kind gave up
+    ├── DamagedFile         damaged_file        truncated or inconsistent
+    ├── UnsafeFile          unsafe_file         crafted to attack its reader
+    ├── TooLarge            file_too_large      exceeds a limit
+    └── ReaderCrashed       reader_crashed      the library that reads the format crashed
 ```
 
-A message says what happened and where; `advice` says what to do next. Neither ever holds the value
-of a cell.
+The message says what happened and where, and `advice` says what to do next. Neither ever holds the
+value of a cell.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import ClassVar
 
 
 class EngineError(Exception):
-    """Say what went wrong, where, and what to do next."""
+    """What went wrong, where, and what to do next."""
 
     code: ClassVar[str] = "engine_error"
-    advice: ClassVar[str] = "Report it with the version of ADE; it is a fault of the engine."
+    advice: ClassVar[str] = "This is a bug in the engine: report it with the version of ADE."
 
     def __init__(self, message: str, *, where: str = "") -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class EngineError(Exception):
 
     @property
     def next_step(self) -> str:
-        """Say what to do next, here."""
+        """Return what to do next in this case."""
         return self.advice
 
 
@@ -50,17 +50,17 @@ class UnreadableFile(EngineError):
 
 
 class UnknownFormat(UnreadableFile):
-    """The content is no kind of spreadsheet that ADE knows."""
+    """The content is not a spreadsheet format that ADE supports."""
 
     code = "unknown_format"
-    advice = "Send .xlsx, .xlsm, .xls, .xlsb, .ods, .csv or .tsv; the name does not matter."
+    advice = "Send .xlsx, .xlsm, .xls, .xlsb, .ods, .csv or .tsv; the file name does not matter."
 
 
 class EmptyFile(UnreadableFile):
-    """The file holds nothing."""
+    """The file is empty."""
 
     code = "empty_file"
-    advice = "Check that it was written and sent completely."
+    advice = "Check that it was saved and sent completely."
 
 
 class EncryptedFile(UnreadableFile):
@@ -71,28 +71,28 @@ class EncryptedFile(UnreadableFile):
 
 
 class DamagedFile(UnreadableFile):
-    """The file is cut off or its parts do not fit together."""
+    """The file is truncated or inconsistent."""
 
     code = "damaged_file"
-    advice = "Send it again; if it stays so, open it in a spreadsheet program and save it anew."
+    advice = "Send it again. If that fails, open it in a spreadsheet program and save it again."
 
 
 class UnsafeFile(UnreadableFile):
-    """The file holds what no spreadsheet program writes and what harms whoever reads it."""
+    """The file holds something harmful that no spreadsheet program writes."""
 
     code = "unsafe_file"
     advice = "Open it in a spreadsheet program that you trust and save it again as .xlsx."
 
 
 class TooLarge(UnreadableFile):
-    """The file holds more than the limits allow."""
+    """The file exceeds a limit."""
 
     code = "file_too_large"
     advice = "Split it, or raise the limit that the message names."
 
 
 class ReaderCrashed(UnreadableFile):
-    """The library that reads this kind of file gave up in a way that it should not."""
+    """The library that reads this file format crashed."""
 
     code = "reader_crashed"
     advice = "Open it in a spreadsheet program and save it again as .xlsx."

@@ -1,4 +1,4 @@
-"""Say what the engine sees in a file with no config at all: its sheets, tables, and why."""
+"""Report the sheets and tables that the engine finds in a file without a config package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ade_engine.tables.regions import RowKind, SheetTables, TableRegion
 from ade_engine.tables.row_detectors import SheetRows
 from ade_engine.tables.spans import RowSpans
 
-RUNS_SHOWN_MAX = 200  # of one kind of skipped rows; then "..."
+RUNS_SHOWN_MAX = 200  # of rows of one kind; then "..."
 DRAWN_ROWS_MAX = 60
 DRAWN_COLUMNS_MAX = 30
 DATA_ROWS_DRAWN = 3  # at the beginning of each run of data rows
@@ -25,7 +25,7 @@ OTHER_ROWS_DRAWN = 8  # of any other run of one kind
 
 @dataclass(frozen=True)
 class PictureLine:
-    """One line of a picture: a row, or so many rows of a kind that are not drawn."""
+    """One line of a picture: a row, or a number of rows of one kind that are left out."""
 
     row: int
     kind: str
@@ -35,7 +35,7 @@ class PictureLine:
 
 @dataclass(frozen=True)
 class InspectedSheet:
-    """A sheet, its tables, and its picture (empty unless asked for)."""
+    """A sheet, its tables, and its picture (empty unless requested)."""
 
     name: str
     hidden: bool
@@ -59,7 +59,7 @@ class InspectedSheet:
 
 @dataclass
 class InspectedFile:
-    """A file: the sheets that could be read, and what went wrong, if anything did."""
+    """A file: the sheets that could be read, and the error, if any."""
 
     file: str
     format: str | None = None
@@ -78,7 +78,7 @@ class InspectedFile:
 def inspect_file(
     path: str | Path, options: ReadOptions | None = None, *, draw: bool = False
 ) -> InspectedFile:
-    """Look at every sheet of a file; what cannot be read is told, never raised."""
+    """Inspect every sheet of a file; an error is returned, never raised."""
     seen = InspectedFile(str(path))
     try:
         with open_workbook(path, options) as book:
@@ -89,13 +89,13 @@ def inspect_file(
     except EngineError as error:
         seen.error = error
     except Exception as error:
-        # The message may hold what is in the file; the type cannot.
+        # The message may hold a value of the file; the name of the type cannot.
         seen.error = EngineError(f"the engine failed with {type(error).__name__}")
     return seen
 
 
 def inspect_sheet(sheet: Sheet, *, draw: bool = False) -> InspectedSheet:
-    """Find the tables of a sheet, and draw it if asked to."""
+    """Find the tables of a sheet, and draw it if requested."""
     sheet.scan()
     structure = find_tables(sheet)
     picture = tuple(_picture(sheet, structure)) if draw else ()
@@ -130,22 +130,22 @@ def error_json(error: EngineError) -> dict[str, str]:
     return {"code": error.code, "message": error.message, "advice": error.advice}
 
 
-def rows_as_people_write(spans: RowSpans) -> list[str]:
-    """Write rows as `7` or `9:12`."""
+def rows_as_text(spans: RowSpans) -> list[str]:
+    """Return rows as in spreadsheet programs: `7` or `9:12`."""
     return [f"{first}" if first == last else f"{first}:{last}" for first, last in spans]
 
 
 def _spans_json(kinds: Any) -> dict[str, list[str]]:
     found = {}
     for kind, spans in kinds.items():
-        written = rows_as_people_write(spans)
+        written = rows_as_text(spans)
         cut = ["..."] if len(written) > RUNS_SHOWN_MAX else []
         found[str(kind)] = written[:RUNS_SHOWN_MAX] + cut
     return found
 
 
 def _picture(sheet: Sheet, structure: SheetTables) -> Iterator[PictureLine]:
-    """Draw the rows that tell something, and count those that look like the ones before."""
+    """Draw the first rows of each run of one kind, and count the rest."""
     rows = SheetRows(sheet, min(sheet.width, DRAWN_COLUMNS_MAX))
     drawn = 0
     for first, last, kind in _runs(structure, sheet.height):
@@ -169,7 +169,7 @@ def _picture(sheet: Sheet, structure: SheetTables) -> Iterator[PictureLine]:
 
 
 def _runs(structure: SheetTables, height: int) -> Iterator[tuple[int, int, str]]:
-    """Return runs of rows of one kind from top to bottom; of tables side by side the first counts."""
+    """Yield runs of rows of one kind from top to bottom; of tables side by side, the first."""
     found: list[tuple[int, int, str]] = []
     for table in structure.tables:
         found += _kind_runs(RowKind.HEADER, RowSpans.of(table.header_rows))

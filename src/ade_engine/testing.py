@@ -1,6 +1,6 @@
 """Test a config package with pytest: the fixture `ade_run`.
 
-Where ADE is installed, pytest finds the fixture by itself. The package under test is the nearest
+pytest finds the fixture by itself where ADE is installed. The package under test is the nearest
 folder above the test file that holds `columns/`.
 
     def test_the_roster(ade_run):
@@ -24,7 +24,7 @@ import pytest
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run gave, in the shapes that tests compare."""
+    """The result of a run, in forms that tests can compare."""
 
     folder: Path
     labels: dict[str, str]
@@ -47,7 +47,7 @@ class RunResult:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Return {field: letters of its column}; of several tables the first one that has it."""
+        """Return {field: letters of its column}, from the first table that has the field."""
         found: dict[str, str] = {}
         for table in self.stage("mapping"):
             for column in table["columns"]:
@@ -57,7 +57,7 @@ class RunResult:
 
     @property
     def unmapped(self) -> dict[str, str]:
-        """Return {letters of a column: why it is unmapped}."""
+        """Return {letters of a column: reason why it is unmapped}."""
         return {
             column["raw"]["column"]: column["reason"]
             for table in self.stage("mapping")
@@ -67,7 +67,7 @@ class RunResult:
 
     @property
     def missing(self) -> list[str]:
-        """List the required fields that some table lacks."""
+        """List the required fields that are missing in any table."""
         tables = self.stage("mapping")
         return list(dict.fromkeys(name for table in tables for name in table["missing"]))
 
@@ -114,7 +114,7 @@ class RunResult:
 
     @property
     def rows(self) -> list[dict[str, object]]:
-        """Return the rows of the output by field; kept columns by their header."""
+        """Return the rows of the output: {field, or header of a kept column: value}."""
         header, rows = self._output
         names = [self.labels.get(text, text) for text in header]
         return [dict(zip(names, row, strict=False)) for row in rows]
@@ -149,7 +149,7 @@ class AdeRun:
         try:
             normalize(request)
         except AuthorError as failed:
-            raise failed from failed.raised  # the author's own test may show everything
+            raise failed from failed.raised  # the author's own test may show values
         with load_package(package) as loaded:
             labels = {rules.label: rules.name for rules in loaded.fields}
         artifact = json.loads((output / "out" / "artifact.json").read_text(encoding="utf-8"))
@@ -171,7 +171,7 @@ class AdeRun:
 
 @pytest.fixture
 def ade_run(request: pytest.FixtureRequest, tmp_path: Path) -> AdeRun:
-    """Run the config package that the test stands in."""
+    """Run the config package that the test belongs to."""
     return AdeRun(_package_folder(request.path), tmp_path)
 
 

@@ -1,8 +1,8 @@
-"""Say which engine this is."""
+"""The version of the engine."""
 
 from importlib.metadata import PackageNotFoundError, version
 
 try:
     ENGINE_VERSION = version("ade")
-except PackageNotFoundError:  # run from a bare source tree
+except PackageNotFoundError:  # run from a source tree that is not installed
     ENGINE_VERSION = "0"

@@ -22,7 +22,7 @@ from ade.kinds import load_kinds
 from ade.settings import Settings
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.rows import Claim
 from ade.store.session import Session
 
@@ -68,16 +68,18 @@ class Server:
         self.http = self.client(KEY)
 
     @classmethod
-    def open(cls, url: str, folder: Path, rules: Rules | None = None, **changes: Any) -> "Server":
+    def open(
+        cls, url: str, folder: Path, rules: KernelSettings | None = None, **changes: Any
+    ) -> "Server":
         """Open the database and make the app."""
         probes = changes.pop("health_probes", {})
-        errands = changes.pop("errands", None)
+        inline_tasks = changes.pop("inline_tasks", None)
         given_blobs = changes.pop("blobs", None)
         settings = Settings(storage_data_dir=folder, database_url=url, **changes)
         session = Session(url)
         directory = Directory(session)
         directory.bootstrap(KEY)
-        kernel = Kernel(session, rules or Rules(queue_size=0))
+        kernel = Kernel(session, rules or KernelSettings(queue_size=0))
         library = Catalogue(session)
         blobs = given_blobs or Blobs(settings.blobs_dir)
         app = create_app(
@@ -87,7 +89,7 @@ class Server:
             load_kinds(),
             library=library,
             blobs=blobs,
-            errands=errands,
+            inline_tasks=inline_tasks,
             health_probes=probes,
         )
         return cls(app, kernel, directory, library, blobs)

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 from tests.api.server import JOBS, KEY, echo
 
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 
 REQUESTS = 200
 PLACES = 10
@@ -21,7 +21,7 @@ async def flood(url: str) -> list[httpx.Response]:
 
 
 async def test_exactly_the_free_places_are_given(database_url: str, serve: Any) -> None:
-    server = await serve(database_url, rules=Rules(queue_size=PLACES))
+    server = await serve(database_url, rules=KernelSettings(queue_size=PLACES))
     taken = 3
     for n in range(taken):
         await server.submit(value=f"before {n}")
@@ -39,7 +39,9 @@ async def test_exactly_the_free_places_are_given(database_url: str, serve: Any) 
 
 
 async def test_a_workspace_gets_exactly_its_quota(database_url: str, serve: Any) -> None:
-    server = await serve(database_url, rules=Rules(queue_size=0, workspace_queue_size=PLACES))
+    server = await serve(
+        database_url, rules=KernelSettings(queue_size=0, workspace_queue_size=PLACES)
+    )
     await server.http.post("/api/v1/workspaces", json={"slug": "lab", "name": "Lab"})
     for n in range(PLACES):
         answer = await server.http.post("/api/v1/workspaces/lab/jobs", json=echo(value=n))
@@ -61,7 +63,7 @@ async def test_a_workspace_gets_exactly_its_quota(database_url: str, serve: Any)
 
 
 async def test_two_servers_share_one_queue(postgres_url: str, serve: Any) -> None:
-    servers = [await serve(postgres_url, rules=Rules(queue_size=PLACES)) for _ in range(2)]
+    servers = [await serve(postgres_url, rules=KernelSettings(queue_size=PLACES)) for _ in range(2)]
 
     async def post(n: int) -> int:
         answer = await servers[n % 2].http.post(JOBS, json=echo(value=n))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.api.server import JOBS, Server, echo, problem
 
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 
 BATCH = JOBS + "/batch"
 
@@ -78,14 +78,14 @@ async def test_what_is_no_json(server: Server, body: bytes) -> None:
 
 
 async def test_what_fits_into_the_queue_is_taken_and_the_rest_refused(serve: Any) -> None:
-    server = await serve(rules=Rules(queue_size=3))
+    server = await serve(rules=KernelSettings(queue_size=3))
     answer = await server.http.post(BATCH, json={"jobs": [echo(value=n) for n in range(5)]})
     statuses = [item["status"] for item in answer.json()["items"]]
     assert statuses == [202, 202, 202, 429, 429]
 
 
 async def test_what_fits_into_the_quota_is_taken_and_the_rest_refused(serve: Any) -> None:
-    server = await serve(rules=Rules(queue_size=0, workspace_queue_size=3))
+    server = await serve(rules=KernelSettings(queue_size=0, workspace_queue_size=3))
     answer = await server.http.post(BATCH, json={"jobs": [echo(value=n) for n in range(5)]})
     items = answer.json()["items"]
     assert [item["status"] for item in items] == [202, 202, 202, 429, 429]

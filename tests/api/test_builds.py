@@ -13,7 +13,7 @@ from tests.databases import WORKSPACE
 from ade.environments.activation import ActivationFolder
 from ade.environments.failure import environment_gone, spelled
 from ade.settings import Settings
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 
 pytestmark = pytest.mark.slow
 
@@ -176,7 +176,7 @@ async def test_viewers_look_and_editors_do(server: Server) -> None:
 
 
 async def test_in_safe_mode_nothing_is_activated(serve: Serve) -> None:
-    server = await serve(rules=Rules(safe_mode=True), safe_mode=True)
+    server = await serve(rules=KernelSettings(safe_mode=True), safe_mode=True)
     where = await snapshot(server)
     problem(await server.http.post(f"{where}/activate"), 400, "safe_mode")
     assert await builds(server) == []

@@ -1,4 +1,4 @@
-"""Previews and checks: what an errand brings back, as the API tells it."""
+"""Previews and checks: what an inline task brings back, as the API tells it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +12,8 @@ from tests.api.test_documents import DOCUMENTS, upload
 
 from ade.domain.job import Status
 from ade.domain.outcome import Category, JobError, Outcome
-from ade.stages.rules import Rules
-from ade.worker.errands import Errands
+from ade.stages.kernel_settings import KernelSettings
+from ade.worker.inline_tasks import InlineTasks
 from ade.worker.subprocess_runner import SubprocessRunner
 
 pytestmark = pytest.mark.slow
@@ -29,6 +29,7 @@ class Staged:
 
     async def run(
         self,
+        workspace_id: str,
         entry: str,
         inputs: dict[str, Any],
         files: Mapping[str, Path],
@@ -50,8 +51,8 @@ def fails(category: Category, message: str = "m", **details: Any) -> Staged:
 
 @pytest.fixture
 async def running(serve: Serve) -> Server:
-    """Open a server that runs errands in plain child processes."""
-    return await serve(errands=Errands(SubprocessRunner()))
+    """Open a server that runs inline tasks in plain child processes."""
+    return await serve(inline_tasks=InlineTasks(SubprocessRunner()))
 
 
 # --- previews -------------------------------------------------------------------------------------
@@ -81,13 +82,13 @@ async def test_a_process_that_runs_nothing_opens_nothing(server: Server, serve: 
     made = await upload(server)
     found = problem(await server.http.get(made["links"]["preview"]), 503, "unavailable")
     assert "run no jobs" in found["detail"]
-    safe = await serve(rules=Rules(queue_size=0, safe_mode=True))
+    safe = await serve(rules=KernelSettings(queue_size=0, safe_mode=True))
     found = problem(await safe.http.get(made["links"]["preview"]), 503, "unavailable")
     assert "ADE_SAFE_MODE" in found["detail"]
 
 
 async def test_a_document_that_has_no_room_is_not_previewed(serve: Serve) -> None:
-    server = await serve(errands=says({}), worker_disk_mb=1)
+    server = await serve(inline_tasks=says({}), worker_disk_mb=1)
     made = await upload(server, b"x" * (900 * 1024))
     problem(await server.http.get(made["links"]["preview"]), 422, "unreadable_document")
 
@@ -107,7 +108,7 @@ async def test_a_document_that_has_no_room_is_not_previewed(serve: Serve) -> Non
     ],
 )
 async def test_what_a_hostile_file_says_is_not_believed(serve: Serve, said: Any) -> None:
-    server = await serve(errands=says(said))
+    server = await serve(inline_tasks=says(said))
     made = await upload(server)
     found = problem(await server.http.get(made["links"]["preview"]), 422, "unreadable_document")
     assert len(found["detail"]) < 200
@@ -125,7 +126,7 @@ async def test_what_a_hostile_file_says_is_not_believed(serve: Serve, said: Any)
 async def test_a_reader_that_breaks_is_told(
     serve: Serve, category: Category, status: int, code: str
 ) -> None:
-    server = await serve(errands=fails(category, "/secret/path"))
+    server = await serve(inline_tasks=fails(category, "/secret/path"))
     made = await upload(server)
     found = problem(await server.http.get(made["links"]["preview"]), status, code)
     assert "secret" not in found["detail"]
@@ -187,21 +188,23 @@ async def test_a_package_that_ends_the_check_is_told(running: Server) -> None:
 
 @pytest.mark.parametrize("said", [None, [], {"valid": True}, {"valid": 1, "problems": [{}]}])
 async def test_what_a_hostile_package_says_is_not_believed(serve: Serve, said: Any) -> None:
-    server = await serve(errands=says(said))
+    server = await serve(inline_tasks=says(said))
     path = await make(server)
     found = (await server.http.post(f"{path}/validate")).json()
     assert not found["valid"]
 
 
 async def test_a_check_that_cannot_be_made_is_told(serve: Serve) -> None:
-    server = await serve(errands=fails(Category.INTERNAL_ERROR))
+    server = await serve(inline_tasks=fails(Category.INTERNAL_ERROR))
     problem(await server.http.post(f"{await make(server)}/validate"), 503, "unavailable")
-    slow = await serve(errands=fails(Category.RESOURCE_LIMIT, "It ran out.", file="config/a.py"))
+    slow = await serve(
+        inline_tasks=fails(Category.RESOURCE_LIMIT, "It ran out.", file="config/a.py")
+    )
     found = (await slow.http.post(f"{await make(slow)}/validate")).json()
     assert [(one["file"], one["code"]) for one in found["problems"]] == [("a.py", "load_failed")]
 
 
 async def test_safe_mode_loads_nothing(serve: Serve) -> None:
-    server = await serve(errands=says({}), rules=Rules(queue_size=0, safe_mode=True))
+    server = await serve(inline_tasks=says({}), rules=KernelSettings(queue_size=0, safe_mode=True))
     found = problem(await server.http.post(f"{await make(server)}/validate"), 400, "safe_mode")
     assert found["detail"].startswith("ADE_SAFE_MODE is enabled")

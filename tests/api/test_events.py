@@ -11,8 +11,8 @@ from tests.api.server import KEY, Server
 from ade.domain.events import EventType
 from ade.events.stream import follow
 from ade.http.routes import logs
-from ade.stages.report import Report
-from ade.store.rows import Held, JobRef
+from ade.stages.report import AttemptReport
+from ade.store.rows import JobRef, LeaseRef
 
 SSE = {"Accept": "text/event-stream"}
 
@@ -46,8 +46,8 @@ async def test_a_log_longer_than_one_read_is_whole(server: Server) -> None:
     job = await server.submit()
     claim = await server.claim()
     note = (EventType.LOG, {"message": "x"})
-    held = Held(claim.workspace_id, claim.id, claim.fence)
-    await server.kernel.report(Report(held, (note,) * 1200))
+    held = LeaseRef(claim.workspace_id, claim.id, claim.fence)
+    await server.kernel.report(AttemptReport(held, (note,) * 1200))
     lines = (await server.http.get(job["links"]["events"])).text.splitlines()
     assert [json.loads(line)["seq"] for line in lines] == list(range(1, 1203))
 

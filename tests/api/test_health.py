@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.api.server import JOBS, Server, echo
 
 from ade.http import Component, health
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 
 
 async def test_a_well_server_says_so(server: Server) -> None:
@@ -22,7 +22,7 @@ async def test_a_well_server_says_so(server: Server) -> None:
 
 
 async def test_safe_mode_is_a_degraded_component(serve: Any) -> None:
-    server = await serve(rules=Rules(safe_mode=True))
+    server = await serve(rules=KernelSettings(safe_mode=True))
     answer = await server.client().get("/api/v1/health")
     assert answer.status_code == 200
     assert answer.json()["status"] == "degraded"

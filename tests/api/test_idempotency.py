@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.api.server import JOBS, TARGETS, Server, echo, problem
 
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 
 KEYED = {"Idempotency-Key": "once"}
 
@@ -50,7 +50,7 @@ async def test_another_user_or_endpoint_may_use_the_same_key(server: Server) -> 
 
 
 async def test_a_refusal_is_not_remembered(serve: Any) -> None:
-    server = await serve(rules=Rules(queue_size=1))
+    server = await serve(rules=KernelSettings(queue_size=1))
     await server.submit(value="first")
     problem(await server.http.post(JOBS, json=echo(), headers=KEYED), 429, "run_queue_full")
     await server.claim()
@@ -87,10 +87,11 @@ async def test_a_request_that_waits_is_in_flight_until_it_is_answered(server: Se
 
 async def claim_when_there(server: Server) -> Any:
     """Claim a job as soon as the news of it comes."""
+    from ade.domain.events import work_topic
+    from ade.domain.job import LOCAL_POOL
     from ade.stages.claim import ClaimRequest
-    from ade.stages.rules import LOCAL, work_topic
 
-    with server.kernel.notifier.subscribe(work_topic(LOCAL)) as bell:
+    with server.kernel.notifier.subscribe(work_topic(LOCAL_POOL)) as bell:
         while not (claims := await server.kernel.claim(ClaimRequest("worker-1", 1))):
             assert await bell.wait(10)
     return claims[0]

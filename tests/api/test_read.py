@@ -9,9 +9,9 @@ from tests.api.server import JOBS, Server, echo, failed, problem, succeeded
 from ade.domain.events import EventType
 from ade.domain.job import Status
 from ade.domain.outcome import Category, Outcome
-from ade.stages.report import Report
-from ade.stages.rules import Rules
-from ade.store.rows import Held
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.report import AttemptReport
+from ade.store.rows import LeaseRef
 
 
 async def test_an_unchanged_job_is_not_sent_again(server: Server) -> None:
@@ -44,7 +44,7 @@ async def test_a_waiting_job_says_why_and_which_place_it_has(server: Server) -> 
 
 async def test_in_safe_mode_that_is_why_a_job_waits(server: Server, serve: Any) -> None:
     job = await server.submit()
-    safe = await serve(rules=Rules(safe_mode=True))
+    safe = await serve(rules=KernelSettings(safe_mode=True))
     waiting = (await safe.http.get(job["links"]["self"])).json()["waiting"]
     assert waiting["reason"] == "safe_mode"
 
@@ -168,8 +168,8 @@ async def test_attempts_are_read_off_the_log(server: Server) -> None:
     assert running["status"] == "running"
     assert running["worker"] == "worker-1"
     note = (EventType.LOG, {"message": "hello"})
-    held = Held(claim.workspace_id, claim.id, claim.fence)
-    await server.kernel.report(Report(held, (note,)))
+    held = LeaseRef(claim.workspace_id, claim.id, claim.fence)
+    await server.kernel.report(AttemptReport(held, (note,)))
     await server.kernel.finish(_handed_back(claim))
     await server.finish(await server.claim(), failed())
     first, second = (await server.http.get(path)).json()["items"]

@@ -24,7 +24,7 @@ from tests.databases import WORKSPACE
 
 from ade.domain.job import Status
 from ade.domain.outcome import Category, Outcome, timed_out_error
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.session import Session
 
 NOBODY = "0198a000-0000-7000-8000-00000000dead"
@@ -264,7 +264,7 @@ async def test_a_run_of_what_is_known_asks_the_library_once(
 
 
 async def test_a_full_queue_leaves_no_run(serve: Serve) -> None:
-    server = await serve(rules=Rules(queue_size=1))
+    server = await serve(rules=KernelSettings(queue_size=1))
     configuration_id, document_id = await prepared(server)
     first = await started(server, configuration_id, document_id)
     body = {"input_document_id": document_id}
@@ -277,7 +277,7 @@ async def test_a_full_queue_leaves_no_run(serve: Serve) -> None:
 
 
 async def test_runs_that_wait_for_their_build_fill_the_quota(serve: Serve) -> None:
-    server = await serve(rules=Rules(queue_size=0, workspace_queue_size=2))
+    server = await serve(rules=KernelSettings(queue_size=0, workspace_queue_size=2))
     configuration_id, document_id = await prepared(server)
     runs = [await started(server, configuration_id, document_id) for _ in range(2)]
     body = {"input_document_id": document_id}
@@ -290,7 +290,7 @@ async def test_runs_that_wait_for_their_build_fill_the_quota(serve: Serve) -> No
 
 
 async def test_safe_mode_starts_nothing(serve: Serve) -> None:
-    server = await serve(rules=Rules(queue_size=0, safe_mode=True), safe_mode=True)
+    server = await serve(rules=KernelSettings(queue_size=0, safe_mode=True), safe_mode=True)
     configuration_id, document_id = await prepared(server)
     version = await server.library.snapshot(WORKSPACE, configuration_id, "someone")
     asked = {"input_document_id": document_id}

@@ -82,7 +82,7 @@ async def test_inputs_and_output_spec_that_contradict_are_refused(server: Server
     }
     refused = await server.http.post("/api/v1/workspaces/default/jobs", json=asked)
     assert (refused.status_code, refused.json()["code"]) == (422, "validation_error")
-    assert "export_format asks for pdf" in refused.json()["detail"]
+    assert "export_format is pdf, but" in refused.json()["detail"]
     taken = await server.http.post(
         "/api/v1/workspaces/default/jobs", json=asked | {"output_spec": {"formats": ["pdf"]}}
     )

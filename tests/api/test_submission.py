@@ -13,7 +13,7 @@ from tests.api.test_health import metrics
 from tests.databases import WORKSPACE
 from tests.processes import aeventually
 
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 
 KEYED = {"Idempotency-Key": "once"}
 
@@ -186,7 +186,7 @@ async def built_when_there(server: Server) -> None:
 
 @pytest.mark.parametrize("find", WAYS)
 async def test_every_way_is_counted_by_what_became_of_it(serve: Serve, find: Find) -> None:
-    server = await serve(rules=Rules(queue_size=1))
+    server = await serve(rules=KernelSettings(queue_size=1))
     way = await find(server)
     start = await metrics(server)
     await way.post(server, way.body, **KEYED)
@@ -217,7 +217,7 @@ async def test_a_run_that_cannot_be_prepared_is_counted_by_its_code(server: Serv
 
 
 async def test_runs_are_accepted_and_refused_in_a_batch_like_jobs(serve: Serve) -> None:
-    server = await serve(rules=Rules(queue_size=4))
+    server = await serve(rules=KernelSettings(queue_size=4))
     _, document_id, version_id = await _document_and_version(server)
     short = {"config_version_id": version_id, "document_id": document_id}
     jobs = [

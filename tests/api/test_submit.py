@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.api.server import JOBS, Server, echo, failed, problem, succeeded
 
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.rows import JobRef
 
 CONTRACT = """job_id workspace_id job_type status priority target_id execution_key deduplicated
@@ -173,7 +173,7 @@ async def test_network_is_given_only_where_it_is_allowed(server: Server, serve: 
 
 
 async def test_safe_mode_takes_no_jobs(serve: Any) -> None:
-    server = await serve(rules=Rules(queue_size=0, safe_mode=True))
+    server = await serve(rules=KernelSettings(queue_size=0, safe_mode=True))
     found = problem(await server.http.post(JOBS, json=echo()), 400, "safe_mode")
     assert found["detail"].startswith("ADE_SAFE_MODE is enabled")
 
@@ -216,7 +216,7 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_read(serve: Any)
 
 
 async def test_a_refused_job_leaves_no_row(serve: Any) -> None:
-    server = await serve(rules=Rules(queue_size=1))
+    server = await serve(rules=KernelSettings(queue_size=1))
     await server.submit()
     answer = await server.http.post(JOBS, json=echo(value=2))
     problem(answer, 429, "run_queue_full")

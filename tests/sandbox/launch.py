@@ -53,7 +53,7 @@ def main() -> None:
         _drop(set(range(41)) - {CAPABILITIES[name] for name in KEPT_BY_DOCKER})
         calls = SyscallList()
         seccomp.add_calls(calls, docker_filter(), pid=os.getpid())
-        calls.make_all()
+        calls.execute_all()
     if asked.user is not None:
         os.setgroups([])
         os.setresgid(asked.user, asked.user, asked.user)

@@ -9,19 +9,18 @@ from tests.databases import WORKSPACE
 
 from ade.clock import ManualClock
 from ade.domain.events import EventType
-from ade.domain.job import TERMINAL, Cause, Status, StopRequest, is_allowed
+from ade.domain.job import LOCAL_POOL, TERMINAL, Cause, Status, StopRequest, is_allowed
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.kernel import Kernel
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish, Finished
-from ade.stages.report import Report
+from ade.stages.report import AttemptReport
 from ade.stages.resume import Clear, Resolve, Resume
-from ade.stages.rules import LOCAL
 from ade.stages.stop import Stop
-from ade.stages.submit import Accepted, Submission
+from ade.stages.submit.model import Accepted, Submission
 from ade.store.port import Reading
-from ade.store.rows import Claim, Held, JobRef, JobRow, NewEvent, Renewed
+from ade.store.rows import Claim, JobRef, JobRow, LeaseRef, NewEvent, Renewed
 
 LIMITS = Limits(timeout_ms=60_000, cpu_ms=60_000, memory_mb=512, max_output_kb=256, max_artifacts=9)
 ALL = 100_000
@@ -91,7 +90,7 @@ class Acts:
         """Submit a job and return it."""
         return self.accept(**changes).job
 
-    def claim(self, limit: int = 1, owner: str = "worker", pool: str = LOCAL) -> list[Claim]:
+    def claim(self, limit: int = 1, owner: str = "worker", pool: str = LOCAL_POOL) -> list[Claim]:
         """Claim jobs, without a memory of earlier claims."""
         claimed: list[Claim] = self.kernel.now.claim(ClaimRequest(owner, limit, pool))
         return claimed
@@ -123,7 +122,7 @@ class Acts:
     def report(self, claim: Claim, *lines: str, progress: dict[str, Any] | None = None) -> bool:
         """Write to the log of a job."""
         said = tuple((EventType.LOG, {"line": line}) for line in lines)
-        kept: bool = self.kernel.now.report(Report(held(claim), said, progress))
+        kept: bool = self.kernel.now.report(AttemptReport(held(claim), said, progress))
         return kept
 
     def cancel(self, job: JobRow | Claim) -> JobRow:
@@ -153,7 +152,7 @@ class Acts:
 
     def lose(self, claim: Claim) -> None:
         """Let the lease on a job run out, and sweep."""
-        self.wait(self.kernel.rules.lease.lease_seconds + 1)
+        self.wait(self.kernel.settings.lease.lease_seconds + 1)
         assert self.kernel.now.expire().lost >= 1
 
     def job(self, job: JobRow | Claim) -> JobRow:
@@ -270,6 +269,6 @@ def ref(job: JobRow | Claim) -> JobRef:
     return JobRef(job.workspace_id, job.id)
 
 
-def held(claim: Claim) -> Held:
+def held(claim: Claim) -> LeaseRef:
     """Name an attempt."""
-    return Held(claim.workspace_id, claim.id, claim.fence)
+    return LeaseRef(claim.workspace_id, claim.id, claim.fence)

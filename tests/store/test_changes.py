@@ -13,8 +13,8 @@ from ade.app.directory import Directory
 from ade.clock import ManualClock
 from ade.domain.errors import Conflict, NotFound, StorageFull, Unavailable
 from ade.kernel import Kernel
-from ade.stages.rules import Rules
-from ade.stages.submit import Accepted
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.submit.model import Accepted
 from ade.store.directory import key_digest
 from ade.store.group_commit import OutcomeUnknown
 from ade.store.rows import BuildHeld, File
@@ -45,7 +45,7 @@ def directory(session: Session) -> Directory:
 
 
 def test_a_refusal_leaves_the_jobs_of_its_group_alone(session: Session) -> None:
-    kernel = Kernel(session, Rules(queue_size=0))
+    kernel = Kernel(session, KernelSettings(queue_size=0))
     gathering = Gathering(session)
     refused, accepted, added = gathering.run(
         lambda: session.change(
@@ -66,7 +66,7 @@ def test_a_refusal_leaves_the_jobs_of_its_group_alone(session: Session) -> None:
 
 
 def test_a_refusal_after_a_change_undoes_the_change_and_nothing_else(session: Session) -> None:
-    kernel = Kernel(session, Rules(queue_size=0))
+    kernel = Kernel(session, KernelSettings(queue_size=0))
 
     def change_and_refuse(tx: SqlTransaction) -> None:
         tx.directory.add_workspace("new", "New")
@@ -215,7 +215,7 @@ async def test_uploads_and_jobs_of_two_processes_never_wait_for_each_other(
     sql_database: SqlDatabase, clock: ManualClock
 ) -> None:
     sessions = [sql_database.open(clock) for _ in range(2)]
-    kernels = [Kernel(one, Rules(queue_size=1000)) for one in sessions]
+    kernels = [Kernel(one, KernelSettings(queue_size=1000)) for one in sessions]
     catalogues = [Catalogue(one) for one in sessions]
 
     def both(number: int) -> list[Any]:

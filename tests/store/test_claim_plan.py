@@ -19,7 +19,7 @@ from tests.store.compiling import DIALECTS, sql_of
 
 from ade.store.compiled import Compiler
 from ade.store.dialects.postgres import QUEUE_SETTINGS
-from ade.store.rows import Ending
+from ade.store.rows import FinishRow
 from ade.store.statements import STATEMENTS
 
 FEW, MANY = 1_000, 100_000
@@ -214,7 +214,7 @@ def test_ends_of_many_are_looked_up_each_by_itself(planners: tuple[str, Any, Any
     dialect, few, many = planners
     name, indexes = ENDS[dialect]
     compiler = Compiler(DIALECTS[dialect])
-    for equal in (frozenset[str](), frozenset(Ending._fields) - STATEMENTS[name].differs):
+    for equal in (frozenset[str](), frozenset(FinishRow._fields) - STATEMENTS[name].differs):
         sql = compiler.insert(name, equal).sql
         plan = many.plan(sql)
         told = "\n".join([name, *plan])

@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from tests.databases import WORKSPACE, SqlDatabase
+from tests.store.model.invariants import JOB_INVARIANTS, ImpossibleRow, check_job
+from tests.store.model.tables import Tables
 
 from ade.domain.keys import work_id
 from ade.store import schema
 from ade.store.rows import JobRow, NewEvent
-from ade.testing.invariants import JOB_INVARIANTS, ImpossibleRow, check_job
-from ade.testing.tables import Tables
 
 
 def id_(number: int) -> str:

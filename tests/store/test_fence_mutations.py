@@ -15,13 +15,13 @@ from tests.store.compiling import sql_of, statements
 
 from ade.clock import ManualClock
 from ade.domain.errors import LeaseLost
-from ade.domain.job import Cause, Status
+from ade.domain.job import AGENT_POOL, LOCAL_POOL, Cause, Status
 from ade.kernel import Kernel
 from ade.stages import transitions
 from ade.stages.finish import Finish
-from ade.stages.rules import AGENT, LOCAL, Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.port import Transaction
-from ade.store.rows import Append, Build, BuildHeld, Held, JobRow, Renewal, StopAsk
+from ade.store.rows import Append, Build, BuildHeld, JobRow, LeaseRef, Renewal, StopRow
 from ade.store.session import Session
 from ade.store.transaction import SqlTransaction
 
@@ -36,13 +36,13 @@ def mutable(dialect: str) -> list[str]:
 class Second:
     """Hold a job in its second attempt, and the fence of the first."""
 
-    def __init__(self, acts: Acts, pool: str = LOCAL, target_id: str | None = None) -> None:
+    def __init__(self, acts: Acts, pool: str = LOCAL_POOL, target_id: str | None = None) -> None:
         self.acts = acts
         self.job = acts.submit(pool=pool, target_id=target_id)
         (self.first,) = acts.claim(pool=pool)
         acts.lose(self.first)
         (self.claim,) = acts.claim(pool=pool)
-        self.stale: Held = held(self.first)
+        self.stale: LeaseRef = held(self.first)
         self.before = acts.job(self.job)
 
     def unchanged(self) -> bool:
@@ -94,11 +94,11 @@ def append(acts: Acts) -> None:
 
 def request_stop(acts: Acts) -> None:
     second = Second(acts)
-    second.does_nothing(lambda tx: list(tx.request_stop([StopAsk(*second.stale, "cancel")])))
+    second.does_nothing(lambda tx: list(tx.request_stop([StopRow(*second.stale, "cancel")])))
 
 
 def report_started(acts: Acts) -> None:
-    second = Second(acts, pool=AGENT)
+    second = Second(acts, pool=AGENT_POOL)
     second.does_nothing(lambda tx: list(tx.report_started(second.stale, tx.now_us)))
 
 
@@ -152,7 +152,7 @@ def failed_checks(
         clock = ManualClock()
         store = database.open(clock, rewrite)
         try:
-            check(Acts(Kernel(store, Rules(queue_size=0)), clock))
+            check(Acts(Kernel(store, KernelSettings(queue_size=0)), clock))
         except (Exception, pytest.fail.Exception):  # a broken statement may break what is above it
             failed.append(check.__name__)
         finally:

@@ -12,8 +12,8 @@ from tests.store.writer import BreaksAtCommit, Gathering
 from ade.clock import ManualClock
 from ade.domain.errors import QueueFull, Unavailable
 from ade.kernel import Kernel
-from ade.stages.rules import Rules
-from ade.stages.submit import Accepted, Submission
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.submit.model import Accepted, Submission
 from ade.store.group_commit import OutcomeUnknown
 from ade.store.port import Transaction
 from ade.store.session import Session
@@ -23,7 +23,7 @@ UNKNOWN_WORKSPACE = "0198a000-0000-7000-8000-00000000ffff"
 
 @pytest.fixture
 def kernel(sql_database: SqlDatabase, clock: ManualClock) -> Kernel:
-    return Kernel(sql_database.open(clock), Rules(queue_size=3))
+    return Kernel(sql_database.open(clock), KernelSettings(queue_size=3))
 
 
 @pytest.fixture

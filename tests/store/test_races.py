@@ -18,8 +18,8 @@ from ade.clock import ManualClock
 from ade.domain.errors import LeaseLost
 from ade.kernel import Kernel
 from ade.stages.claim import ClaimRequest
-from ade.stages.rules import Rules
-from ade.stages.submit import Accepted, Idempotency
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.submit.model import Accepted, Idempotency
 from ade.store.port import Transaction
 
 SERVERS = 2
@@ -29,7 +29,8 @@ SERVERS = 2
 def servers(sql_database: SqlDatabase, clock: ManualClock) -> Iterator[list[Acts]]:
     """Open the database in two stores, as two processes would."""
     doing = [
-        Acts(Kernel(sql_database.open(clock), Rules(queue_size=0)), clock) for _ in range(SERVERS)
+        Acts(Kernel(sql_database.open(clock), KernelSettings(queue_size=0)), clock)
+        for _ in range(SERVERS)
     ]
     yield doing
     doing[0].check()
@@ -72,7 +73,9 @@ def test_repetitions_are_one_job(servers: list[Acts]) -> None:
 
 
 def test_the_queue_takes_exactly_its_size(sql_database: SqlDatabase, clock: ManualClock) -> None:
-    kernels = [Kernel(sql_database.open(clock), Rules(queue_size=10)) for _ in range(SERVERS)]
+    kernels = [
+        Kernel(sql_database.open(clock), KernelSettings(queue_size=10)) for _ in range(SERVERS)
+    ]
 
     def submit(number: int) -> bool:
         (outcome,) = kernels[number % SERVERS].now.many("submit", [submission()])
@@ -85,7 +88,7 @@ def test_the_queue_takes_exactly_its_size(sql_database: SqlDatabase, clock: Manu
 
 
 def test_a_workspace_takes_exactly_its_quota(sql_database: SqlDatabase, clock: ManualClock) -> None:
-    rules = Rules(queue_size=0, workspace_queue_size=10)
+    rules = KernelSettings(queue_size=0, workspace_queue_size=10)
     kernels = [Kernel(sql_database.open(clock), rules) for _ in range(SERVERS)]
 
     def submit(number: int) -> bool:
@@ -206,7 +209,9 @@ def wait_until_blocked(url: str) -> None:
 @pytest.fixture
 def two_servers(postgres_url: str, clock: ManualClock) -> Iterator[tuple[Acts, Acts, str]]:
     database = SqlDatabase("postgresql", postgres_url)
-    one, two = (Acts(Kernel(database.open(clock), Rules(queue_size=0)), clock) for _ in range(2))
+    one, two = (
+        Acts(Kernel(database.open(clock), KernelSettings(queue_size=0)), clock) for _ in range(2)
+    )
     yield one, two, postgres_url
     one.check()
     database.close()

@@ -31,15 +31,15 @@ from tests.store.acts import Acts, Seen, failure, ref, submission, success
 
 from ade.clock import ManualClock
 from ade.domain.errors import AdeError, LeaseLost
-from ade.domain.job import TERMINAL, Priority, Status, StopRequest
+from ade.domain.job import AGENT_POOL, LOCAL_POOL, TERMINAL, Priority, Status, StopRequest
 from ade.domain.outcome import Category, Outcome
 from ade.kernel import Kernel
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
+from ade.stages.kernel_settings import KernelSettings
 from ade.stages.resume import Clear, Resolve, Resume
-from ade.stages.rules import AGENT, LOCAL, Rules
 from ade.stages.stop import Stop
-from ade.stages.submit import Idempotency
+from ade.stages.submit.model import Idempotency
 from ade.store.port import Store
 from ade.store.rows import Claim, JobRef
 
@@ -72,7 +72,7 @@ class Life(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.kernel = Kernel(self.fresh_store(), Rules(queue_size=0))
+        self.kernel = Kernel(self.fresh_store(), KernelSettings(queue_size=0))
         self.acts = Acts(self.kernel, self.clock)
         self.accepted: set[str] = set()
         self.stored: dict[str, Any] = {}
@@ -89,7 +89,7 @@ class Life(RuleBasedStateMachine):
         lane=st.sampled_from(["a", "a", "b", None]),
         key=st.sampled_from([None, None, "sha256:1", "sha256:2"]),
         priority=st.sampled_from(Priority),
-        pool=st.sampled_from([LOCAL, LOCAL, LOCAL, AGENT]),
+        pool=st.sampled_from([LOCAL_POOL, LOCAL_POOL, LOCAL_POOL, AGENT_POOL]),
         delay_seconds=st.sampled_from([0, 0, 0, 5]),
         retries=st.integers(0, 2),
         reply_is_lost=st.booleans(),
@@ -128,7 +128,7 @@ class Life(RuleBasedStateMachine):
     @rule(
         target=claims,
         limit=st.integers(1, 3),
-        pool=st.sampled_from([LOCAL, LOCAL, AGENT]),
+        pool=st.sampled_from([LOCAL_POOL, LOCAL_POOL, AGENT_POOL]),
         reply_is_lost=st.booleans(),
     )
     def claim(self, limit: int, pool: str, reply_is_lost: bool) -> Any:
@@ -227,7 +227,7 @@ class Life(RuleBasedStateMachine):
         for _ in range(3 * len(self.accepted) + 3):
             self.acts.wait(100)
             self.kernel.now.expire()
-            for pool in (LOCAL, AGENT):
+            for pool in (LOCAL_POOL, AGENT_POOL):
                 for claim in self.kernel.now.claim(ClaimRequest("last", 100, pool)):
                     self.acts.succeed(claim)
             for job in self.acts.everything():

@@ -43,7 +43,7 @@ def test_the_doctor_names_each_wall(start: Start) -> None:
     assert (found["least"], found["refused"]) == ("landlock", False)
     layers = {layer["name"]: layer["state"] for layer in found["layers"]}
     assert {"user", "pid", "mount", "net", "ipc", "uts", "landlock", "seccomp"} <= set(layers)
-    assert {"user number", "memory", "processor"} <= set(layers)
+    assert {"user id", "memory", "processor"} <= set(layers)
     assert layers["seccomp"] == "up"
     assert set(layers.values()) <= {"up", "weaker", "missing"}
 
@@ -52,7 +52,7 @@ def test_the_doctor_says_it_to_people(start: Start) -> None:
     doctor = start.command("doctor")
     assert doctor.ended() == 0
     assert "(least accepted: landlock)" in doctor.output
-    assert "refused calls are named" in doctor.output
+    assert "denied calls are reported by name" in doctor.output
 
 
 @needs_root
@@ -92,7 +92,7 @@ def test_below_the_least_level_nothing_runs(start_as_in_docker: Start) -> None:
     server = start_as_in_docker.server(ADE_SANDBOX="full", ADE_RETRY_MAX_ATTEMPTS=1)
     found = error(server, "open('/tmp/ran', 'w')")
     assert (found["category"], found["code"]) == ("INTERNAL_ERROR", "SANDBOX_UNAVAILABLE")
-    assert "only level landlock is reached, and ADE_SANDBOX=full asks for more" in found["message"]
+    assert "only level landlock is reached, and ADE_SANDBOX=full requires more" in found["message"]
     assert "namespaces" in found["message"]  # the remedy
     assert "ade doctor" in found["message"]
     part = health(server, "isolation")

@@ -38,8 +38,8 @@ from ade.domain.retry import RETRIED_BY_ITSELF
 from ade.http.problems import CODES
 from ade.http.schemas import catalogue, directory, jobs
 from ade.kinds import load_kinds
-from ade.knobs import TEST_PREFIX
-from ade.settings import Settings, settings_knobs
+from ade.settings import Settings, all_settings
+from ade.settings_reader import TEST_PREFIX
 from ade.telemetry import metrics
 
 ROOT = Path(__file__).parents[2]
@@ -232,7 +232,7 @@ def test_every_page_is_reached_from_the_first() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_variables_are_settings(page: Path) -> None:
-    known = {variable for knob in settings_knobs() for variable in knob.variables}
+    known = {variable for setting in all_settings() for variable in setting.variables}
     named = set(re.findall(r"\bADE_[A-Z0-9_]+\b", page.read_text()))
     assert {name for name in named - known if not name.startswith(TEST_PREFIX)} == set()
 

@@ -98,14 +98,14 @@ async def test_a_refusal_says_what_is_missing_and_what_to_do(tmp_path: Path, fou
     found("landlock")
     _, refusal = await examine(settings(tmp_path, "full"))
     assert refusal == (
-        "Other people's code is refused here: only level landlock is reached, and"
-        " ADE_SANDBOX=full asks for more. Allow user namespaces."
+        "Untrusted code is refused here: only level landlock is reached, and"
+        " ADE_SANDBOX=full requires more. Allow user namespaces."
         " `ade doctor` lists the missing sandbox layers and the reasons."
     )
     found("none")
     _, refusal = await examine(settings(tmp_path))
     assert refusal is not None
-    assert "no sandbox layer can be applied, and ADE_SANDBOX=landlock asks for more" in refusal
+    assert "no sandbox layer can be applied, and ADE_SANDBOX=landlock requires more" in refusal
 
 
 # --- what runs jobs accordingly -------------------------------------------------------------------

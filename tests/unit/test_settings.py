@@ -1,5 +1,6 @@
 """The settings: defaults, names, bounds, origins and refusals."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,12 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ade.knobs import Knob, mask_credentials
-from ade.settings import Settings, SettingsError, load_settings, settings_knobs
+from ade.settings import Settings, SettingsError, all_settings, load_settings
+from ade.settings_reader import Setting, mask_credentials
 
 NO_FILE = Path("/nonexistent/.env")
-KNOBS = {knob.name: knob for knob in settings_knobs()}
-BOUNDED = sorted(name for name, knob in KNOBS.items() if knob.between)
+SETTINGS = {setting.name: setting for setting in all_settings()}
+BOUNDED = sorted(name for name, setting in SETTINGS.items() if setting.between)
 TOGETHER = {"lease_seconds", "lease_margin_seconds", "renew_seconds"}
 
 SEED_DEFAULTS = {
@@ -89,25 +90,25 @@ def refusal(environ: dict[str, str], dotenv: Path = NO_FILE) -> str:
 
 @pytest.mark.parametrize(("variable", "default"), SEED_DEFAULTS.items())
 def test_default_is_the_seeds(variable: str, default: object) -> None:
-    knob = next(knob for knob in KNOBS.values() if knob.variable == variable)
+    setting = next(setting for setting in SETTINGS.values() if setting.variable == variable)
     settings = load()
-    assert getattr(settings, knob.name) == default
-    assert settings.origin(knob.name) == "default"
+    assert getattr(settings, setting.name) == default
+    assert settings.origin(setting.name) == "default"
 
 
-def test_no_two_knobs_share_a_variable() -> None:
-    variables = [variable for knob in KNOBS.values() for variable in knob.variables]
+def test_no_two_settings_share_a_variable() -> None:
+    variables = [variable for setting in SETTINGS.values() for variable in setting.variables]
     assert len(variables) == len(set(variables))
 
 
-@pytest.mark.parametrize("knob", KNOBS.values(), ids=KNOBS)
-def test_every_knob_says_what_it_does_and_what_it_may_hold(knob: Knob) -> None:
-    assert knob.description.endswith(".")
-    assert knob.allowed
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
+def test_every_setting_says_what_it_does_and_what_it_may_hold(setting: Setting) -> None:
+    assert setting.description.endswith(".")
+    assert setting.allowed
 
 
 @pytest.mark.parametrize(("variable", "name"), ALIASES)
-def test_alias_sets_its_knob(variable: str, name: str) -> None:
+def test_alias_sets_its_setting(variable: str, name: str) -> None:
     settings = load(**{variable: "7"})
     assert getattr(settings, name) == 7
     assert settings.origin(name) == f"environment {variable}"
@@ -134,20 +135,20 @@ def test_long_bad_value_is_cut() -> None:
 @pytest.mark.parametrize("name", BOUNDED)
 @given(data=st.data())
 def test_documented_bounds_are_enforced(name: str, data: st.DataObject) -> None:
-    knob = KNOBS[name]
-    assert knob.between is not None
-    low, high = map(int, knob.between)
+    setting = SETTINGS[name]
+    assert setting.between is not None
+    low, high = map(int, setting.between)
     outside = data.draw(st.integers(max_value=low - 1) | st.integers(min_value=high + 1))
-    assert refusal({knob.variable: str(outside)}).startswith(f"{knob.variable}=")
+    assert refusal({setting.variable: str(outside)}).startswith(f"{setting.variable}=")
 
 
 @pytest.mark.parametrize("name", sorted(set(BOUNDED) - TOGETHER))
 @pytest.mark.parametrize("end", [0, 1])
 def test_documented_bounds_are_themselves_allowed(name: str, end: int) -> None:
-    knob = KNOBS[name]
-    assert knob.between is not None
-    bound = knob.between[end]
-    assert getattr(load(**{knob.variable: f"{bound:.15g}"}), name) == bound
+    setting = SETTINGS[name]
+    assert setting.between is not None
+    bound = setting.between[end]
+    assert getattr(load(**{setting.variable: f"{bound:.15g}"}), name) == bound
 
 
 @example(lease=15, margin=3, renew=12)
@@ -235,11 +236,11 @@ def test_unknown_variable_is_warned_of_with_a_guess(tmp_path: Path) -> None:
 
 def test_key_is_shown_nowhere() -> None:
     settings = load(ADE_BOOTSTRAP_API_KEY="hunter2")
-    knob = KNOBS["bootstrap_api_key"]
+    setting = SETTINGS["bootstrap_api_key"]
     assert settings.bootstrap_api_key is not None
     assert settings.bootstrap_api_key.get_secret_value() == "hunter2"
     assert "hunter2" not in repr(settings)
-    assert "hunter2" not in knob.show(settings.bootstrap_api_key)
+    assert "hunter2" not in setting.show(settings.bootstrap_api_key)
     assert "hunter 2" not in refusal({"ADE_BOOTSTRAP_API_KEY": "hunter 2"})
 
 
@@ -262,7 +263,7 @@ def test_database_password_is_not_shown(url: str, shown: str) -> None:
     assert mask_credentials(url) == shown
     settings = load(ADE_DATABASE_URL=url)
     assert settings.database_url == url
-    assert KNOBS["database_url"].show(settings.database_url) == shown
+    assert SETTINGS["database_url"].show(settings.database_url) == shown
     assert "s3cret" not in repr(settings)
 
 
@@ -285,7 +286,7 @@ def test_settings_made_by_hand_know_their_origin() -> None:
 def test_object_storage_is_a_bucket_and_a_prefix(url: str) -> None:
     settings = load(ADE_BLOB_URL=url)
     assert settings.blob_url == url
-    assert KNOBS["blob_url"].show(settings.blob_url) == url
+    assert SETTINGS["blob_url"].show(settings.blob_url) == url
     assert load().blob_url is None
 
 
@@ -295,3 +296,11 @@ def test_credentials_in_the_url_of_object_storage_are_refused_and_not_shown() ->
     assert "hush" not in told
     assert "AKIAKEY" not in told
     assert "AWS_*" in told
+
+
+def test_every_setting_is_read_unless_it_is_reserved() -> None:
+    source = Path(__file__).parents[2] / "src" / "ade"
+    texts = [path.read_text() for path in source.rglob("*.py") if path.name != "settings.py"]
+    code = "\n".join([*texts, (source / "settings.py").read_text().split("_origins", 1)[1]])
+    unread = {name for name in SETTINGS if not re.search(rf"\.{name}\b", code)}
+    assert unread == {n for n, setting in SETTINGS.items() if "Reserved for" in setting.description}

@@ -32,7 +32,7 @@ from ade.domain.keys import Work
 from ade.domain.limits import Limits, settle
 from ade.kinds import Kind, Kinds
 from ade.settings import Settings
-from ade.stages.submit import Submission
+from ade.stages.submit.model import Submission
 from ade.store.rows import JobRow
 
 SUPPORTED_VERSION = re.compile(r"1(\.\d{1,9}){0,2}")

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from ade.app.catalogue import Catalogue
 from ade.app.job_requests import NETWORK_IS_OFF, Caller, JobRequests
 from ade.app.request_schemas import RunRequest
-from ade.domain.errors import Forbidden, InvalidRequest, SafeMode
+from ade.domain.errors import SAFE_MODE_DETAIL, Forbidden, InvalidRequest, SafeMode
 from ade.domain.job import Priority
 from ade.environments.environment import ensure_build, fingerprint_of
 from ade.kernel import Kernel
 from ade.kinds.normalize import Normalize
 from ade.settings import Settings
-from ade.stages.submit import SAFE_MODE_DETAIL, Submission
+from ade.stages.submit.model import Submission
 from ade.store.rows import Build, Document, JobRow, Version
 
 RUN_KIND = Normalize.name
@@ -85,7 +85,7 @@ class RunRequests:
 
     def _check_safe_mode(self) -> None:
         """Refuse before a version or a build is written: the kernel would refuse only after."""
-        if self._kernel.rules.safe_mode:
+        if self._kernel.settings.safe_mode:
             raise SafeMode(SAFE_MODE_DETAIL)
 
     async def _run(

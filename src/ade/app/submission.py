@@ -32,7 +32,7 @@ from ade.domain.keys import digest
 from ade.events.notifier import EVERYTHING
 from ade.events.stream import wait_until_ended
 from ade.kernel import Kernel
-from ade.stages.submit import Accepted, Idempotency, Submission
+from ade.stages.submit.model import Accepted, Idempotency, Submission
 from ade.store.rows import IdempotencyRow, JobRow
 from ade.telemetry import metrics
 
@@ -162,7 +162,7 @@ class SubmissionService:
         self, submission: Submission, named: Idempotency, job: JobRow, status: int, body: str
     ) -> None:
         """Store the answer of a request that waited, for its repetitions."""
-        await self._kernel.answer(
+        await self._kernel.record_response(
             IdempotencyRow(
                 submission.workspace_id,
                 named.principal,

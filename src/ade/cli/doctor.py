@@ -1,4 +1,4 @@
-"""`ade doctor`: which layers stand around jobs on this machine, which do not, and what to do."""
+"""`ade doctor`: which sandbox layers hold on this machine, which do not, and what to do."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ LEVEL_COLOURS = {"full": "green", "landlock": "yellow", "none": "bold red"}
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say which layers stand around jobs here; exit 5 if other people's code would be refused."""
+    """Show which sandbox layers hold here; exit 5 if untrusted code would be refused."""
     settings = settings_or_exit()
     from ade.isolation import examine
 

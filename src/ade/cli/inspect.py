@@ -108,7 +108,7 @@ def _sheet(sheet: InspectedSheet, console: Console) -> Iterator[RenderableType]:
 def _table(number: int, table: TableRegion) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from ade_engine.inspection import rows_as_people_write
+    from ade_engine.inspection import rows_as_text
 
     said = Text(f"  table {number}: {table.range}, ")
     if table.header_rows:
@@ -121,7 +121,7 @@ def _table(number: int, table: TableRegion) -> Iterator[RenderableType]:
     yield said
     skipped = Text("    skipped:")
     for kind, spans in table.skipped.items():
-        rows = _listed(rows_as_people_write(spans))
+        rows = _listed(rows_as_text(spans))
         skipped.append(f" {kind.replace('_', ' ')} ").append(rows, STYLES.get(kind, "blue"))
     if table.skipped:
         yield skipped

@@ -1,4 +1,4 @@
-"""``ade settings``: print every knob, its value and where the value came from."""
+"""``ade settings``: print every setting, its value and where the value came from."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import typer
 from ade.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from ade.knobs import Knob
     from ade.settings import Settings
+    from ade.settings_reader import Setting
 
 PIPE_WIDTH_COLUMNS = 160
 
@@ -21,8 +21,8 @@ MARKDOWN_HEAD = """\
 
 <!-- Written by `ade settings --markdown`; edit src/ade/settings.py instead. -->
 
-Every knob of ADE. A value comes from the environment, else from `.env` in the working directory,
-else from the default. An empty variable counts as not set. Two names of one knob may not hold
+Every setting of ADE. A value comes from the environment, else from `.env` in the working directory,
+else from the default. An empty variable counts as not set. Two names of one setting may not hold
 different values in the same place. `ade settings` prints the values in use and the origin of each.
 
 A variable whose value is not allowed stops the start with one line that names it. A variable that
@@ -54,42 +54,42 @@ def print_settings(
     ] = False,
 ) -> None:
     """Print every setting, its value and where the value came from."""
-    from ade.settings import settings_knobs
+    from ade.settings import all_settings
 
     if as_json and markdown:
         raise typer.BadParameter("choose one of --json and --markdown")
     if markdown:
-        typer.echo(settings_markdown(settings_knobs()), nl=False)
+        typer.echo(settings_markdown(all_settings()), nl=False)
         return
     settings = settings_or_exit()
     if as_json:
-        rows = [_row(knob, settings) for knob in settings_knobs()]
+        rows = [_row(setting, settings) for setting in all_settings()]
         typer.echo(json.dumps(rows, indent=2))
     else:
-        _print_table(settings, settings_knobs())
+        _print_table(settings, all_settings())
 
 
-def _row(knob: Knob, settings: Settings) -> dict[str, Any]:
+def _row(setting: Setting, settings: Settings) -> dict[str, Any]:
     return {
-        "name": knob.name,
-        "variable": knob.variable,
-        "aliases": list(knob.aliases),
-        "value": _json_value(knob, getattr(settings, knob.name)),
-        "unit": knob.unit,
-        "default": knob.default,
-        "allowed": knob.allowed,
-        "origin": settings.origin(knob.name),
-        "description": knob.description,
+        "name": setting.name,
+        "variable": setting.variable,
+        "aliases": list(setting.aliases),
+        "value": _json_value(setting, getattr(settings, setting.name)),
+        "unit": setting.unit,
+        "default": setting.default,
+        "allowed": setting.allowed,
+        "origin": settings.origin(setting.name),
+        "description": setting.description,
     }
 
 
-def _json_value(knob: Knob, value: Any) -> Any:
+def _json_value(setting: Setting, value: Any) -> Any:
     if value is None or isinstance(value, int | float):
         return value
-    return list(value) if isinstance(value, tuple) else knob.show(value)
+    return list(value) if isinstance(value, tuple) else setting.show(value)
 
 
-def _print_table(settings: Settings, knobs: Iterable[Knob]) -> None:
+def _print_table(settings: Settings, declared: Iterable[Setting]) -> None:
     import os
 
     from rich.console import Console
@@ -103,25 +103,25 @@ def _print_table(settings: Settings, knobs: Iterable[Knob]) -> None:
     table.add_column("setting", no_wrap=True)
     for column in ("value", "unit", "origin", "description"):
         table.add_column(column, overflow="fold")
-    for knob in knobs:
-        origin = settings.origin(knob.name)
-        value = knob.show(getattr(settings, knob.name))
-        cells = (knob.variable, value, knob.unit, origin, knob.description)
+    for setting in declared:
+        origin = settings.origin(setting.name)
+        value = setting.show(getattr(settings, setting.name))
+        cells = (setting.variable, value, setting.unit, origin, setting.description)
         # Text, not str: a value in brackets is not markup.
         table.add_row(*map(Text, cells), style="dim" if origin == "default" else "bold")
     console.print(table)
 
 
-def settings_markdown(knobs: Iterable[Knob]) -> str:
+def settings_markdown(declared: Iterable[Setting]) -> str:
     """Write the reference page of all settings."""
     lines = [
         MARKDOWN_HEAD,
         "| variable | default | unit | allowed | what it does |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for knob in knobs:
-        names = " or ".join(f"`{variable}`" for variable in knob.variables)
-        default = f"`{knob.default}`" if knob.default else "*(unset)*"
-        cells = (names, default, knob.unit, knob.allowed, knob.description)
+    for setting in declared:
+        names = " or ".join(f"`{variable}`" for variable in setting.variables)
+        default = f"`{setting.default}`" if setting.default else "*(unset)*"
+        cells = (names, default, setting.unit, setting.allowed, setting.description)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"

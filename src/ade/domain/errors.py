@@ -81,6 +81,12 @@ class SafeMode(AdeError):
     code, status = "safe_mode", 400
 
 
+SAFE_MODE_DETAIL = (
+    "ADE_SAFE_MODE is enabled: nothing is run until it is switched off."
+    " Fix the configuration, then restart ADE without it."
+)
+
+
 class Unauthenticated(AdeError):
     """A valid API key is needed."""
 

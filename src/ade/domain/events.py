@@ -1,4 +1,4 @@
-"""The types of the events in a job's log.
+"""The types of the events in a job's log, and the topics of notifications.
 
 Each change of status is one event, written in the same transaction as the change, with its cause in
 the data. An attempt is what lies between its `job.started` and the event that ended it. The last
@@ -75,3 +75,16 @@ def event_type(target: Status, cause: Cause) -> EventType:
     A claim is recorded as `job.started` or `job.dispatched`, which depends on the pool.
     """
     return _OF_CAUSE.get((target, cause)) or _OF_STATUS[target]
+
+
+# The topics of notifications. That of a job's own events is the job's id.
+
+
+def work_topic(pool: str) -> str:
+    """Return the topic of jobs that a pool may claim."""
+    return f"work:{pool}"
+
+
+def stop_topic(owner: str) -> str:
+    """Return the topic of stop requests to a worker."""
+    return f"stop:{owner}"

@@ -34,6 +34,11 @@ LIVE = WAITING | {Status.RUNNING, Status.PAUSED}
 BLOCKS_ITS_LANE = frozenset({Status.PAUSED, Status.FAILED, Status.TIMED_OUT})
 
 
+# Who may claim a job: the workers of the servers, or an agent on another host.
+LOCAL_POOL = "local"
+AGENT_POOL = "agent"
+
+
 class Priority(StrEnum):
     """Name how soon a job wants to start, compared with others of its workspace."""
 
@@ -47,6 +52,10 @@ class StopRequest(StrEnum):
 
     CANCEL = "cancel"
     PAUSE = "pause"
+
+
+# Where a stop request leads once the attempt is over.
+STOPPED_STATUS = {StopRequest.CANCEL: Status.CANCELLED, StopRequest.PAUSE: Status.PAUSED}
 
 
 class Cause(StrEnum):

@@ -1,4 +1,4 @@
-"""Who goes first: priority, then age, with ageing built into one number.
+"""The order of the queue: priority, then age, with ageing built into one number.
 
 A job's rank is the moment of its submission, moved earlier for `high` and later for `low` by the
 ageing span. Smaller goes first. So a job of a lower priority is overtaken by younger ones of the
@@ -12,14 +12,14 @@ _STEP = {Priority.HIGH: -1, Priority.NORMAL: 0, Priority.LOW: 1}
 
 
 def rank(priority: Priority, submitted_at_us: int, ageing_seconds: float) -> int:
-    """Return the place in the order of a job submitted then."""
+    """Return the rank of a job of this priority that is submitted at this time."""
     return submitted_at_us + _STEP[priority] * int(ageing_seconds * MICROSECONDS)
 
 
-def share_turns(workspaces: list[str], places: int) -> list[tuple[str, int]]:
-    """Deal places to workspaces in turn, so that no backlog takes another's places."""
+def share_places(workspaces: list[str], places: int) -> list[tuple[str, int]]:
+    """Share places evenly among workspaces, so that a long queue takes no other's places."""
     if not workspaces or places <= 0:
         return []
     each, left_over = divmod(places, len(workspaces))
-    turns = [(ws, each + (index < left_over)) for index, ws in enumerate(workspaces)]
-    return [(ws, count) for ws, count in turns if count > 0]
+    shares = [(ws, each + (index < left_over)) for index, ws in enumerate(workspaces)]
+    return [(ws, count) for ws, count in shares if count > 0]

@@ -15,20 +15,33 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from ade.settings import Settings
-from ade.store.rows import Version
 
 RESULT, LOG, PACKAGES, HOOKS = "result.json", "install.log", "packages.txt", "hooks.json"
 LOG_CHARS_MAX = 1024 * 1024
 CUT = "[the log is cut here]"
 
 
+class NumberedVersion(Protocol):
+    """Name a version by its configuration and its number there."""
+
+    @property
+    def configuration_id(self) -> str:
+        """Name the configuration."""
+        ...
+
+    @property
+    def sequence(self) -> int:
+        """Return the number of the version in its configuration."""
+        ...
+
+
 class ActivationFolder:
     """Write and read the activation folder of one version."""
 
-    def __init__(self, version: Version, settings: Settings) -> None:
+    def __init__(self, version: NumberedVersion, settings: Settings) -> None:
         configs = settings.storage_data_dir / "configs"
         self.path = configs / version.configuration_id / str(version.sequence) / "activation"
 

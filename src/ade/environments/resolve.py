@@ -13,13 +13,15 @@ from pathlib import Path
 
 from ade.domain.keys import digest
 from ade.environments.environment import interpreter
-from ade.environments.failure import not_installed
+from ade.environments.failure import MESSAGE_CHARS_MAX, BuildFailed, not_installed
 from ade.environments.provided import offer, provided
 from ade.environments.tool import Tool, uv_version
 from ade.settings import Settings
 
 RESOLVED = "resolved"
 PINNED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE)
+OWN_PINS_MAX = 5
+OWN_PINS_CHARS_MAX = 400
 NO_SOURCE = (
     "requirements.txt names packages, and there is nowhere to get them: ADE_BUILD_NETWORK is off"
     " and no ADE_WHEELHOUSE is set."
@@ -73,16 +75,30 @@ async def _compile(requirements: list[str], tool: Tool, folder: Path) -> str:
     wanted.write_text("\n".join(requirements) + "\n", encoding="utf-8")
     pins.write_text("\n".join(offer(folder / "engine")) + "\n", encoding="utf-8")
     there = [argument for package in provided() for argument in ("--no-emit-package", package.name)]
-    compiled = await tool.run(
-        [
-            *("pip", "compile", *tool.sources(), "--generate-hashes", "--no-annotate"),
-            *("--no-header", "--no-emit-index-url", "--constraints", pins.name),
-            *("--find-links", str(folder / "engine"), *there, wanted.name),
-        ],
-        folder,
-    )
+    try:
+        compiled = await tool.run(
+            [
+                *("pip", "compile", *tool.sources(), "--generate-hashes", "--no-annotate"),
+                *("--no-header", "--no-emit-index-url", "--constraints", pins.name),
+                *("--find-links", str(folder / "engine"), *there, wanted.name),
+            ],
+            folder,
+        )
+    except BuildFailed as failed:
+        raise not_installed(_with_whose(failed.error.message, requirements)) from None
     lines = [line for line in compiled.splitlines() if line and not line.startswith("#")]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _with_whose(message: str, requirements: list[str]) -> str:
+    """Say which of the requirements that uv names are ADE's own: uv calls all of them "yours"."""
+    pins = (f"{package.name}=={package.version}" for package in provided())
+    own = [pin for pin in pins if pin in message and pin not in requirements]
+    if not own:
+        return message
+    verb = "is required" if len(own) == 1 else "are required"
+    short = message[: MESSAGE_CHARS_MAX - OWN_PINS_CHARS_MAX].rstrip(".")
+    return f"{short}. {', '.join(own[:OWN_PINS_MAX])} {verb} by ADE itself: its engine runs on it."
 
 
 def _memory(requirements: list[str], settings: Settings) -> Path:

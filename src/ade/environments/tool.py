@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -44,10 +44,11 @@ def uv_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Hold how uv is to be called here."""
+    """Hold how uv is called here, and which of its processes run."""
 
     settings: Settings
     log: Log
+    _running: set[asyncio.subprocess.Process] = field(default_factory=set)
 
     @property
     def cache_folder(self) -> Path:
@@ -81,6 +82,7 @@ class Tool:
             start_new_session=True,
             limit=LINE_BYTES_MAX,
         )
+        self._running.add(process)
         try:
             assert process.stdout is not None
             assert process.stderr is not None
@@ -93,9 +95,16 @@ class Tool:
             with contextlib.suppress(Exception):
                 await asyncio.shield(process.wait())
             raise
+        finally:
+            self._running.discard(process)
         if status != 0:
             raise not_installed(_reason(said, status))
         return output
+
+    def kill(self) -> None:
+        """Kill uv and what it started, before returning."""
+        for process in self._running:
+            _kill(process)
 
     def _environ(self, folder: Path) -> dict[str, str]:
         given = {name: os.environ[name] for name in PASSED_ON if name in os.environ}

@@ -17,7 +17,7 @@ from ade.artifacts import Blobs
 from ade.domain.errors import AdeError
 from ade.http import openapi
 from ade.http.auth import Gatekeeper
-from ade.http.door import Door, Errands
+from ade.http.door import Door, InlineTasks
 from ade.http.edge import Edge, trace_id_in
 from ade.http.health import Health, Probe
 from ade.http.hot import HotApp
@@ -53,12 +53,12 @@ def create_app(
     *,
     library: Catalogue,
     blobs: Blobs,
-    errands: Errands | None = None,
+    inline_tasks: InlineTasks | None = None,
     health_probes: Mapping[str, Probe] | None = None,
 ) -> HotApp:
     """Make the app over a kernel; whoever gives the parts closes them.
 
-    Without `errands` documents are not previewed and configurations not checked.
+    Without `inline_tasks` documents are not previewed and configurations not checked.
     `health_probes` are the parts of `/api/v1/health` that only the caller knows: worker pool,
     sweeper, isolation.
     """
@@ -74,7 +74,7 @@ def create_app(
         job_requests=job_requests,
         run_requests=run_requests,
         submissions=SubmissionService(kernel, job_requests, run_requests),
-        errands=errands,
+        inline_tasks=inline_tasks,
     )
     app = HotApp(
         title="ADE",

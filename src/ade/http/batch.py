@@ -13,7 +13,7 @@ from ade.app.submission import status_of
 from ade.domain.errors import AdeError
 from ade.http.problems import problem
 from ade.http.schemas.jobs import job_body
-from ade.stages.submit import Accepted
+from ade.stages.submit.model import Accepted
 from ade.store.rows import JobRow
 
 # Placeholders that no client can guess, so that nothing else in a body is taken for one.

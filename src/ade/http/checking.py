@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ade.domain.errors import NotFound, SafeMode, Unavailable
+from ade.domain.errors import SAFE_MODE_DETAIL, NotFound, SafeMode, Unavailable
 from ade.domain.outcome import Category, JobError
 from ade.environments import EnvironmentGone
 from ade.environments.failure import BuildFailed
@@ -15,7 +15,6 @@ from ade.environments.requirements import read_requirements
 from ade.http.door import Door
 from ade.http.packages import Packages
 from ade.http.schemas.catalogue import CheckBody, ProblemFound
-from ade.stages.submit import SAFE_MODE_DETAIL
 from ade.store.catalogue import manifest_digest
 from ade.store.rows import File
 
@@ -48,7 +47,7 @@ async def check_draft(
     environment = None
     if requirements:
         environment = await _environment(door, workspace_id, configuration_id, files)
-    checked = await _check(door, places, environment)
+    checked = await _check(door, workspace_id, places, environment)
     problems = [*refused, *checked.problems]
     if requirements and environment is None:
         problems = [_not_yet(problem) for problem in problems]
@@ -93,13 +92,15 @@ async def _environment(
     return None
 
 
-async def _check(door: Door, places: dict[str, Any], environment: str | None) -> _Checked:
+async def _check(
+    door: Door, workspace_id: str, places: dict[str, Any], environment: str | None
+) -> _Checked:
     asked = {"config": FOLDER}
-    errands = door.runs_errands
+    tasks = door.require_inline_tasks
     try:
-        outcome = await errands.run(ENTRY, asked, places, environment)
+        outcome = await tasks.run(workspace_id, ENTRY, asked, places, environment)
     except EnvironmentGone:
-        outcome = await errands.run(ENTRY, asked, places)
+        outcome = await tasks.run(workspace_id, ENTRY, asked, places)
     if outcome.error is not None:
         return _Checked(valid=False, problems=[_failed(outcome.error)], fields=[])
     try:

@@ -22,11 +22,12 @@ from ade.store.rows import JobRef, JobRow
 NO_JOB = "There is no such job in this workspace."
 
 
-class Errands(Protocol):
+class InlineTasks(Protocol):
     """Run something short on strangers' files, where jobs run and never in this process."""
 
     async def run(
         self,
+        workspace_id: str,
         entry: str,
         inputs: dict[str, Any],
         files: Mapping[str, Path],
@@ -49,22 +50,22 @@ class Door:
     job_requests: JobRequests
     run_requests: RunRequests
     submissions: SubmissionService
-    errands: Errands | None = None
+    inline_tasks: InlineTasks | None = None
 
     @property
     def safe_mode(self) -> bool:
         """Tell whether nothing may be run."""
-        return self.kernel.rules.safe_mode
+        return self.kernel.settings.safe_mode
 
     @property
-    def runs_errands(self) -> Errands:
-        """Return who runs errands, or raise that nobody does so here."""
-        if self.errands is None:
+    def require_inline_tasks(self) -> InlineTasks:
+        """Return what runs inline tasks, or raise that nothing does here."""
+        if self.inline_tasks is None:
             why = "ADE_SAFE_MODE is enabled" if self.safe_mode else "it was started to run no jobs"
             raise Unavailable(
                 f"This server process opens no strangers' files: {why}. Ask one that runs jobs."
             )
-        return self.errands
+        return self.inline_tasks
 
     async def job(self, grant: Grant, job_id: str) -> JobRow:
         """Read a job of the workspace, or raise NotFound."""

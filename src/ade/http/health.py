@@ -82,7 +82,7 @@ class Health:
             return False
 
     def _safe_mode(self) -> Component:
-        if self._kernel.rules.safe_mode:
+        if self._kernel.settings.safe_mode:
             return Component("degraded", "ADE_SAFE_MODE is enabled: nothing is run.")
         return Component("ok", "off")
 

@@ -20,7 +20,7 @@ from ade.http.door import Door
 from ade.http.edge import trace_id_in
 from ade.http.reply import Reply
 from ade.http.views import JobView
-from ade.stages.submit import Accepted
+from ade.stages.submit.model import Accepted
 
 WAIT_SECONDS_MAX = 60
 BATCH_BODIES_MAX = 32

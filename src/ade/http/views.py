@@ -8,7 +8,7 @@ from ade.http.door import Door
 from ade.http.schemas.jobs import Retried, job_body, job_path
 from ade.http.schemas.results import result_body
 from ade.http.schemas.runs import run_body, run_path
-from ade.stages.submit import Accepted
+from ade.stages.submit.model import Accepted
 from ade.store.rows import Build, JobRef, JobRow
 
 

@@ -1,4 +1,4 @@
-"""A document in the words of a submission: objects in their order, each within limits."""
+"""The document of a submission: objects in order, each within limits."""
 
 import json
 import math
@@ -41,39 +41,39 @@ CELL_CHARS_MAX = 5_000
 IMAGES_MAX = 100
 IMAGE_BASE64_CHARS_MAX = 14_000_000
 WIDTH_PERCENT_MIN = 5
-WARM = ("ade_engine.preload.documents",)
-MADE_BY = ("typst", "ziamath", "latex2mathml", "markdown-it-py")
+PRELOAD = ("ade_engine.preload.documents",)
+LIBRARIES = ("typst", "ziamath", "latex2mathml", "markdown-it-py")
 
 
 def _cell(value: Any) -> Any:
-    """Take what a table can show; anything else is one error, where a union would tell five."""
+    """Validate a table cell; a union type would report one error per member."""
     if isinstance(value, str):
         if len(value) > CELL_CHARS_MAX:
             raise PydanticCustomError("cell", f"a cell has more than {CELL_CHARS_MAX:,} characters")
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise PydanticCustomError("cell", "a cell holds a number that is too large, or none")
+            raise PydanticCustomError("cell", "a number in a cell is infinite or not a number")
     elif value is not None and not isinstance(value, int):
-        raise PydanticCustomError("cell", "a cell holds a text, a number, true, false or null")
+        raise PydanticCustomError("cell", "a cell must be a string, a number, true, false or null")
     return value
 
 
 def _once_each(formats: list[str]) -> list[str]:
     if len(set(formats)) < len(formats):
-        raise ValueError("a format is named twice")
+        raise ValueError("a format is listed twice")
     return formats
 
 
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
-# Of what is wrong, the first is told: a long list of wrong things would take minutes to tell all.
+# Only the first error of a list is reported: reporting all errors of a long list takes minutes.
 FIRST_ERROR = FailFast()
 OnceEach = AfterValidator(_once_each)
 ObjectId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 SlideName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Author = Annotated[str, StringConstraints(min_length=1, max_length=AUTHOR_CHARS_MAX)]
 Caption = Annotated[str, StringConstraints(max_length=CAPTION_CHARS_MAX)]
-Written = Annotated[str, StringConstraints(max_length=OUTPUT_CHARS_MAX)]
-Heading = Annotated[str, StringConstraints(max_length=CELL_CHARS_MAX)]
+OutputText = Annotated[str, StringConstraints(max_length=OUTPUT_CHARS_MAX)]
+ColumnName = Annotated[str, StringConstraints(max_length=CELL_CHARS_MAX)]
 Cell = Annotated[
     Any,
     PlainValidator(_cell),
@@ -86,13 +86,13 @@ Cell = Annotated[
         }
     ),
 ]
-Row = Annotated[list[Cell], Field(max_length=COLUMNS_MAX), FIRST_ERROR]
+TableRow = Annotated[list[Cell], Field(max_length=COLUMNS_MAX), FIRST_ERROR]
 Alignment = Literal["auto", "left", "center", "right"]
 ViewMode = Literal["document", "slide"]
 
 
 class TextContent(BaseModel):
-    """Hold running text."""
+    """Running text."""
 
     model_config = _STRICT
 
@@ -101,7 +101,7 @@ class TextContent(BaseModel):
 
 
 class EquationContent(BaseModel):
-    """Hold a formula."""
+    """A formula."""
 
     model_config = _STRICT
 
@@ -110,26 +110,30 @@ class EquationContent(BaseModel):
 
 
 class ImageContent(BaseModel):
-    """Name an image: by the digest of a file of the workspace, or with its bytes."""
+    """An image: the digest of a file in the workspace, or its bytes."""
 
     model_config = _STRICT
 
     digest: Digest | None = Field(
-        default=None, description="of a document or an artifact of the workspace"
+        default=None, description="of a document or an artifact in the workspace"
     )
     data: str | None = Field(
-        default=None, max_length=IMAGE_BASE64_CHARS_MAX, description="its bytes in base64"
+        default=None,
+        max_length=IMAGE_BASE64_CHARS_MAX,
+        description="the bytes of the image in base64",
     )
     media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"] | None = Field(
-        default=None, description="what the bytes must be; needed with data"
+        default=None, description="the type of the bytes; required with data"
     )
-    alt: Caption = Field(default="", description="what it shows, for those who do not see it")
+    alt: Caption = Field(
+        default="", description="alternative text for readers who do not see the image"
+    )
     caption: Caption = ""
     width_percent: int | None = Field(
         default=None,
         ge=WIDTH_PERCENT_MIN,
         le=100,
-        description="of the width of the text; without it, the image's own size",
+        description="percent of the text width; the default is the size of the image",
     )
 
     @model_validator(mode="after")
@@ -137,30 +141,30 @@ class ImageContent(BaseModel):
         if (self.digest is None) == (self.data is None):
             raise ValueError("give either digest or data")
         if self.data is not None and self.media_type is None:
-            raise ValueError("data needs its media_type")
+            raise ValueError("data needs a media_type")
         return self
 
 
 class CodeError(BaseModel):
-    """Hold what code failed with, in the words of a job's error."""
+    """The error of code, with the fields of a job error."""
 
     model_config = _STRICT
 
     category: Caption | None = None
     code: Caption | None = None
-    message: Written
+    message: OutputText
     details: dict[str, Any] = {}
 
 
 class CodeOutputs(BaseModel):
-    """Hold what code wrote, gave, drew or failed with."""
+    """What code printed, returned, drew or failed with."""
 
     model_config = _STRICT
 
-    stdout: Written = ""
-    stderr: Written = ""
+    stdout: OutputText = ""
+    stderr: OutputText = ""
     result_json: Any = None
-    error: Written | CodeError | None = None
+    error: OutputText | CodeError | None = None
     images: Annotated[list[ImageContent], FIRST_ERROR] = Field(default=[], max_length=IMAGES_MAX)
 
     @field_validator("result_json", "error")
@@ -173,7 +177,7 @@ class CodeOutputs(BaseModel):
 
 
 class CodeContent(BaseModel):
-    """Hold code and what came of it; the format names its language."""
+    """Code and its outputs; the format is its language."""
 
     model_config = _STRICT
 
@@ -183,16 +187,16 @@ class CodeContent(BaseModel):
 
 
 class TableContent(BaseModel):
-    """Hold rows of values below the names of their columns."""
+    """A table: the names of its columns and rows of values."""
 
     model_config = _STRICT
 
-    columns: Annotated[list[Heading], FIRST_ERROR] = Field(min_length=1, max_length=COLUMNS_MAX)
-    rows: Annotated[list[Row], FIRST_ERROR] = Field(default=[], max_length=ROWS_MAX)
+    columns: Annotated[list[ColumnName], FIRST_ERROR] = Field(min_length=1, max_length=COLUMNS_MAX)
+    rows: Annotated[list[TableRow], FIRST_ERROR] = Field(default=[], max_length=ROWS_MAX)
     alignment: list[Alignment] | None = Field(
         default=None,
         max_length=COLUMNS_MAX,
-        description="of each column; auto is right for numbers and left for all else",
+        description="of each column; auto is right for numbers and left for anything else",
     )
     caption: Caption = ""
 
@@ -210,49 +214,49 @@ class TableContent(BaseModel):
 
 
 class _Object(BaseModel):
-    """Hold what objects of all types have."""
+    """The fields that objects of all types have."""
 
     model_config = _STRICT
 
     object_id: ObjectId | None = None
     notes: str = Field(
-        default="", max_length=NOTES_CHARS_MAX, description="for the speaker, in Markdown"
+        default="", max_length=NOTES_CHARS_MAX, description="speaker notes in Markdown"
     )
     slide: SlideName | int | None = Field(
-        default=None, description="neighbours with the same value share a slide"
+        default=None, description="adjacent objects with the same value share a slide"
     )
 
 
 class TextObject(_Object):
-    """Hold a text."""
+    """A text."""
 
     type: Literal["text"]
     content: TextContent
 
 
 class EquationObject(_Object):
-    """Hold an equation."""
+    """An equation."""
 
     type: Literal["equation"]
     content: EquationContent
 
 
 class CodeObject(_Object):
-    """Hold code."""
+    """Code."""
 
     type: Literal["code"]
     content: CodeContent
 
 
 class ImageObject(_Object):
-    """Hold an image."""
+    """An image."""
 
     type: Literal["image"]
     content: ImageContent
 
 
 class TableObject(_Object):
-    """Hold a table."""
+    """A table."""
 
     type: Literal["table"]
     content: TableContent
@@ -264,8 +268,8 @@ DocumentObject = Annotated[
 ]
 
 
-class Document(BaseModel):
-    """Hold all that is exported."""
+class DocumentContent(BaseModel):
+    """A document to export."""
 
     model_config = _STRICT
 
@@ -277,32 +281,32 @@ class Document(BaseModel):
     objects: Annotated[list[DocumentObject], FIRST_ERROR] = Field(max_length=OBJECTS_MAX)
 
     @model_validator(mode="after")
-    def _not_too_much(self) -> Self:
+    def _within_limits(self) -> Self:
         images = sum(len(_images(one)) for one in self.objects)
         if images > IMAGES_MAX:
-            raise ValueError(f"there are {images} images; there can be {IMAGES_MAX}")
+            raise ValueError(f"there are {images} images; at most {IMAGES_MAX} are allowed")
         if sum(map(_chars, self.objects)) > DOCUMENT_CHARS_MAX:
             raise ValueError(f"there are more than {DOCUMENT_CHARS_MAX:,} characters")
         return self
 
 
-def made_by(name: str) -> str:
-    """Return a version of the environment that names the libraries that results depend on."""
-    return "+".join((name, *(f"{library}{version(library)}" for library in MADE_BY)))
+def with_library_versions(name: str) -> str:
+    """Return an environment version that includes the libraries on which results depend."""
+    return "+".join((name, *(f"{library}{version(library)}" for library in LIBRARIES)))
 
 
 async def fetch_images(
     objects: list[dict[str, Any]], workspace_id: str, workroom: Workroom
 ) -> dict[str, Path]:
-    """Find the images that objects name by digest, and tell each where it will lie."""
+    """Fetch the images that objects name by digest; set the path of each in the job folder."""
     files: dict[str, Path] = {}
     for image in (image for one in objects for image in _plain_images(one)):
         digest = image["digest"]
         if digest is None:
             continue
-        image["file"] = place = f"inputs/{digest.partition(':')[2]}"
-        if place not in files:
-            files[place] = await workroom.blob(workspace_id, digest)
+        image["file"] = path = f"inputs/{digest.partition(':')[2]}"
+        if path not in files:
+            files[path] = await workroom.blob(workspace_id, digest)
     return files
 
 
@@ -320,7 +324,7 @@ def _plain_images(one: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _chars(one: DocumentObject) -> int:
-    """Count what is set as text; images are counted apart."""
+    """Count the characters of an object; images have limits of their own."""
     notes = len(one.notes)
     match one:
         case TextObject() | EquationObject():

@@ -7,12 +7,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from ade.domain.errors import InvalidRequest
 from ade.kinds.document import (
     FIRST_ERROR,
-    WARM,
-    Document,
+    PRELOAD,
+    DocumentContent,
     OnceEach,
     ViewMode,
     fetch_images,
-    made_by,
+    with_library_versions,
 )
 from ade.kinds.kind import Asked, Kind, OutputSpec, Prepared, Workroom
 
@@ -20,20 +20,20 @@ FORMATS = ("pdf", "html")
 
 
 class ExportInputs(BaseModel):
-    """Give the document and how it is shown."""
+    """The document, and how it is shown."""
 
     model_config = ConfigDict(extra="forbid")
 
-    document: Document
+    document: DocumentContent
     export_format: Literal["pdf", "html"] | None = Field(
-        default=None, description="or name formats in the output_spec; pdf, if nothing is said"
+        default=None, description="or list formats in the output_spec; the default is pdf"
     )
     view_mode: ViewMode = "document"
     include_speaker_notes: bool = False
 
 
 class ExportOutputs(OutputSpec):
-    """Say in which formats the document is wanted."""
+    """The formats of the export."""
 
     formats: Annotated[list[Literal["pdf", "html"]], FIRST_ERROR, OnceEach] = Field(  # type: ignore[assignment]
         default=[], max_length=len(FORMATS)
@@ -47,26 +47,26 @@ class DocumentExport(Kind):
     inputs = ExportInputs
     output_spec = ExportOutputs
     entry = "ade_engine.entry.export"
-    env_version = made_by("export@2")
-    warm = WARM
+    env_version = with_library_versions("export@2")
+    warm = PRELOAD
 
     def check(self, inputs: dict[str, Any], output_spec: dict[str, Any]) -> None:
-        """Refuse two answers to the same question."""
+        """Reject an export_format that contradicts the formats of the output_spec."""
         _formats(inputs, output_spec)
 
     async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
-        """Fetch the images by digest, before the walls close."""
+        """Fetch the images by digest; the sandbox has no access to the blob store."""
         inputs = {**asked.inputs, "formats": _formats(asked.inputs, asked.output_spec)}
         objects = inputs["document"]["objects"]
         return Prepared(inputs, await fetch_images(objects, asked.workspace_id, workroom))
 
 
 def _formats(inputs: dict[str, Any], output_spec: dict[str, Any]) -> list[str]:
-    """Return the formats that are wanted, however it was said."""
+    """Return the formats from export_format or output_spec."""
     named, listed = inputs["export_format"], output_spec["formats"]
     if named is not None and listed and named not in listed:
         raise InvalidRequest(
-            f"export_format asks for {named}, the formats of output_spec for {', '.join(listed)}."
+            f"export_format is {named}, but the formats of output_spec are {', '.join(listed)}."
         )
     wanted = set(listed) or {named or FORMATS[0]}
     return [name for name in FORMATS if name in wanted]

@@ -1,4 +1,4 @@
-"""`echo`: give back a value. It runs ADE's own code only, to see that an installation works."""
+"""`echo`: return a value. It runs only ADE's own code, to check that an installation works."""
 
 from typing import Any, Literal
 
@@ -11,19 +11,23 @@ STEPS_MAX = 10_000
 
 
 class EchoInputs(BaseModel):
-    """Say what to give back, and how hard to make it."""
+    """The value to return, and what happens before it is returned."""
 
     model_config = ConfigDict(extra="forbid")
 
     value: Any = None
-    sleep_ms: int = Field(default=0, ge=0, le=SLEEP_MS_MAX, description="how long to take")
-    steps: int = Field(default=0, ge=0, le=STEPS_MAX, description="progress reports on the way")
+    sleep_ms: int = Field(default=0, ge=0, le=SLEEP_MS_MAX, description="how long the job takes")
+    steps: int = Field(
+        default=0, ge=0, le=STEPS_MAX, description="how many progress reports the job sends"
+    )
     print: str = Field(default="", max_length=100_000, description="what to write to stdout")
-    fail: Literal["", "raise", "exit", "abort"] = Field(default="", description="how to go wrong")
+    fail: Literal["", "raise", "exit", "abort"] = Field(
+        default="", description="how the job fails, if it does"
+    )
 
 
 class Echo(Kind):
-    """Give back a value."""
+    """Return a value."""
 
     name = "echo"
     inputs = EchoInputs

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from ade.domain.job import LOCAL_POOL
 from ade.domain.outcome import Artifact, OutputFile
-from ade.stages.rules import LOCAL
 
 FORMATS_MAX = 20
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -94,7 +94,7 @@ class Kind:
     env_version: ClassVar[str]
     warm: ClassVar[tuple[str, ...]] = ()
     language: ClassVar[str | None] = None  # what its code is written in, if it takes any
-    pool: ClassVar[str] = LOCAL
+    pool: ClassVar[str] = LOCAL_POOL
     retries: ClassVar[int] = 2
     trusted: ClassVar[bool] = False
     # Whether it may be asked for by name; a run is made by way of its configuration instead.

@@ -1,4 +1,4 @@
-"""`object_execute`: run a cell of Python behind walls."""
+"""`object_execute`: run a cell of Python in the sandbox."""
 
 import hashlib
 import os
@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from ade.domain.keys import digest as digest_of
+from ade.kinds.document import ObjectId
 from ade.kinds.kind import Asked, Digest, Kind, OutputSpec, Prepared, Workroom
 
 SOURCE_CHARS_MAX = 500_000
@@ -26,53 +27,52 @@ DEPENDENCIES_MAX = 100
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,99}"
 FILE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.\- ]{0,99}$"
 FILE = "cell.py"
-# Slow to import, and worth an interpreter of their own that has done so.
-HEAVY = {"matplotlib": "ade_engine.preload.figures", "pandas": "pandas", "polars": "polars"}
-_HEAVY = re.compile(rf"\b({'|'.join(HEAVY)})\b")
+# Libraries that are slow to import, and the module that a zygote imports in advance for each.
+SLOW_IMPORTS = {"matplotlib": "ade_engine.preload.figures", "pandas": "pandas", "polars": "polars"}
+_SLOW_IMPORT_NAME = re.compile(rf"\b({'|'.join(SLOW_IMPORTS)})\b")
 
 _STRICT = ConfigDict(extra="forbid")
-ObjectId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Source = Annotated[str, StringConstraints(max_length=SOURCE_CHARS_MAX)]
+CellSource = Annotated[str, StringConstraints(max_length=SOURCE_CHARS_MAX)]
 
 
 class PythonContent(BaseModel):
-    """Hold a cell's source."""
+    """The source of a cell."""
 
     model_config = _STRICT
 
     format: Literal["python"]
-    value: Source
+    value: CellSource
 
     def cells(self, file: str = FILE) -> list[dict[str, str]]:
-        """Return the pieces of code, each with the name that errors give it."""
+        """Return the cells, each with the file name that errors show."""
         return [{"file": file, "source": self.value}]
 
 
-class Block(BaseModel):
-    """Hold one block of a document; blocks that are no code are left to others."""
+class DocumentBlock(BaseModel):
+    """One block of a document; only blocks of type `code` are run."""
 
     model_config = ConfigDict(extra="allow")
 
     type: Annotated[str, StringConstraints(min_length=1, max_length=40)]
     language: str | None = None
-    text: Source | None = None
+    text: CellSource | None = None
 
 
-class Blocks(BaseModel):
-    """Hold the blocks of a document."""
+class BlockDocument(BaseModel):
+    """The blocks of a document."""
 
     model_config = ConfigDict(extra="allow")
 
-    blocks: list[Block] = Field(max_length=BLOCKS_MAX)
+    blocks: list[DocumentBlock] = Field(max_length=BLOCKS_MAX)
 
 
 class BlockContent(BaseModel):
-    """Hold a document in blocks, of which those of type `code` are run in their order."""
+    """A document in blocks; the blocks of type `code` are run in their order."""
 
     model_config = _STRICT
 
     format: Literal["blockdoc"]
-    value: Blocks
+    value: BlockDocument
 
     @model_validator(mode="after")
     def _has_code(self) -> Self:
@@ -81,7 +81,7 @@ class BlockContent(BaseModel):
             raise ValueError("the document has no block of type code")
         if other := {block.language for block in code} - {None, "python"}:
             raise ValueError(
-                f"code in {sorted(map(str, other))[0][:40]!r} cannot be run; known: python"
+                f"code in {sorted(map(str, other))[0][:40]!r} cannot be run, only python"
             )
         if any(block.text is None for block in code):
             raise ValueError("a block of type code needs its text")
@@ -90,7 +90,7 @@ class BlockContent(BaseModel):
         return self
 
     def cells(self, file: str = FILE) -> list[dict[str, str]]:
-        """Return the blocks of code, each under its number in the document."""
+        """Return the code blocks; file names contain the number of the block in the document."""
         stem = file.removesuffix(".py")
         return [
             {"file": f"{stem}-block-{number}.py", "source": block.text or ""}
@@ -103,7 +103,7 @@ Content = Annotated[PythonContent | BlockContent, Field(discriminator="format")]
 
 
 class ObjectDependency(BaseModel):
-    """Name another object of the document that this one needs."""
+    """Another object of the document that this one needs."""
 
     model_config = _STRICT
 
@@ -112,7 +112,7 @@ class ObjectDependency(BaseModel):
 
 
 class DatasetDependency(BaseModel):
-    """Name bytes that this object needs: a document or an artifact of the workspace."""
+    """A file that this object needs: a document or an artifact in the workspace."""
 
     model_config = _STRICT
 
@@ -121,20 +121,20 @@ class DatasetDependency(BaseModel):
     name: str | None = Field(
         default=None,
         pattern=FILE_NAME,
-        description="what the cell finds it under, beside its digest",
+        description="the name under which the cell finds it; its digest works too",
     )
 
     @property
-    def place(self) -> str:
-        """Say where the cell finds it, below `datasets/`."""
+    def file_name(self) -> str:
+        """Return the name of the file in `datasets/`."""
         return self.name or self.digest.partition(":")[2]
 
 
 Dependency = Annotated[ObjectDependency | DatasetDependency, Field(discriminator="kind")]
 
 
-class Snapshot(BaseModel):
-    """Pin an object that the cell depends on; with its content it is run before the cell."""
+class DependencySnapshot(BaseModel):
+    """A pinned version of an object that the cell depends on; its content runs before the cell."""
 
     model_config = _STRICT
 
@@ -146,16 +146,18 @@ class Snapshot(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_what_it_says(cls, given: Any) -> Any:
-        """Compare the content as it was sent with its digest: that of its canonical JSON."""
+    def _content_has_digest(cls, given: Any) -> Any:
+        """Compare content_digest with the digest of the canonical JSON of the content as sent."""
         content = given.get("content") if isinstance(given, dict) else None
         if content is not None and digest_of(content) != given.get("content_digest"):
-            raise ValueError("content_digest is not that of the content's canonical JSON")
+            raise ValueError(
+                "content_digest is not the digest of the canonical JSON of the content"
+            )
         return given
 
 
 class Runtime(BaseModel):
-    """Say how the cell is run."""
+    """How the cell is run."""
 
     model_config = _STRICT
 
@@ -164,8 +166,8 @@ class Runtime(BaseModel):
     parameters: dict[str, Any] = Field(default_factory=dict)
 
 
-class CodeObject(BaseModel):
-    """Hold a code object of a document, in the words of the execution contract."""
+class ExecutableObject(BaseModel):
+    """A code object of a document, with its dependencies and its runtime."""
 
     model_config = _STRICT
 
@@ -176,23 +178,28 @@ class CodeObject(BaseModel):
 
 
 class ExecuteInputs(BaseModel):
-    """Give the source and its parameters, either plainly or as an object of a document."""
+    """The cell and its parameters, as plain source or as an object of a document."""
 
     model_config = _STRICT
 
-    source: Source | None = Field(default=None, description="the cell; or give an object")
+    source: CellSource | None = Field(
+        default=None, description="the cell; alternatively give an object"
+    )
     parameters: dict[str, Any] = Field(
         default_factory=dict,
-        description="names that the cell finds, and what `main` is called with",
+        description="variables of the cell, and the arguments of `main`",
     )
     entrypoint: str = Field(
         default="main",
         pattern=rf"^{NAME}$",
-        description="the function whose value is the result; without it, the last expression's",
+        description="the function that returns the result; if the cell does not define it, the "
+        "result is the value of the last expression",
     )
     datasets: list[DatasetDependency] = Field(default=[], max_length=DEPENDENCIES_MAX)
-    object: CodeObject | None = Field(default=None, description="the cell as an object")
-    dependency_snapshots: list[Snapshot] = Field(default=[], max_length=DEPENDENCIES_MAX)
+    object: ExecutableObject | None = Field(
+        default=None, description="the cell as an object of a document"
+    )
+    dependency_snapshots: list[DependencySnapshot] = Field(default=[], max_length=DEPENDENCIES_MAX)
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -210,10 +217,10 @@ class ExecuteInputs(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _each_in_its_place(self) -> Self:
-        among = self.object.dependencies if self.object is not None else self.datasets
-        places = [one.place for one in among if isinstance(one, DatasetDependency)]
-        if len(set(places)) < len(places):
+    def _unique_dataset_names(self) -> Self:
+        needed = self.object.dependencies if self.object is not None else self.datasets
+        names = [one.file_name for one in needed if isinstance(one, DatasetDependency)]
+        if len(set(names)) < len(names):
             raise ValueError("two datasets have the same name")
         return self
 
@@ -226,8 +233,8 @@ class ExecuteInputs(BaseModel):
         return self
 
     @model_serializer
-    def _plain(self) -> dict[str, Any]:
-        """Say the same thing in one way: two spellings of one cell are the same work."""
+    def _normalized(self) -> dict[str, Any]:
+        """Return one form for both notations of a cell, so that duplicates are found."""
         if self.object is None:
             cells: list[dict[str, str]] = [{"file": FILE, "source": self.source or ""}]
             runtime = Runtime(entrypoint=self.entrypoint, parameters=self.parameters)
@@ -257,13 +264,13 @@ class ExecuteInputs(BaseModel):
 
 
 class ExecuteOutputs(OutputSpec):
-    """Say which formats are wanted of figures and tables; all are made if nothing is said."""
+    """The formats of figures and tables; the default is PNG and CSV."""
 
     formats: list[Literal["json", "png", "svg", "pdf", "csv"]] = Field(default=[], max_length=5)  # type: ignore[assignment]
 
 
 def environment_name() -> str:
-    """Name the interpreter and all that is installed beside ADE: a cell may use any of it."""
+    """Identify the interpreter and all installed packages, since a cell may use any of them."""
     folders = [path for path in sys.path if os.path.isdir(path)]
     names = {name for path in folders for name in os.listdir(path) if name.endswith(".dist-info")}
     installed = hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:12]
@@ -281,22 +288,24 @@ class ObjectExecute(Kind):
     env_version = f"python-cell@2+{environment_name()}"
 
     async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
-        """Fetch the datasets by digest, before the walls close."""
+        """Fetch the datasets by digest; the sandbox has no access to the blob store."""
         files: dict[str, Path] = {}
-        places: dict[str, str] = {}
+        paths: dict[str, str] = {}
         for one in asked.inputs["datasets"]:
-            place = f"datasets/{one['name'] or one['digest'].partition(':')[2]}"
-            files[place] = await workroom.blob(asked.workspace_id, one["digest"])
-            places |= {one["digest"]: place, one["name"] or one["digest"]: place}
-        inputs = {**asked.inputs, "datasets": places, "formats": asked.output_spec["formats"]}
-        return Prepared(inputs, files=files, warm=_warm(asked.inputs))
+            path = f"datasets/{one['name'] or one['digest'].partition(':')[2]}"
+            files[path] = await workroom.blob(asked.workspace_id, one["digest"])
+            paths |= {one["digest"]: path, one["name"] or one["digest"]: path}
+        inputs = {**asked.inputs, "datasets": paths, "formats": asked.output_spec["formats"]}
+        return Prepared(inputs, files=files, warm=_slow_imports(asked.inputs))
 
 
-def _warm(inputs: dict[str, Any]) -> tuple[str, ...]:
-    """Name the slow libraries that the code names, if they are there."""
+def _slow_imports(inputs: dict[str, Any]) -> tuple[str, ...]:
+    """Return what to import in advance for the slow libraries that the code mentions."""
     snapshots = [cell for one in inputs["snapshots"] for cell in one["cells"]]
     named = {
-        word for cell in (*snapshots, *inputs["cells"]) for word in _HEAVY.findall(cell["source"])
+        word
+        for cell in (*snapshots, *inputs["cells"])
+        for word in _SLOW_IMPORT_NAME.findall(cell["source"])
     }
-    found = [HEAVY[word] for word in sorted(named) if find_spec(word) is not None]
+    found = [SLOW_IMPORTS[word] for word in sorted(named) if find_spec(word) is not None]
     return ("numpy", *found) if found else ()

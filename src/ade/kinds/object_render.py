@@ -12,14 +12,14 @@ DOT_CHARS_MAX = 200_000
 SIZE_MIN, SIZE_MAX = 4, 200
 SCALE_MIN, SCALE_MAX = 0.1, 16
 HEX = r"^#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"
-# What a picture is made by; `dot` is the machine's own, and results name its version.
+# The libraries that draw. `dot` is a program of the host; results contain its version.
 DRAWN_BY = ("ziamath", "latex2mathml", "typst")
 
 _STRICT = ConfigDict(extra="forbid")
 
 
 class LatexContent(BaseModel):
-    """Hold a formula."""
+    """A formula in LaTeX."""
 
     model_config = _STRICT
 
@@ -28,7 +28,7 @@ class LatexContent(BaseModel):
 
 
 class DotContent(BaseModel):
-    """Hold a diagram of Graphviz."""
+    """A diagram in DOT, the language of Graphviz."""
 
     model_config = _STRICT
 
@@ -37,7 +37,7 @@ class DotContent(BaseModel):
 
 
 class Equation(BaseModel):
-    """Hold an equation of a document."""
+    """An equation."""
 
     model_config = _STRICT
 
@@ -46,7 +46,7 @@ class Equation(BaseModel):
 
 
 class Diagram(BaseModel):
-    """Hold a diagram of a document."""
+    """A diagram."""
 
     model_config = _STRICT
 
@@ -55,28 +55,29 @@ class Diagram(BaseModel):
 
 
 class RenderInputs(BaseModel):
-    """Give the object and how it is drawn."""
+    """The object, and how it is drawn."""
 
     model_config = _STRICT
 
     object: Annotated[Equation | Diagram, Field(discriminator="type")]
     display: bool | None = Field(
         default=None,
-        description="of an equation: whether it stands on a line of its own (it does) or in a text",
+        description="for an equation: true sets it on a line of its own, false in a line of text; "
+        "the default is true",
     )
     font_size: float | None = Field(
         default=None,
         ge=SIZE_MIN,
         le=SIZE_MAX,
-        description="CSS pixels; equations have 16, diagrams 18.67 (14 pt)",
+        description="CSS pixels; the default is 16 for equations and 18.67 (14 pt) for diagrams",
     )
     color: str | None = Field(
         default=None,
         pattern=HEX,
-        description="#rrggbb for what is black; nothing is the colour of the text around it",
+        description="#rrggbb instead of black; the default is the colour of the text around it",
     )
     scale: float = Field(
-        default=2, ge=SCALE_MIN, le=SCALE_MAX, description="pixels of a PNG for each CSS pixel"
+        default=2, ge=SCALE_MIN, le=SCALE_MAX, description="pixels of a PNG per CSS pixel"
     )
 
     @model_validator(mode="after")
@@ -87,7 +88,7 @@ class RenderInputs(BaseModel):
 
 
 class RenderOutputs(OutputSpec):
-    """Say in which formats the object is wanted."""
+    """The formats of the drawing."""
 
     formats: Annotated[list[Literal["svg", "png"]], FIRST_ERROR, OnceEach] = Field(  # type: ignore[assignment]
         default=["svg"], min_length=1, max_length=2
@@ -95,7 +96,7 @@ class RenderOutputs(OutputSpec):
 
 
 class ObjectRender(Kind):
-    """Draw a formula of LaTeX or a diagram of DOT as SVG and PNG."""
+    """Draw a formula in LaTeX or a diagram in DOT as SVG and PNG."""
 
     name = "object_render"
     inputs = RenderInputs
@@ -105,5 +106,5 @@ class ObjectRender(Kind):
     warm = ("ade_engine.entry.render", "ade_engine.preload.drawing")
 
     async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
-        """Say which formats are wanted beside what is drawn."""
+        """Add the requested formats to the inputs."""
         return Prepared({**asked.inputs, "formats": asked.output_spec["formats"]})

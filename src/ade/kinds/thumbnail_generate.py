@@ -1,4 +1,4 @@
-"""`thumbnail_generate`: draw a page of a document, or one object, small."""
+"""`thumbnail_generate`: draw thumbnails of a page of a document, or of one object."""
 
 from typing import Annotated, Literal, Self
 
@@ -6,12 +6,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ade.kinds.document import (
     FIRST_ERROR,
-    WARM,
-    Document,
+    PRELOAD,
+    DocumentContent,
     DocumentObject,
     ViewMode,
     fetch_images,
-    made_by,
+    with_library_versions,
 )
 from ade.kinds.kind import Asked, Kind, OutputSpec, Prepared, Workroom
 
@@ -23,8 +23,8 @@ PAGE_MAX = 10_000
 _STRICT = ConfigDict(extra="forbid")
 
 
-class Size(BaseModel):
-    """Give the size of a picture in pixels."""
+class ThumbnailSize(BaseModel):
+    """The size of a thumbnail in pixels."""
 
     model_config = _STRICT
 
@@ -33,15 +33,15 @@ class Size(BaseModel):
 
 
 class ThumbnailInputs(BaseModel):
-    """Give a document and its page, or an object, and the sizes that are wanted."""
+    """A document and a page, or an object, and the sizes of the thumbnails."""
 
     model_config = _STRICT
 
-    document: Document | None = Field(default=None, description="or give an object")
-    page: int = Field(default=1, ge=1, le=PAGE_MAX, description="of the document, the first is 1")
+    document: DocumentContent | None = Field(default=None, description="or give an object")
+    page: int = Field(default=1, ge=1, le=PAGE_MAX, description="of the document, counted from 1")
     view_mode: ViewMode = "document"
     object: DocumentObject | None = None
-    sizes: Annotated[list[Size], FIRST_ERROR] = Field(min_length=1, max_length=SIZES_MAX)
+    sizes: Annotated[list[ThumbnailSize], FIRST_ERROR] = Field(min_length=1, max_length=SIZES_MAX)
     background: Literal["white", "transparent"] = "white"
 
     @model_validator(mode="after")
@@ -49,21 +49,21 @@ class ThumbnailInputs(BaseModel):
         if (self.document is None) == (self.object is None):
             raise ValueError("give either document or object")
         if self.object is not None and self.model_fields_set & {"page", "view_mode"}:
-            raise ValueError("page and view_mode are of documents, an object has none")
+            raise ValueError("page and view_mode apply to documents, not to objects")
         return self
 
     @model_validator(mode="after")
-    def _not_too_much(self) -> Self:
+    def _within_limits(self) -> Self:
         sizes = [(size.width, size.height) for size in self.sizes]
         if len(set(sizes)) < len(sizes):
-            raise ValueError("a size is named twice")
+            raise ValueError("a size is listed twice")
         if sum(width * height for width, height in sizes) > PIXELS_MAX:
-            raise ValueError(f"the sizes have more than {PIXELS_MAX:,} pixels together")
+            raise ValueError(f"the sizes have more than {PIXELS_MAX:,} pixels in total")
         return self
 
 
 class ThumbnailOutputs(OutputSpec):
-    """Thumbnails are PNG."""
+    """The format of thumbnails, which is always PNG."""
 
     formats: list[Literal["png"]] = Field(default=["png"], min_length=1, max_length=1)  # type: ignore[assignment]
 
@@ -75,12 +75,12 @@ class ThumbnailGenerate(Kind):
     inputs = ThumbnailInputs
     output_spec = ThumbnailOutputs
     entry = "ade_engine.entry.thumbnail"
-    env_version = made_by("thumbnail@2")
-    warm = WARM
+    env_version = with_library_versions("thumbnail@2")
+    warm = PRELOAD
 
     async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
-        """Fetch the images by digest, before the walls close."""
-        document, single = asked.inputs["document"], asked.inputs["object"]
-        objects = [single] if document is None else document["objects"]
+        """Fetch the images by digest; the sandbox has no access to the blob store."""
+        document, one_object = asked.inputs["document"], asked.inputs["object"]
+        objects = [one_object] if document is None else document["objects"]
         files = await fetch_images(objects, asked.workspace_id, workroom)
         return Prepared(asked.inputs, files)

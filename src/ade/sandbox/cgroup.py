@@ -1,14 +1,14 @@
-"""Groups of the kernel, where this process may make them: what they bound, they bound exactly.
+"""Control groups (cgroups), where this process may create them: exact limits, by the kernel.
 
-Memory, for the tree of one job. A group is used by one child after another and never by two at
-once: making and removing one for each job would cost more than the job. Where none may be had, the
-watch alone bounds memory.
+Memory groups limit the processes of one job. A group is used by one child after another and never
+by two at once: creating and removing one for each job would cost more than the job. Without groups
+the supervisor alone enforces the memory limit.
 
-The processor, for all jobs of one pool; not for its zygotes, which others wait for. Where no group
-may be had, niceness alone makes jobs stand back.
+One CPU group lowers the weight of all jobs of a pool, but not of its zygotes, which other jobs wait
+for. Without it, jobs have a low priority by their niceness alone.
 
-Who belongs into a group enters by itself: to move another process, the kernel waits a dozen
-milliseconds until nobody can be in the middle of a fork.
+A process joins a group by itself: to move another process, the kernel waits a dozen milliseconds
+until no process can be in the middle of a fork.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from ade.sandbox.usage import read_facts
 ROOT = Path("/sys/fs/cgroup")
 MIB = 1024 * 1024
 IDLE_MB = 1024
-# What a process that is not nice weighs; each step of niceness takes a fifth of it.
+# The weight of a process of niceness 0; each step of niceness divides it by NICE_STEP.
 SHARES_WHOLE, NICE_STEP, SHARES_MIN = 1024, 1.25, 2
 REMOVE_TRIES = 50
 REMOVE_SECONDS = 0.02
@@ -33,7 +33,7 @@ REMOVE_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Name what a version of the interface calls things."""
+    """Hold the file names of one version of the interface."""
 
     entrance: str
     limit: str
@@ -45,7 +45,7 @@ _V2 = _Files("cgroup.procs", "memory.max", "memory.events")
 
 
 class MemoryGroup:
-    """Bound the memory of one tree of processes at a time."""
+    """Limit the memory of one tree of processes at a time."""
 
     def __init__(self, folder: Path, files: _Files) -> None:
         self._folder = str(folder)
@@ -55,20 +55,20 @@ class MemoryGroup:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[int]:
-        """Give the descriptor through which a process enters, by writing 0, with its threads."""
-        if not self._is_up_to_date:  # nobody asked how the one before ended
+        """Open the file that a process joins by; it writes 0 to it to join with its threads."""
+        if not self._is_up_to_date:  # `has_killed` was not called for the child before
             self._kills_seen = self._kills()
         self._is_up_to_date = False
         with self._opened(self._files.entrance) as entrance:
             yield entrance
 
     def limit(self, limit_mb: int) -> None:
-        """Bound the memory of all that is in the group."""
+        """Set the memory limit of all processes in the group."""
         with self._opened(self._files.limit) as limit:
             os.write(limit, b"%d" % (limit_mb * MIB))
 
     def has_killed(self) -> bool:
-        """Tell whether the kernel killed something here for want of memory since it was opened."""
+        """Tell whether the kernel killed a process of the group for its memory since `opened`."""
         before, self._kills_seen = self._kills_seen, self._kills()
         self._is_up_to_date = True
         return self._kills_seen > before
@@ -80,7 +80,7 @@ class MemoryGroup:
 
     @contextlib.contextmanager
     def _opened(self, name: str) -> Iterator[int]:
-        """Open a file to write to, by its number: every job pays for it, and buffers cost most."""
+        """Open a file for writing, unbuffered because it is done for every job."""
         file = os.open(f"{self._folder}/{name}", os.O_WRONLY | os.O_CLOEXEC)
         try:
             yield file
@@ -88,12 +88,12 @@ class MemoryGroup:
             os.close(file)
 
     def remove(self) -> None:
-        """Remove the group, waiting a moment for the last of its processes to be gone."""
+        """Remove the group, after waiting a moment for its last process to be gone."""
         remove_when_empty(Path(self._folder))
 
 
 class MemoryGroups:
-    """Hold the groups of one pool."""
+    """Hold the memory groups of one pool."""
 
     def __init__(self, folder: Path, files: _Files) -> None:
         self._folder = folder
@@ -103,7 +103,7 @@ class MemoryGroups:
 
     @classmethod
     def find(cls) -> "MemoryGroups | None":
-        """Make a folder for groups below our own, or return None where that is not allowed."""
+        """Create a folder for groups below this process's own; None if that is not allowed."""
         for base, files in _bases():
             folder = _new_folder(base)
             if folder is None:
@@ -118,14 +118,14 @@ class MemoryGroups:
         return None
 
     def _probe(self) -> None:
-        """Make one group as it will be used; what is not allowed shows here."""
+        """Create one group and use it; raise OSError if something is not allowed."""
         group = self.take()
         group.limit(IDLE_MB)
         group.has_killed()
         self.give_back(group)
 
     def take(self) -> MemoryGroup:
-        """Return a group that nobody uses."""
+        """Return a group that is not in use."""
         if self._free:
             return self._free.pop()
         folder = self._folder / f"job-{len(self._made)}"
@@ -135,7 +135,7 @@ class MemoryGroups:
         return group
 
     def give_back(self, group: MemoryGroup) -> None:
-        """Let another child have a group; whoever was in it is dead."""
+        """Return a group whose processes are dead, for the next child."""
         self._free.append(group)
 
     def close(self) -> None:
@@ -146,9 +146,9 @@ class MemoryGroups:
 
 
 class CpuGroup:
-    """Let jobs weigh as much as one nice process each, however many processes they start.
+    """Give each job the CPU weight of one nice process, however many processes it starts.
 
-    Niceness is of each process, and a job may have dozens that never rest.
+    Niceness applies to each process, and a job may have dozens of busy ones.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -157,7 +157,7 @@ class CpuGroup:
 
     @classmethod
     def find(cls, nice: int, jobs: int) -> "CpuGroup | None":
-        """Make a group for so many jobs at once, or return None where that is not allowed."""
+        """Create a group for a number of concurrent jobs; None if that is not allowed."""
         found = next((path for names, path in _own_groups() if "cpu" in names), None)
         folder = None if found is None else _new_folder(ROOT / "cpu" / found)
         if folder is None:
@@ -197,7 +197,7 @@ def remove_when_empty(folder: Path) -> None:
 
 
 def _new_folder(base: Path) -> Path | None:
-    """Make a folder of our own, if that is allowed, and remove what others have left."""
+    """Create a folder of this process, if that is allowed, and remove abandoned ones."""
     for left in abandoned(base):
         _remove_left(left)
     folder = base / own_name()
@@ -209,7 +209,7 @@ def _new_folder(base: Path) -> Path | None:
 
 
 def _bases() -> list[tuple[Path, _Files]]:
-    """List where memory groups might be made: below the group that this process is in."""
+    """List where memory groups may be created: below the groups that this process is in."""
     bases = []
     for controllers, below in _own_groups():
         if "memory" in controllers:

@@ -1,7 +1,7 @@
-"""What a child says on its line: progress on the way, what its files are, a few words at the end.
+"""Messages that a child sends on its line: progress, descriptions of its files, result or error.
 
-What is not JSON may be its stack, if it was asked where it is. A child may say anything there.
-Nothing of it can harm the worker, and no more than a few words are kept.
+Each is one line of JSON; other lines may be a stack trace, if the child was asked for one. A child
+may send anything, so every message is bounded and checked, and only a few are kept.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from ade.sandbox.stack_location import StackTrace
 
 OnProgress = Callable[[dict[str, Any]], None]
-WORDS_MAX = 10
+MESSAGES_MAX = 10
 PROGRESS_BYTES_MAX = 4096
 MESSAGE_CHARS_MAX = 500
 DECLARED_MAX = 1000
@@ -20,37 +20,37 @@ DECLARED_BYTES_MAX = 4096
 
 
 class ChildMessages:
-    """Keep the words of one child; pass its progress on."""
+    """Keep the messages of one child, and pass on its progress."""
 
-    def __init__(self, tell: OnProgress) -> None:
-        self._tell = tell
+    def __init__(self, on_progress: OnProgress) -> None:
+        self._on_progress = on_progress
         self._has_begun = False
         self.kept: list[dict[str, Any]] = []
         self.declared: dict[str, dict[str, Any]] = {}
         self.progress: dict[str, Any] | None = None
         self.stack = StackTrace()
 
-    def hear(self, line: bytes) -> None:
+    def receive(self, line: bytes) -> None:
         """Take one line."""
         try:
-            said = _DECODER.decode(line.decode("utf-8", "surrogatepass"))
+            message = _DECODER.decode(line.decode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError):
-            self.stack.hear(line)
+            self.stack.receive(line)
             return
-        if not isinstance(said, dict):
+        if not isinstance(message, dict):
             return
-        self._has_begun = self._has_begun or "begun" in said
-        if self._has_begun:  # it is the job that speaks now, and its layers stood
-            said.pop("setup_error", None)
-        if (progress := said.get("progress")) is not None:
+        self._has_begun = self._has_begun or "begun" in message
+        if self._has_begun:  # the layers were applied; from now on the job's code may send anything
+            message.pop("setup_error", None)
+        if (progress := message.get("progress")) is not None:
             if isinstance(progress, dict) and len(line) <= PROGRESS_BYTES_MAX:
                 self.progress = _progress(progress)
-                self._tell(self.progress)
-        elif (artifact := said.get("artifact")) is not None:
+                self._on_progress(self.progress)
+        elif (artifact := message.get("artifact")) is not None:
             if isinstance(artifact, dict) and len(line) <= DECLARED_BYTES_MAX:
                 self._declare(artifact)
-        elif len(self.kept) < WORDS_MAX:
-            self.kept.append(said)
+        elif len(self.kept) < MESSAGES_MAX:
+            self.kept.append(message)
 
     def _declare(self, artifact: dict[str, Any]) -> None:
         name = artifact.get("name")
@@ -58,13 +58,13 @@ class ChildMessages:
             self.declared[name] = artifact
 
     def first(self, name: str) -> Any:
-        """Return what was said first under a name; None if nothing was."""
-        return next((word[name] for word in self.kept if name in word), None)
+        """Return the value of the first message with this name; None if there is none."""
+        return next((message[name] for message in self.kept if name in message), None)
 
 
-def _progress(said: dict[str, Any]) -> dict[str, Any]:
-    """Take what everyone expects of progress: two numbers and a few words."""
-    done, total, message = (said.get(name) for name in ("done", "total", "message"))
+def _progress(reported: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that progress has: two numbers and a short text."""
+    done, total, message = (reported.get(name) for name in ("done", "total", "message"))
     return {
         "done": done if isinstance(done, int | float) else 0,
         "total": total if isinstance(total, int | float) else 0,
@@ -73,7 +73,7 @@ def _progress(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finite(digits: str) -> float:
-    """Read a number; one that no number of this machine can hold is no JSON of ours."""
+    """Read a number, and refuse one that is too large for a float."""
     number = float(digits)
     if not math.isfinite(number):
         raise ValueError("a number is too large")

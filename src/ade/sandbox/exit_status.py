@@ -1,7 +1,8 @@
-"""What came of a child: first what the kernel and the supervisor saw, then what it said itself.
+"""Classify how a child ended: by what the kernel and the supervisor saw, then by its messages.
 
-The first rule that fits decides. A child is believed about the value that its code returned and the
-exception that it raised; its end, its limits and what it was refused are facts from outside.
+The first rule that matches decides. A child is trusted about the value that its code returned and
+the exception that it raised; its end, its limits and the calls that it was denied are observed from
+outside.
 """
 
 import errno
@@ -14,14 +15,14 @@ from ade.domain.limits import Limits
 from ade.domain.outcome import Category, CodeLocation, JobError, located
 
 NEARLY = 0.97
-NEARLY_ALL_CPU = 0.9  # the kernel and the watch do not count at the same moments
+NEARLY_ALL_CPU = 0.9  # the kernel and the supervisor do not measure at the same moments
 DETAILS_CHARS_MAX = 24_000
 DETAILS_DEPTH_MAX = 4
 DETAIL_NAME_CHARS_MAX = 100
 DENIED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENOSYS}
-DENIED_NUMBERS = tuple(DENIED)  # a child may say anything here, also what cannot be looked up
+DENIED_NUMBERS = tuple(DENIED)  # a child may send an unhashable value, which a set refuses
 FULL = {errno.ENOSPC, errno.EDQUOT}
-ALLOCATION_WORDS = ("memory allocation of", "bad_alloc", "cannot allocate memory")
+ALLOCATION_FAILED = ("memory allocation of", "bad_alloc", "cannot allocate memory")
 DETAILS = ("file", "line", "column", "function", "traceback", "type")
 VIOLATIONS_SHOWN_MAX = 20
 LINE_MAX = 10**9
@@ -29,7 +30,7 @@ LINE_MAX = 10**9
 
 @dataclass(slots=True)
 class ExitObservation:
-    """Hold what was seen of a child from outside, and what it said."""
+    """Hold what was observed of a child from outside, and its messages."""
 
     status: int
     limits: Limits
@@ -38,12 +39,12 @@ class ExitObservation:
     cpu_ms: int = 0
     memory_mb_peak: int = 0
     violations: list[str] = field(default_factory=list)
-    said: list[dict[str, Any]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
     stderr: str = ""
 
 
 def classify_exit(seen: ExitObservation) -> JobError | None:
-    """Return what went wrong; None is success."""
+    """Return what went wrong; None if the job succeeded."""
     error = (
         seen.killed_for
         or _killed_by_kernel(seen)
@@ -56,8 +57,8 @@ def classify_exit(seen: ExitObservation) -> JobError | None:
     return error
 
 
-def decent(details: dict[str, Any]) -> dict[str, Any]:
-    """Take of what a child says about its error what a page can hold, and of the right kinds."""
+def bounded_details(details: dict[str, Any]) -> dict[str, Any]:
+    """Copy the details that a child sends about its error, bounded in size and of known types."""
     room = [DETAILS_CHARS_MAX]
     kept = _kept(details, room, DETAILS_DEPTH_MAX)
     for name in ("line", "column"):
@@ -67,7 +68,7 @@ def decent(details: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept(value: Any, room: list[int], depth: int) -> Any:
-    """Copy a value as far as there is room; what is too deep or too much becomes nothing."""
+    """Copy a value as far as there is room; what is too deep or too long is dropped."""
     room[0] -= len(value) + 1 if isinstance(value, str) else 8
     if isinstance(value, str):
         return value if room[0] > 0 else value[: max(0, room[0] + len(value))]
@@ -83,24 +84,24 @@ def _kept(value: Any, room: list[int], depth: int) -> Any:
 
 
 def limit_error(code: str, message: str, **details: Any) -> JobError:
-    """Say that a job went over one of its limits."""
+    """Return the error of a job that exceeded one of its limits."""
     return JobError(Category.RESOURCE_LIMIT, code, message, details)
 
 
 def memory_error(limits: Limits) -> JobError:
-    """Say that a job used more memory than it may."""
+    """Return the error of a job that exceeded its memory limit."""
     message = f"The job used more than its {limits.memory_mb} MiB of memory."
     return limit_error("MEMORY_LIMIT", message, memory_mb=limits.memory_mb)
 
 
 def cpu_error(limits: Limits) -> JobError:
-    """Say that a job used more CPU time than it may."""
+    """Return the error of a job that exceeded its CPU time."""
     message = f"The job used more than {limits.cpu_ms / 1000:g} s of CPU time."
     return limit_error("CPU_LIMIT", message, cpu_ms=limits.cpu_ms)
 
 
 def stopped_error() -> JobError:
-    """Say that it was the worker who ended the job, for a reason that it knows better."""
+    """Return the error of a job that the worker ended; the worker replaces it by its reason."""
     return JobError(Category.INTERNAL_ERROR, "STOPPED", "The worker ended the job.")
 
 
@@ -116,7 +117,7 @@ def _killed_by_kernel(seen: ExitObservation) -> JobError | None:
     if number == signal.SIGXFSZ:
         return _file_error(seen)
     if number == signal.SIGSYS:
-        return _refused(seen, "The job made a system call of another kind of machine.")
+        return _refused(seen, "The job made a system call of another processor architecture.")
     if number == signal.SIGKILL:
         message = "The operating system killed the job; most often the machine ran out of memory."
         return limit_error("KILLED_BY_OS", message)
@@ -134,41 +135,44 @@ def _crashed(seen: ExitObservation) -> JobError | None:
 
 
 def _ran_out_of_memory(seen: ExitObservation) -> bool:
-    last_words = seen.stderr[-2000:].lower()
+    last_lines = seen.stderr[-2000:].lower()
     near = seen.memory_mb_peak >= NEARLY * seen.limits.memory_mb
-    return near or any(words in last_words for words in ALLOCATION_WORDS)
+    return near or any(text in last_lines for text in ALLOCATION_FAILED)
 
 
 def _failed(seen: ExitObservation) -> JobError | None:
-    """Judge the exception that the child reported."""
-    failures = [word["failure"] for word in seen.said if "failure" in word]
+    """Classify the exception that the child reported."""
+    failures = [message["failure"] for message in seen.messages if "failure" in message]
     if not failures:
         return None
-    told = failures[-1]
-    if not isinstance(told, dict):
-        return _wordless()
-    if "exit" in told:
-        return _exited(told["exit"])
-    if "result_not_json" in told:
-        return JobError(Category.USER_CODE_ERROR, "BAD_RESULT", str(told["result_not_json"])[:500])
-    if not isinstance(told.get("type"), str):
-        return _wordless()
-    declared = told.get("declared")
-    if isinstance(declared, dict) and (said := _declared(seen, declared)) is not None:
-        return said
-    return _exception(seen, told)
+    failure = failures[-1]
+    if not isinstance(failure, dict):
+        return _undescribed()
+    if "exit" in failure:
+        return _exited(failure["exit"])
+    if "result_not_json" in failure:
+        return JobError(
+            Category.USER_CODE_ERROR, "BAD_RESULT", str(failure["result_not_json"])[:500]
+        )
+    if not isinstance(failure.get("type"), str):
+        return _undescribed()
+    declared = failure.get("declared")
+    if isinstance(declared, dict) and (error := _declared(seen, declared)) is not None:
+        return error
+    return _exception(seen, failure)
 
 
 def _declared(seen: ExitObservation, declared: dict[str, Any]) -> JobError | None:
-    """Take an error in the job's own words; ADE's failures are not for it to claim."""
+    """Take an error that the job declared itself; it may not claim a failure of ADE."""
     try:
         category = Category(declared.get("category") or Category.VALIDATION_ERROR)
         code = str(declared["code"]).upper()[:100]
-        message, details = str(declared["message"])[:2000], decent(dict(declared["details"]))
+        message = str(declared["message"])[:2000]
+        details = bounded_details(dict(declared["details"]))
     except (KeyError, TypeError, ValueError):
         return None
     if code == "OUT_OF_MEMORY" or details.get("exception") == "MemoryError":
-        return located(memory_error(seen.limits), _place(details))
+        return located(memory_error(seen.limits), _location(details))
     if category in (Category.INTERNAL_ERROR, Category.SANDBOX_VIOLATION):
         category = Category.USER_CODE_ERROR
     is_refusal = bool(seen.violations) or details.get("errno") in DENIED_NUMBERS
@@ -177,14 +181,15 @@ def _declared(seen: ExitObservation, declared: dict[str, Any]) -> JobError | Non
     return JobError(category, code, message, details)
 
 
-def _exception(seen: ExitObservation, told: dict[str, Any]) -> JobError:
-    given = told.get("bases")
+def _exception(seen: ExitObservation, failure: dict[str, Any]) -> JobError:
+    given = failure.get("bases")
     bases = given if isinstance(given, list) else []
-    message = f"{told['type']}: {told.get('message', '')}"[:2000].rstrip(": ")
-    details = decent({name: told[name] for name in DETAILS if told.get(name) is not None})
-    number = told.get("errno") if isinstance(told.get("errno"), int) else None
+    message = f"{failure['type']}: {failure.get('message', '')}"[:2000].rstrip(": ")
+    reported = {name: failure[name] for name in DETAILS if failure.get(name) is not None}
+    details = bounded_details(reported)
+    number = failure.get("errno") if isinstance(failure.get("errno"), int) else None
     if "MemoryError" in bases:
-        return located(memory_error(seen.limits), _place(details))
+        return located(memory_error(seen.limits), _location(details))
     if "can't start new thread" in message or (number == errno.EAGAIN and "OSError" in bases):
         return limit_error(
             "PROCESS_LIMIT", f"The job started too many processes or threads: {message}", **details
@@ -198,7 +203,7 @@ def _exception(seen: ExitObservation, told: dict[str, Any]) -> JobError:
             "OPEN_FILES_LIMIT", f"The job opened too many files: {message}", **details
         )
     if "ModuleNotFoundError" in bases:
-        module = str(told.get("module") or "?")
+        module = str(failure.get("module") or "?")
         text = f"The module {module!r} is not installed in the job's environment."
         details["module"] = module
         return JobError(Category.DEPENDENCY_ERROR, "MODULE_NOT_FOUND", text, details)
@@ -207,15 +212,15 @@ def _exception(seen: ExitObservation, told: dict[str, Any]) -> JobError:
     return JobError(Category.USER_CODE_ERROR, "PYTHON_EXCEPTION", message, details)
 
 
-def _place(details: dict[str, Any]) -> CodeLocation | None:
-    """Take the place of an exception in the job's own words."""
-    words = {name: details.get(name) for name in ("file", "function", "field", "source")}
-    told: dict[str, Any] = {n: word[:300] for n, word in words.items() if isinstance(word, str)}
-    if not told.get("function", "").isidentifier():
-        told.pop("function", None)  # such as <module>
+def _location(details: dict[str, Any]) -> CodeLocation | None:
+    """Return where an exception was raised, according to the job."""
+    texts = {name: details.get(name) for name in ("file", "function", "field", "source")}
+    known: dict[str, Any] = {n: text[:300] for n, text in texts.items() if isinstance(text, str)}
+    if not known.get("function", "").isidentifier():
+        known.pop("function", None)  # such as <module>
     line = details.get("line")
     is_line = type(line) is int and 0 < line < LINE_MAX
-    return CodeLocation(**told, line=line if is_line else None) if "file" in told else None
+    return CodeLocation(**known, line=line if is_line else None) if "file" in known else None
 
 
 def _refused(seen: ExitObservation, message: str, **details: Any) -> JobError:
@@ -234,14 +239,14 @@ def _exited(code: Any) -> JobError:
     return JobError(Category.USER_CODE_ERROR, "EXITED_WITHOUT_RESULT", message, {"exit_code": code})
 
 
-def _wordless() -> JobError:
-    message = "The job failed and did not say how."
+def _undescribed() -> JobError:
+    message = "The job failed and did not describe its error."
     return JobError(Category.USER_CODE_ERROR, "FAILED_WITHOUT_WORDS", message)
 
 
 def _without_result(seen: ExitObservation) -> JobError | None:
-    """Demand exactly one result and a clean end."""
-    results = [word for word in seen.said if "result" in word]
+    """Require exactly one result and exit status 0."""
+    results = [message for message in seen.messages if "result" in message]
     code = os.waitstatus_to_exitcode(seen.status)
     if len(results) == 1 and code == 0:
         return None

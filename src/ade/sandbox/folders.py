@@ -1,4 +1,7 @@
-"""Folders that name their owner, so that what a killed process left is known to be nobody's."""
+"""Folders named after the process that owns them, and the removal of folders that a job wrote to.
+
+A folder whose owner no longer exists is abandoned: a killed process left it.
+"""
 
 import contextlib
 import os
@@ -13,12 +16,12 @@ LITTLE_FILES, LITTLE_BYTES = 64, 1 << 20
 
 
 def own_name() -> str:
-    """Name a folder that is this process's own, and can be told to be nobody's after its death."""
+    """Return a unique folder name that carries this process's pid."""
     return f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def abandoned(base: Path) -> list[Path]:
-    """List the folders of processes that died without removing them."""
+    """List the folders whose processes died without removing them."""
     try:
         names = [name for name in os.listdir(base) if name.startswith(PREFIX)]
     except OSError:
@@ -34,8 +37,8 @@ def abandoned(base: Path) -> list[Path]:
 def remove_tree(path: Path) -> None:
     """Remove a folder that a job could write to, however deep it is and whatever its modes are.
 
-    Each folder that is found inside is moved to the top before it is emptied: no path grows long,
-    no call goes deep, and no link is followed.
+    Each folder inside is moved to the top before it is emptied, so that no path becomes too long,
+    nothing recurses, and no link is followed.
     """
     try:
         top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -56,7 +59,7 @@ def remove_tree(path: Path) -> None:
 
 
 def _take_apart(top: int, name: str, used: int) -> list[str]:
-    """Empty one folder at the top, and remove it; return the names of what was inside it."""
+    """Empty one folder at the top and remove it; return the names of folders moved out of it."""
     seen = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
     try:
         os.chmod(f"/proc/self/fd/{seen}", 0o700)
@@ -88,16 +91,16 @@ def _empty(top: int, folder: int, used: int) -> list[str]:
 
 
 def holds_little(folder: int) -> bool:
-    """Tell whether a file system of its own, given by a descriptor, is soon taken down."""
+    """Tell whether a job's file system, given by a descriptor, is small enough to free quickly."""
     held = os.fstatvfs(folder)
     taken_bytes = (held.f_blocks - held.f_bfree) * held.f_frsize
     return held.f_files - held.f_ffree <= LITTLE_FILES and taken_bytes <= LITTLE_BYTES
 
 
 def fits(path: Path, bytes_max: int, entries_max: int) -> bool:
-    """Tell whether a folder that a job writes to is within its bounds; links are not followed.
+    """Tell whether a folder that a job writes to is within its limits; links are not followed.
 
-    It goes down by descriptors, so that no path is too long for it, and not deeper than allowed.
+    It descends by descriptors, so that no path becomes too long, and at most DEPTH_MAX levels.
     """
     try:
         top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -138,7 +141,7 @@ def _listing(folder: int) -> Iterator[tuple[str, bool]]:
 
 
 def closed_to_others(folders: Iterable[Path]) -> Path | None:
-    """Return the first of these folders that other users may not pass through; None if all may."""
+    """Return the first of these folders that other users may not enter; None if there is none."""
     for folder in folders:
         if folder.exists() and not folder.stat().st_mode & stat.S_IXOTH:
             return folder

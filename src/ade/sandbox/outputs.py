@@ -1,8 +1,9 @@
-"""Take files out of a job's folder without trusting anything in it.
+"""Collect files from a job's folder without trusting anything in it.
 
-The folder may hold links, pipes, holes and names chosen to mislead. A file is opened below the
-folder's descriptor without following a link or crossing a mount, must be an ordinary file with one
-name, and is copied up to a limit while its digest is made. What does not fit is named and left.
+The folder may hold links, pipes, sparse files and misleading names. A file is opened below the
+folder's descriptor without following a link or crossing a mount. It must be a regular file with one
+name, and is copied up to a limit while its digest is computed. What does not fit is listed as
+skipped.
 """
 
 import errno
@@ -30,7 +31,7 @@ ARTIFACTS = "artifacts"
 
 @dataclass(frozen=True, slots=True)
 class CollectedFile:
-    """Hold one file that was taken."""
+    """Hold one file that was collected."""
 
     name: str
     path: Path
@@ -40,15 +41,15 @@ class CollectedFile:
 
 @dataclass(slots=True)
 class CollectedFiles:
-    """Hold what was taken, and why the rest was not."""
+    """Hold the files that were collected, and why others were skipped."""
 
     files: list[CollectedFile] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     total_bytes: int = 0
-    limit_exceeded: str | None = None  # the limit that made a file be skipped
+    limit_exceeded: str | None = None  # the first limit for which a file was skipped
 
     def skip_over_limit(self, name: str, why: str) -> None:
-        """Leave a file because a limit is reached."""
+        """Skip a file because a limit is reached."""
         self.skipped.append((name, why))
         self.limit_exceeded = self.limit_exceeded or why
 
@@ -56,7 +57,7 @@ class CollectedFiles:
 def collect(
     folder: int, below: str, target: Path, *, files_max: int, bytes_max: int
 ) -> CollectedFiles:
-    """Copy the ordinary files below a folder of the job's into a folder of ours."""
+    """Copy the regular files below a folder of the job into `target`."""
     collected = CollectedFiles()
     for name in _names(folder, below, collected):
         if len(collected.files) >= files_max:
@@ -72,20 +73,20 @@ def collect(
 def collect_named(
     folder: int, wanted: Mapping[str, str], target: Path, *, bytes_max: int
 ) -> CollectedFiles:
-    """Copy the files that a job was to leave, each under the name that we give it."""
+    """Copy the files that the spec names as outputs (path: name) into `target`."""
     collected = CollectedFiles()
     for path, name in wanted.items():
         try:
             _take(folder, path, name, target, bytes_max, collected)
         except FileNotFoundError:
-            continue  # it did not come that far
+            continue  # the job ended before it wrote the file
         except OSError as error:
             collected.skipped.append((name, _reason(error)))
     return collected
 
 
 def _names(folder: int, below: str, collected: CollectedFiles) -> list[str]:
-    """List the names of files, shallow before deep, in the order of the alphabet."""
+    """List the names of files breadth first, each folder in alphabetical order."""
     names: list[str] = []
     folders = [""]
     seen = 0
@@ -130,7 +131,7 @@ def _is_allowed(name: str) -> bool:
 def _take(
     folder: int, path: str, name: str, target: Path, bytes_max: int, collected: CollectedFiles
 ) -> None:
-    # Without O_NONBLOCK the worker would wait for whoever writes to a named pipe.
+    # Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
     source = linux.open_beneath(folder, path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         facts = os.fstat(source)
@@ -164,11 +165,11 @@ def _reason(error: OSError) -> str:
     return "it is a link" if error.errno == errno.ELOOP else (error.strerror or "it cannot be read")
 
 
-# --- what is said about them -------------------------------------------------------------------
+# --- what is reported about them ----------------------------------------------------------------
 
 
 def output_files(collected: CollectedFiles, messages: ChildMessages) -> tuple[OutputFile, ...]:
-    """Return the files that were taken, each as the job described it, if it did so decently."""
+    """Return the collected files, each with the job's description of it, as far as it is valid."""
     return tuple(
         OutputFile(
             file.name,
@@ -183,35 +184,35 @@ def output_files(collected: CollectedFiles, messages: ChildMessages) -> tuple[Ou
 
 
 def missing_error(wanted: Mapping[str, str], kept: CollectedFiles) -> JobError | None:
-    """Say which of the files that a job was to leave it did not."""
+    """Return an error if the job did not write all outputs that the spec names."""
     names = {file.name for file in kept.files}
     missing = [name for name in wanted.values() if name not in names]
     if not missing:
         return None
-    text = f"The job ended without what it was to leave: {', '.join(missing)}."
+    text = f"The job ended without writing its outputs: {', '.join(missing)}."
     return JobError(Category.USER_CODE_ERROR, "BAD_RESULT", text)
 
 
 def artifact_error(collected: CollectedFiles) -> JobError | None:
-    """Say that a job left more than is kept: what is not whole must not count as a success."""
+    """Return an error if artifacts were skipped for a limit: such a job must not succeed."""
     if collected.limit_exceeded is None:
         return None
-    text = f"Not all that the job left in artifacts/ could be kept: {collected.limit_exceeded}."
+    text = f"Not all files in artifacts/ could be kept: {collected.limit_exceeded}."
     return limit_error("ARTIFACT_LIMIT", text, kept=len(collected.files))
 
 
 def logs_of(collected: CollectedFiles) -> list[dict[str, Any]]:
-    """Say which files were not taken, and why."""
+    """Return a warning for each file that was skipped."""
     return [
         {"level": "warning", "message": f"{name} was not kept: {why}."}
         for name, why in collected.skipped[:LOGS_MAX]
     ]
 
 
-def _kind(said: Any) -> str | None:
-    decent = isinstance(said, str) and 0 < len(said) <= KIND_CHARS_MAX and said.isidentifier()
-    return said if decent else None
+def _kind(value: Any) -> str | None:
+    is_valid = isinstance(value, str) and 0 < len(value) <= KIND_CHARS_MAX and value.isidentifier()
+    return value if is_valid else None
 
 
-def _metadata(said: Any) -> dict[str, Any]:
-    return said if isinstance(said, dict) else {}
+def _metadata(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,8 +1,9 @@
-"""Zygotes, kept by last use within a memory budget, and for each a child that is ready in advance.
+"""A pool of zygotes within a memory budget, each with a child that is ready in advance.
 
-A child costs milliseconds to fork and layer in; one that waits ready makes that the past when an
-order comes. It is still one child for one order. A zygote is replaced when it dies and after a
-number of forks; an old one lives until its children have ended.
+Forking a child and applying its layers takes milliseconds; a spare child has done that before its
+job comes. It still serves one job only. The least recently used zygotes are closed when the budget
+is exceeded. A zygote is replaced when it dies and after a number of forks; a replaced one lives
+until its children have ended.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from ade.sandbox.cgroup import CpuGroup, MemoryGroups
 from ade.sandbox.child.apply_layers import NAMESPACES
-from ade.sandbox.child.plan import LANDLOCK, Plan
+from ade.sandbox.child.plan import LANDLOCK, ZygotePlan
 from ade.sandbox.folders import abandoned, own_name, remove_tree
 from ade.sandbox.runtime_environment import SOURCE, Environment
 from ade.sandbox.zygote_client import Child, SetupFailed, ZygoteClient, ZygoteGone
@@ -27,7 +28,7 @@ USERS_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class PoolRules:
-    """Hold the numbers that a pool goes by."""
+    """Hold the limits of a pool, and of the jobs in it."""
 
     memory_mb_max: int = 1024
     forks_per_zygote_max: int = 5_000
@@ -43,7 +44,7 @@ class PoolRules:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Say which layers can be put up here; see `ade.sandbox.probe`."""
+    """Describe the layers that can be applied on this machine; see `ade.sandbox.probe`."""
 
     level: str
     landlock: int
@@ -54,7 +55,7 @@ class Layers:
 
 
 class Pool:
-    """Give out children that are ready."""
+    """Hand out children that are ready to run a job."""
 
     def __init__(self, layers: Layers, rules: PoolRules, scratch: Path | None = None) -> None:
         self.layers = layers
@@ -85,20 +86,20 @@ class Pool:
 
     @property
     def threads_max(self) -> int:
-        """Return how many processes and threads a job may have; the kernel stops at a few less."""
+        """Return how many processes and threads a job may have, one more than the kernel allows."""
         return self._rules.processes + 1
 
     def limit_memory(self, child: Child, memory_mb: int) -> None:
-        """Bound a child's memory in the kernel, where that can be had.
+        """Set the kernel's memory limit of a child, if it is in a cgroup.
 
-        Files of the job's folder lie in memory too and have bounds of their own, so the kernel's
-        bound leaves room for them; what processes use is bounded by the watch.
+        The files of the job's folder are in memory too and have limits of their own, so this limit
+        leaves room for them; the supervisor bounds what the processes use.
         """
         if child.group is not None:
             child.group.limit(memory_mb + self._rules.job_mb + 2 * self._rules.tmp_mb)
 
     def isolation(self, *, network: bool) -> tuple[str, ...]:
-        """Name the layers around a job."""
+        """Name the layers that are applied to a job."""
         layers = self.layers
         names = []
         if layers.level != LANDLOCK:
@@ -115,16 +116,16 @@ class Pool:
         return tuple(name for name in names if name not in layers.without)
 
     async def take(self, environment: Environment, *, network: bool = False) -> Child:
-        """Return a child that is ready for one order."""
+        """Return a child that is ready for one job."""
         for attempt in range(SPAWN_TRIES):
             if self._closed:
-                raise ZygoteGone("nothing is started any more")
+                raise ZygoteGone("the pool is closed")
             zygote = self._zygote(environment, network=network)
             self._orders[zygote] = self._orders.get(zygote, 0) + 1
             try:
                 await asyncio.shield(zygote.started)
                 if zygote.is_cold and not zygote.plan.cold:
-                    # Its imports left threads or files open; a fork would lose or share them.
+                    # Its imports left threads or open files, which a fork would lose or share.
                     self._cold.add(environment.key)
                     zygote.close()
                     continue
@@ -136,10 +137,10 @@ class Pool:
             else:
                 self._refill(zygote)
                 return child
-        raise ZygoteGone("no zygote stays alive")  # the loop above has returned or raised
+        raise ZygoteGone("no zygote stays alive")
 
     def warm(self, environment: Environment) -> None:
-        """Start an environment's zygote before anybody asks for it."""
+        """Start an environment's zygote, with a spare child, before a job needs it."""
         self._fill_soon(self._zygote(environment, network=False))
 
     # --- zygotes --------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ class Pool:
         for zygote in list(zygotes):
             if zygote.forked >= self._rules.forks_per_zygote_max:
                 self._retire(zygote)
-        # Without namespaces a zygote has one child at a time: they would share a user.
+        # Without namespaces a zygote has one child at a time, because children share its user.
         free = [zygote for zygote in zygotes if self._has_room(zygote)]
         if free:
             return free[0]
@@ -165,12 +166,12 @@ class Pool:
     def _has_room(self, zygote: ZygoteClient) -> bool:
         return self.layers.level != LANDLOCK or not self._orders.get(zygote)
 
-    def _plan(self, environment: Environment, *, network: bool) -> Plan:
+    def _plan(self, environment: Environment, *, network: bool) -> ZygotePlan:
         user = -1
         if self.layers.user_base is not None:
             user = self.layers.user_base + next(self._users)
         rules = self._rules
-        return Plan(
+        return ZygotePlan(
             level=self.layers.level,
             interpreter=str(environment.interpreter),
             source=str(SOURCE),
@@ -194,9 +195,9 @@ class Pool:
         )
 
     def _new_scratch(self, user: int) -> str:
-        """Make the folder below which a zygote's children work, where nobody else looks."""
+        """Make the private folder below which a zygote's children work."""
         base = self._scratch or Path(tempfile.gettempdir())
-        for left in abandoned(base):  # in a thread: whoever left it may have dug deep
+        for left in abandoned(base):  # in a thread: it may hold deep trees
             asyncio.get_running_loop().run_in_executor(None, remove_tree, left)
         folder = base / own_name()
         folder.mkdir(mode=0o700, parents=True)
@@ -205,7 +206,7 @@ class Pool:
         return str(folder)
 
     def _forget(self, zygote: ZygoteClient) -> None:
-        """Let go of a zygote that has died, and of its spares."""
+        """Forget a zygote that has died, and its spares."""
         self._retired.discard(zygote)
         self._orders.pop(zygote, None)
         self._spawning.pop(zygote, None)
@@ -214,7 +215,7 @@ class Pool:
             self._let_go(child)
 
     def _retire(self, zygote: ZygoteClient) -> None:
-        """Take no more children of a zygote; close it when the last has ended."""
+        """Take no more children from a zygote; close it when the last has ended."""
         self._pass_over(zygote)
         self._retired.add(zygote)
         for child in self._spares.pop(zygote, []):
@@ -232,7 +233,7 @@ class Pool:
                 zygote.close()
 
     def _make_room(self, newest: ZygoteClient) -> None:
-        """Close those used longest ago, beyond the budget and not in use."""
+        """Close the least recently used idle zygotes until the budget is met."""
         budget_kb = self._rules.memory_mb_max * 1024
         idle = sorted(
             (z for z in self.zygotes if z is not newest and not self._is_busy(z)),
@@ -255,7 +256,7 @@ class Pool:
             self._orders[zygote] -= 1
 
     async def _spawn(self, zygote: ZygoteClient) -> Child:
-        """Fork a child; it enters its groups before anything else."""
+        """Fork a child; the first thing that it does is to join its cgroups."""
         share = [] if self._share is None else [self._share.entrance]
         if self._groups is None:
             return await zygote.spawn(share)
@@ -264,13 +265,13 @@ class Pool:
             with group.opened() as entrance:
                 child = await zygote.spawn([entrance, *share])
         except BaseException:
-            self._groups.give_back(group)  # whoever was on the way into it was killed
+            self._groups.give_back(group)  # the child that was about to join was killed
             raise
         child.group = group
         return child
 
     def _discard(self, child: Child) -> None:
-        """Let a child go, whatever it still does."""
+        """Kill a child, and release what belongs to it."""
         child.signal(signal.SIGKILL)
         self._let_go(child)
         child.ended.add_done_callback(self._sweep)
@@ -303,7 +304,10 @@ class Pool:
         task.add_done_callback(self._filling.discard)
 
     def finished(self, child: Child) -> None:
-        """Let a child go that has had its order; where there is one at a time, make a spare."""
+        """Release a child that has run its job.
+
+        At level `landlock` a zygote has one child at a time, so its next spare is made only now.
+        """
         self._discard(child)
         zygote = child.zygote
         self._ended(zygote)
@@ -311,7 +315,7 @@ class Pool:
             self._fill_soon(zygote)
 
     async def _fill(self, zygote: ZygoteClient) -> None:
-        """Have a child ready before it is asked for."""
+        """Make a spare child, unless there are enough."""
         async with self._spawning.setdefault(zygote, asyncio.Lock()):
             if not self._may_have_spares(zygote) or not self._has_room(zygote):
                 return
@@ -328,7 +332,7 @@ class Pool:
         return not self._closed and zygote.is_alive and zygote not in self._retired
 
     async def close(self) -> None:
-        """Kill everything; harmless the second time."""
+        """Kill all zygotes and children; calling it again does nothing."""
         self._closed = True
         for task in list(self._filling):
             task.cancel()

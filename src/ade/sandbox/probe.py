@@ -1,9 +1,10 @@
-"""Find out which layers can be put up here, by putting them up.
+"""Find which layers can be applied on this machine, by applying them.
 
 Levels, from the strongest: `full` (namespaces, Landlock, seccomp), `landlock` (Landlock and seccomp
-alone: what Docker's default profile leaves). For each way to a level a zygote is launched and a
-child tries a handful of harmful things (`ade_engine.entry.canary`); the level counts only if all of
-them fail inside, and they count only if they work outside. Nothing is taken from a version number.
+alone: what Docker's default profile allows). For each configuration a zygote is launched, and a
+child tries a handful of harmful acts (`ade_engine.entry.canary`). The level counts only if all of
+them fail in the sandbox, and an act counts only if it succeeds without one. Nothing is concluded
+from a version number.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from ade.sandbox.supervisor import SandboxedRun
 
 NONE = "none"
 NICE = PoolRules().nice
-UNREADABLE = "the interpreter or ADE itself is out of reach:"
+UNREADABLE = "the interpreter or ADE itself cannot be read:"
 UP, WEAKER, MISSING = "up", "weaker", "missing"
 RANK = {NONE: 0, LANDLOCK: 1, FULL: 2}
 CANARY = "ade_engine.entry.canary"
@@ -35,20 +36,20 @@ CANARY_LIMITS = Limits(
     timeout_ms=20_000, cpu_ms=10_000, memory_mb=256, max_output_kb=16, max_artifacts=0
 )
 SECONDS_MAX = 60.0
-LANDLOCK_SCOPED = 6
+LANDLOCK_SCOPED = 6  # the version from which Landlock restricts signals
 WHY_NOT_FULL = {
     "user": "jobs share the worker's user namespace",
     "pid": "a job may start no process at all instead",
-    "mount": "Landlock bounds which files are reached; what exists can still be seen (stat)",
+    "mount": "Landlock limits which files can be read; that a file exists can be seen (stat)",
     "net": "a job may open no socket at all instead",
     "ipc": "System V and POSIX message queues are refused instead",
-    "uts": "the host's name can be seen",
+    "uts": "the host name can be seen",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class LayerStatus:
-    """Say how one layer is, and why."""
+    """Hold the state of one layer, and the reason."""
 
     name: str
     state: str
@@ -57,7 +58,7 @@ class LayerStatus:
 
 @dataclass(frozen=True, slots=True)
 class SandboxReport:
-    """Hold what was found: the level, each layer, and what would make it stronger."""
+    """Hold the level that is reached, each layer, and how to reach more."""
 
     level: str
     layers: tuple[LayerStatus, ...]
@@ -65,7 +66,7 @@ class SandboxReport:
     found: Layers | None = None
 
     def meets(self, least: str) -> bool:
-        """Tell whether the level is at least the one that is asked for."""
+        """Tell whether the level is at least this one."""
         return RANK[self.level] >= RANK[least]
 
     def as_dict(self) -> dict[str, object]:
@@ -75,7 +76,7 @@ class SandboxReport:
 
 
 async def probe(user_base: int, scratch: Path | None = None, nice: int = NICE) -> SandboxReport:
-    """Try the ways to each level, the strongest first, and keep the first that holds."""
+    """Try the configurations from the strongest to the weakest; report the first that holds."""
     version = landlock.version()
     if not linux.is_known_machine():
         reason = f"the system calls of {linux.MACHINE} are not known"
@@ -91,7 +92,7 @@ async def probe(user_base: int, scratch: Path | None = None, nice: int = NICE) -
 
 
 def _ways(version: int, user_base: int, *, memory_cgroup: bool) -> Iterator[Layers]:
-    """List the ways to put up layers, the strongest first."""
+    """List the configurations to try, the strongest first."""
     is_root = os.geteuid() == 0
     base = user_base if is_root else None
     if is_root:
@@ -110,7 +111,7 @@ def _has_memory_groups() -> bool:
 
 
 def _unreadable(layers: Layers) -> str | None:
-    """Say which path a user of its own could not even start from; root mounts around that."""
+    """Return which path a job's own user could not read; None if root mounts it anyway."""
     if layers.by_root or layers.user_base is None:
         return None
     for path in (Path(sys.executable).resolve(), Path(sys.prefix), SOURCE):
@@ -120,7 +121,7 @@ def _unreadable(layers: Layers) -> str | None:
 
 
 async def _control() -> set[str]:
-    """Return the canary's harms that do not even work without a sandbox, and so prove nothing."""
+    """Return the harmful acts of the canary that fail without a sandbox, and so prove nothing."""
     code = "import json; from ade_engine.entry.canary import try_all; print(json.dumps(try_all()))"
     path = str(Path(__file__).parents[2])
     process = await asyncio.create_subprocess_exec(
@@ -138,7 +139,7 @@ async def _control() -> set[str]:
 
 
 async def _try(layers: Layers, scratch: Path | None, harmless: set[str]) -> str | None:
-    """Run the canary behind these layers; return why they do not hold, or None."""
+    """Run the canary with these layers; return why they do not hold, or None if they do."""
     pool = Pool(layers, PoolRules(spares=0, nice=0), scratch)
     try:
         spec = RunSpec(CANARY, {}, CANARY_LIMITS)
@@ -162,62 +163,64 @@ def _bare_environment() -> Environment:
     return replace(own_environment(), key="probe", preload=("ade_engine.run_entry", CANARY))
 
 
-# --- what is said about it ------------------------------------------------------------------------
+# --- the report -----------------------------------------------------------------------------------
 
 
 def _report(layers: Layers, reasons: dict[str, str], nice: int) -> SandboxReport:
     full = layers.level == FULL
-    said = [
+    found = [
         LayerStatus(name, UP) if full else LayerStatus(name, WEAKER, WHY_NOT_FULL[name])
         for name in NAMESPACES
     ]
-    said.append(_landlock_status(layers.landlock))
-    said.append(LayerStatus("seccomp", UP, "refused calls are named"))
-    said.append(_user_status(layers))
-    said.append(_memory_status(layers))
-    said.append(_processor_status(nice))
+    found.append(_landlock_status(layers.landlock))
+    found.append(LayerStatus("seccomp", UP, "denied calls are reported by name"))
+    found.append(_user_status(layers))
+    found.append(_memory_status(layers))
+    found.append(_processor_status(nice))
     remedy = "" if full else _remedy(reasons.get(FULL, ""))
-    return SandboxReport(layers.level, tuple(said), remedy, layers)
+    return SandboxReport(layers.level, tuple(found), remedy, layers)
 
 
 def _landlock_status(version: int) -> LayerStatus:
     if not version:
-        detail = "this kernel has none; the mount namespace bounds which files are reached"
+        detail = "this kernel has none; the mount namespace limits which files can be reached"
         return LayerStatus("landlock", MISSING, detail)
     if version < LANDLOCK_SCOPED:
-        return LayerStatus("landlock", WEAKER, f"version {version} does not bound signals")
+        return LayerStatus("landlock", WEAKER, f"version {version} does not restrict signals")
     return LayerStatus("landlock", UP, f"version {version}")
 
 
 def _user_status(layers: Layers) -> LayerStatus:
     if layers.user_base is not None:
-        return LayerStatus("user number", UP, f"jobs run as numbers from {layers.user_base} on")
+        return LayerStatus("user id", UP, f"jobs run as user ids from {layers.user_base} on")
     return LayerStatus(
-        "user number", WEAKER, "jobs run as the worker's own user; the other layers still apply"
+        "user id", WEAKER, "jobs run as the worker's own user; the other layers still apply"
     )
 
 
 def _memory_status(layers: Layers) -> LayerStatus:
     if layers.memory_cgroup:
         return LayerStatus(
-            "memory", UP, "watched every 25 ms, with a ceiling by the kernel (cgroup)"
+            "memory", UP, "measured every 25 ms, with a limit by the kernel (cgroup)"
         )
     return LayerStatus(
-        "memory", WEAKER, "watched every 25 ms, with a ceiling per process; no cgroup"
+        "memory", WEAKER, "measured every 25 ms, with a limit per process; no cgroup"
     )
 
 
 def _processor_status(nice: int) -> LayerStatus:
     if not nice:
-        return LayerStatus("processor", WEAKER, "jobs do not stand back: ADE_WORKER_NICE is 0")
+        return LayerStatus("processor", WEAKER, "jobs run at normal priority: ADE_WORKER_NICE is 0")
     share = CpuGroup.find(nice, jobs=1)
     if share is None:
         return LayerStatus(
-            "processor", WEAKER, "each process of a job is nice, however many; no cgroup"
+            "processor",
+            WEAKER,
+            "each process of a job has a low priority, but not the job as a whole; no cgroup",
         )
     share.close()
     return LayerStatus(
-        "processor", UP, "a job weighs as one nice process, whatever it starts (cgroup)"
+        "processor", UP, "a job weighs as much as one process of low priority (cgroup)"
     )
 
 
@@ -227,7 +230,7 @@ def _nothing(reasons: dict[str, str]) -> SandboxReport:
 
 
 def _remedy(reason: str) -> str:
-    """Say what to do about it."""
+    """Return what an operator can do to reach a stronger level."""
     if UNREADABLE in reason:
         return (
             "Jobs run as users of their own, and these must be able to read the interpreter and"

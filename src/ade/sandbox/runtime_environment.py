@@ -1,4 +1,4 @@
-"""Which interpreter and modules a job finds in the sandbox."""
+"""The interpreter, import paths and preloaded modules of a job."""
 
 import os
 import sys
@@ -9,15 +9,15 @@ from pathlib import Path
 import ade
 
 SOURCE = Path(ade.__file__).parent.parent
-# What ADE's own runtime is made of; imported once, shared by every child.
+# The modules of ADE's runtime, imported once in every zygote.
 RUNTIME = ("ade_engine.run_entry", "ade_engine.entry.cell")
-# What jobs find imported that ask for nothing in particular.
+# What is preloaded for jobs that name no modules.
 COMMON = ("numpy",)
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Name what is installed; two jobs with the same `key` may share a zygote."""
+    """Describe an environment; jobs with the same `key` share a zygote."""
 
     key: str
     interpreter: Path
@@ -28,24 +28,25 @@ class Environment:
 
 
 @cache
-def own_environment(warm: tuple[str, ...] = ()) -> Environment:
-    """Return ADE's own environment, where jobs without requirements run, with modules imported.
+def own_environment(preload: tuple[str, ...] = ()) -> Environment:
+    """Return ADE's own environment, for jobs without requirements, with these modules preloaded.
 
-    The more is imported, the slower it is to start and to fork: each kind names its own.
+    A zygote that has imported more starts and forks more slowly, so each kind names its own
+    modules, and each set of modules has its own zygote.
     """
     prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]}
     paths = _installed()
     return Environment(
-        key=" ".join(("own", *warm)),
+        key=" ".join(("own", *preload)),
         interpreter=Path(sys.executable),
         paths=paths,
-        preload=(*RUNTIME, *(warm or COMMON)),
+        preload=(*RUNTIME, *(preload or COMMON)),
         readable=tuple(sorted({*prefixes, *paths, SOURCE})),
     )
 
 
 def _installed() -> tuple[Path, ...]:
-    """List where modules are found, without the folder that the program was started in."""
+    """List the import paths, without the folder that the program was started in."""
     started_in = {"", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0]))}
     found = [Path(path) for path in sys.path if os.path.isabs(path) and path not in started_in]
     return tuple(dict.fromkeys(path for path in found if path.exists()))

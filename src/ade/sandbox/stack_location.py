@@ -1,20 +1,19 @@
-"""Where a child's code was when it was stopped: what it answers, held against what is known.
+"""Where a child's code was when it was stopped: its stack trace, checked against its sources.
 
-The model. A child that has gone over a limit is asked by SIGXCPU where it is, a moment before it is
-killed; the kernel asks likewise when its CPU time is used up. Its interpreter answers on the line
-with its stack (`ade_engine.stack_dump`). Why a job ended is known before it is asked and does not
-depend on the answer, so a child may answer whatever it likes. Only what is known is repeated: a
-file of code that the job was given, a line that it has, a function that it defines. So no value of
-a cell is in it; what a package says by choosing among its own lines is beyond that.
+The model. A child that exceeds a limit gets SIGXCPU a moment before it is killed; the kernel sends
+the same signal when the CPU time is used up. The interpreter then writes its stack to the line
+(`ade_engine.stack_dump`). The reason for the end is known before that and does not depend on the
+answer, so a child may answer anything. Only what can be checked is repeated: a source file that the
+job was given, a line that the file has, a function that it defines. So no value of a cell can get
+into a message; what a package reveals by choosing among its own lines cannot be prevented.
 
-    the child                                  what is told
+    the child                                  what is reported
     -----------------------------------------  -----------------------------------------------------
-    runs the job's code, or a library for it   file, line, function, field, and the line itself
+    runs the job's code, or a library for it   file, line, function, field, and the line's source
     runs the engine                            what the engine was doing
-    no longer answers: it took the answer      the engine's last words of progress, if it had any
-    away, closed the line, or was killed by
-    the kernel first
-    answers with another place of its files    that place: it deceives its own author only
+    does not answer: it replaced the handler,  the engine's last progress, if there was any
+    closed the line, or was killed first
+    answers with another line of its sources   that line: it misleads its own author only
 """
 
 import re
@@ -24,14 +23,14 @@ from typing import Any, NamedTuple
 
 from ade.domain.outcome import CodeLocation
 
-# How long a child may take to answer before it is killed: it stands back when others are busy.
+# How long a child may take to answer before it is killed; it runs at a low priority.
 ANSWER_SECONDS = 1.0
 FRAMES_MAX = 200
 FRAME_BYTES_MAX = 2_000
 SOURCE_BYTES_MAX = 1024 * 1024
 SOURCE_CHARACTERS_MAX = 200
-# What comes after these in a stack is not the job's, or is not told.
-ENDS = ("/ade_engine/run_entry.py", "run_entry")
+# The outermost frame of the job's own stack: what calls it is ADE's runtime.
+ENDS = ("/ade_engine/running.py", "run_entry")
 CUT = b"  ..."
 BEGINS = (b"Stack (most recent call first):", b"Current thread ", b"Thread ")
 _FRAME = re.compile(r'  File "(.+)", line (\d{1,7}) in (.+)')
@@ -50,7 +49,7 @@ _ENGINE = re.compile(r"/ade_engine/(\w+)/\w+\.py$")
 
 
 class StackFrame(NamedTuple):
-    """Hold one frame of a stack, as a child tells it."""
+    """Hold one frame of a stack, as a child reports it."""
 
     file: str
     line: int
@@ -58,23 +57,23 @@ class StackFrame(NamedTuple):
 
 
 class StackTrace:
-    """Keep the newest stack that a child tells, innermost frame first."""
+    """Keep the newest stack that a child reports, innermost frame first."""
 
     def __init__(self) -> None:
         self.frames: list[StackFrame] = []
         self.is_whole = False
 
-    def hear(self, line: bytes) -> None:
-        """Take one line that is no word of the job."""
+    def receive(self, line: bytes) -> None:
+        """Take one line that is not JSON."""
         if line.startswith(BEGINS):
             self.frames.clear()
             self.is_whole = False
         elif line == CUT:
             self.is_whole = True
         elif len(self.frames) < FRAMES_MAX and len(line) <= FRAME_BYTES_MAX:
-            told = _FRAME.fullmatch(line.decode("ascii", errors="replace"))
-            if told is not None:
-                frame = StackFrame(_plain(told[1]), int(told[2]), _plain(told[3]))
+            match = _FRAME.fullmatch(line.decode("ascii", errors="replace"))
+            if match is not None:
+                frame = StackFrame(_unescaped(match[1]), int(match[2]), _unescaped(match[3]))
                 self.frames.append(frame)
                 self.is_whole = self.is_whole or _is_outermost(frame)
 
@@ -84,8 +83,8 @@ def _is_outermost(frame: StackFrame) -> bool:
     return frame.name == name and frame.file.endswith(file)
 
 
-def _plain(escaped: str) -> str:
-    """Turn the interpreter's spelling of letters beyond ASCII back."""
+def _unescaped(escaped: str) -> str:
+    """Decode the escapes that the interpreter writes for characters beyond ASCII."""
 
     def letter(found: re.Match[str]) -> str:
         code = int(found[1] or found[2] or found[3], 16)
@@ -95,9 +94,9 @@ def _plain(escaped: str) -> str:
 
 
 class JobSources:
-    """Know the code that a job was given: the modules of a package, and cells among its inputs.
+    """Hold the code that a job was given: the modules of a package, and the cells in its inputs.
 
-    Its other files hold values, and are not code, whatever their names are.
+    Its other files hold data and do not count as code, whatever their names are.
     """
 
     def __init__(self, files: Mapping[str, Path], inputs: Mapping[str, Any]) -> None:
@@ -110,7 +109,7 @@ class JobSources:
         return bool(self._package) and name.startswith(self._package) and name.endswith(".py")
 
     def locate(self, frames: Iterable[StackFrame]) -> CodeLocation | None:
-        """Find the innermost frame of the job's own code, and what field it works for."""
+        """Find the innermost frame of the job's own code, and the field that it works for."""
         found: CodeLocation | None = None
         for frame in frames:
             name = self._named(frame.file)
@@ -123,7 +122,7 @@ class JobSources:
         return found
 
     def _named(self, file: str) -> str | None:
-        """Tell which of the job's files a frame names, whatever folder the job's own is in."""
+        """Return which of the job's files a frame names, wherever the job's folder is."""
         if file in self._cells:
             return file
         parts = file.split("/")
@@ -158,7 +157,7 @@ class JobSources:
         return name.removeprefix(self._package)
 
     def _field(self, name: str) -> str | None:
-        """Name the field whose rules a file of a package holds."""
+        """Return the field whose rules this file of a package holds, if it is such a file."""
         folder, _, file = self._short(name).rpartition("/")
         stem = file.removesuffix(".py")
         is_field = folder == "columns" and stem.isidentifier() and not stem.startswith("_")
@@ -174,11 +173,11 @@ def _cells(inputs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def locate(
     stack: StackTrace, sources: JobSources, progress: Mapping[str, Any] | None = None
 ) -> CodeLocation | None:
-    """Say where a child was, as far as it answered and is known; None if nothing is."""
+    """Return where a child's code was, as far as it can be checked; None if nothing can."""
     found = sources.locate(stack.frames)
     if found is not None:
         return found
-    doing = next((said for frame in stack.frames if (said := _doing(frame))), None)
+    doing = next((text for frame in stack.frames if (text := _doing(frame))), None)
     if doing is None and progress is not None:
         doing = PROGRESS.get(str(progress.get("message")))
     return None if doing is None else CodeLocation(doing=doing)

@@ -1,4 +1,4 @@
-"""Take what a child writes, without ever blocking it or growing without bound."""
+"""Read what a child writes, without ever blocking it or using unbounded memory."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ CHUNK_BYTES = 64 * 1024
 
 
 class PipeReader:
-    """Read a pipe to its end, handing each piece on; `ended` is set at the end."""
+    """Read a pipe to its end and pass on each piece; `ended` is set at the end."""
 
     def __init__(self, descriptor: int, take: Callable[[bytes], None]) -> None:
         self._descriptor = descriptor
@@ -32,7 +32,7 @@ class PipeReader:
             self.close()
 
     def drain(self) -> None:
-        """Take what is there already."""
+        """Read what is available now."""
         while not self.ended.is_set():
             try:
                 piece = os.read(self._descriptor, CHUNK_BYTES)
@@ -44,7 +44,7 @@ class PipeReader:
             self._take(piece)
 
     def close(self) -> None:
-        """Stop reading; harmless the second time."""
+        """Stop reading; calling it again does nothing."""
         if not self.ended.is_set():
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
@@ -52,7 +52,7 @@ class PipeReader:
 
 
 class BoundedOutput:
-    """Keep the beginning and the end of a stream, and count what lay between."""
+    """Keep the beginning and the end of a stream, and count the bytes dropped between them."""
 
     def __init__(self, bytes_max: int) -> None:
         self._head_max = bytes_max // 2
@@ -68,7 +68,7 @@ class BoundedOutput:
         return max(0, self.taken_bytes - self._head_max - self._tail_max)
 
     def take(self, piece: bytes) -> None:
-        """Keep what still fits at the beginning, and the newest of the rest."""
+        """Keep what still fits into the beginning, and the newest of the rest."""
         self.taken_bytes += len(piece)
         room = self._head_max - len(self._head)
         self._head += piece[:room]
@@ -80,7 +80,7 @@ class BoundedOutput:
                 self._tail_bytes -= len(self._tail.popleft())
 
     def text(self) -> str:
-        """Return what was kept as text, saying so if something was cut."""
+        """Return what was kept as text, with a note where bytes were dropped."""
         tail = b"".join(self._tail)[-self._tail_max :] if self._tail_max else b""
         if not self.dropped_bytes:
             return (bytes(self._head) + tail).decode("utf-8", errors="replace")
@@ -90,7 +90,7 @@ class BoundedOutput:
 
 
 class LineSplitter:
-    """Cut a stream into lines of bounded length, handing each on as it ends."""
+    """Split a stream into lines of bounded length, and pass on each complete line."""
 
     def __init__(self, line_bytes_max: int, take: Callable[[bytes], None]) -> None:
         self._line_bytes_max = line_bytes_max
@@ -99,7 +99,7 @@ class LineSplitter:
         self.overflowed = False
 
     def take(self, piece: bytes) -> None:
-        """Add a piece; a line that grows too long ends the intake."""
+        """Add a piece; after a line that is too long everything is ignored."""
         if self.overflowed:
             return
         self._begun += piece

@@ -1,7 +1,8 @@
-"""Run one order in a child: hand it over, watch, hear, stop at the limits, judge.
+"""Run one spec in a child: send it, read its output, enforce its limits, classify its end.
 
-No threads: descriptors in the event loop, and one look at the child's use of the machine every few
-milliseconds. Each reason to kill is written down before the kill, so that the end can be told.
+It needs no thread: descriptors are read in the event loop, and the child's resource usage is
+measured every few milliseconds. The reason for a kill is recorded before the kill, so that the end
+can be explained.
 """
 
 import asyncio
@@ -52,9 +53,9 @@ from ade.sandbox.zygote_client import Child, ChildExit, SetupFailed, ZygoteGone
 from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
 log = structlog.get_logger()
-LOOK_SECONDS = 0.025
-LOOK_SHARE = 20
-FOLDER_LOOK_EVERY = 8
+MEASURE_SECONDS = 0.025
+MEASURE_SHARE = 20  # measuring takes at most one part in so many of the event loop's time
+FOLDER_EVERY = 8  # of so many measurements one includes the folder
 STOP_GRACE_SECONDS = 2.0
 DRAIN_SECONDS = 0.5
 PROGRESS_BYTES_TOTAL = 8 * 1024 * 1024
@@ -65,11 +66,11 @@ FAMILIES = {1: "AF_UNIX", 2: "AF_INET", 10: "AF_INET6", 16: "AF_NETLINK", 17: "A
 
 
 class Stopped(Exception):
-    """Nobody wants the job any more."""
+    """The job was killed before a child was taken for it."""
 
 
 class SandboxedRun:
-    """See one order through."""
+    """Run one spec to its end."""
 
     def __init__(
         self,
@@ -86,22 +87,22 @@ class SandboxedRun:
         self._child: Child | None = None
         self._killed_for: JobError | None = None
         self._is_stopped = False
-        self._is_asked = self._is_killed = False
+        self._is_stack_requested = self._is_killed = False
         self._violations: list[str] = []
         self._refusals = 0
-        self._heard_bytes = 0
+        self._received_bytes = 0
         self._taking: asyncio.Task[Child] | None = None
         self._messages = ChildMessages(on_progress)
         self._usage = usage.TreeUsage()
         output_bytes = spec.limits.max_output_kb * 1024
         self._flood_bytes = max(OUTPUT_FLOOD_BYTES, 8 * output_bytes)
         self._stdout, self._stderr = BoundedOutput(output_bytes), BoundedOutput(output_bytes)
-        self._lines = LineSplitter(bounds.result_bytes, self._messages.hear)
+        self._lines = LineSplitter(bounds.result_bytes, self._messages.receive)
 
-    # --- what the worker does to it -------------------------------------------------------------
+    # --- control by the worker ------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Ask the code to end, and kill it if it does not soon."""
+        """Ask the code to end, and kill it if it does not end soon."""
         if not self._is_stopped:
             self._is_stopped = True
             if self._child is not None:
@@ -109,7 +110,7 @@ class SandboxedRun:
             asyncio.get_running_loop().call_later(STOP_GRACE_SECONDS, self.kill)
 
     def kill(self) -> None:
-        """Kill the code and everything that it started."""
+        """Kill the code and every process that it started."""
         self._killed_for = self._killed_for or stopped_error()
         self._is_killed = True
         if self._child is not None:
@@ -118,30 +119,30 @@ class SandboxedRun:
             self._taking.cancel()
 
     def time_out(self) -> None:
-        """Kill the code because its time is over, a moment after asking where it is."""
+        """Kill the code because its time is over, after it had a moment to report its stack."""
         self._end_for(stopped_error())
 
     def _kill_for(self, reason: JobError) -> None:
-        """Kill at once, for what cannot wait."""
+        """Kill at once, where there is no time for a stack trace."""
         self._killed_for = self._killed_for or reason
         self.kill()
 
     def _end_for(self, reason: JobError) -> None:
-        """Kill a moment after asking where the code is; the reason stands, whatever it answers."""
+        """Request a stack trace, and kill a moment later; the answer does not change the reason."""
         if self._killed_for is not None:
             return
         self._killed_for = reason
         if self._child is None:
             self.kill()
             return
-        self._is_asked = True
+        self._is_stack_requested = True
         self._child.signal(STACK_DUMP_SIGNAL)
         asyncio.get_running_loop().call_later(ANSWER_SECONDS, self.kill)
 
-    # --- its life -------------------------------------------------------------------------------
+    # --- from the first step to the last --------------------------------------------------------
 
     async def outcome(self) -> Outcome:
-        """Take a child, give it the order, wait for its end, say what came of it."""
+        """Take a child, send it the spec, wait for its end, and return the outcome."""
         try:
             child = await self._take_child()
         except Stopped:
@@ -160,7 +161,7 @@ class SandboxedRun:
             self._pool.finished(child)
 
     async def _take_child(self) -> Child:
-        """Wait for a child, but no longer than anybody wants one."""
+        """Wait for a child, until the job is killed."""
         take = self._pool.take(self._environment, network=self._spec.network)
         taking = asyncio.create_task(take)
         self._taking = taking
@@ -175,7 +176,7 @@ class SandboxedRun:
 
     async def _see_through(self, child: Child) -> Outcome:
         loop = asyncio.get_running_loop()
-        eye = usage.UsageMonitor(child.pid, self._spec.limits.memory_mb * 1024)
+        monitor = usage.UsageMonitor(child.pid, self._spec.limits.memory_mb * 1024)
         intakes = [
             PipeReader(child.release("stdout"), self._take(self._stdout)),
             PipeReader(child.release("stderr"), self._take(self._stderr)),
@@ -184,10 +185,10 @@ class SandboxedRun:
             loop.add_reader(child.listener, self._refuse, child)
         if self._killed_for is not None or self._is_stopped:
             child.signal(signal.SIGKILL)
-        line = PipeReader(os.dup(child.line.fileno()), self._hear_all)
-        watching = asyncio.create_task(self._watch(child, eye))
+        line = PipeReader(os.dup(child.line.fileno()), self._receive)
+        watching = asyncio.create_task(self._watch(child, monitor))
         try:
-            await self._hand_over(child)
+            await self._send_spec(child)
             ended = await child.ended
         finally:
             watching.cancel()
@@ -201,10 +202,10 @@ class SandboxedRun:
                         await intake.ended.wait()
             for intake in (*intakes, line):
                 intake.close()
-        return await self._conclude(child, ended, eye.baseline_kb)
+        return await self._conclude(child, ended, monitor.baseline_kb)
 
-    async def _hand_over(self, child: Child) -> None:
-        """Send the order and its files; a child that dies meanwhile is judged by its end."""
+    async def _send_spec(self, child: Child) -> None:
+        """Send the spec and its files; a child that dies meanwhile is classified by its end."""
         spec, bounds, limits = self._spec, self._bounds, self._spec.limits
         text = json.dumps(
             {
@@ -236,12 +237,12 @@ class SandboxedRun:
                     socket.send_fds(child.line, [b"F"], opened)
                     return
                 except BlockingIOError:
-                    await asyncio.sleep(LOOK_SECONDS)
+                    await asyncio.sleep(MEASURE_SECONDS)
         finally:
             for descriptor in opened:
                 os.close(descriptor)
 
-    # --- what it writes and says ----------------------------------------------------------------
+    # --- output and messages --------------------------------------------------------------------
 
     def _take(self, kept: BoundedOutput) -> Callable[[bytes], None]:
         def take(piece: bytes) -> None:
@@ -253,19 +254,19 @@ class SandboxedRun:
 
         return take
 
-    def _hear_all(self, piece: bytes) -> None:
-        self._heard_bytes += len(piece)
-        if self._heard_bytes > self._bounds.result_bytes + PROGRESS_BYTES_TOTAL:
+    def _receive(self, piece: bytes) -> None:
+        self._received_bytes += len(piece)
+        if self._received_bytes > self._bounds.result_bytes + PROGRESS_BYTES_TOTAL:
             self._kill_for(limit_error("OUTPUT_LIMIT", "The job reported too much progress."))
         self._lines.take(piece)
-        if self._is_asked and self._messages.stack.is_whole:
+        if self._is_stack_requested and self._messages.stack.is_whole:
             self.kill()
         if self._lines.overflowed:
             message = f"The result is larger than {self._bounds.result_bytes // 1024} KiB."
             self._kill_for(limit_error("RESULT_TOO_LARGE", message))
 
     def _refuse(self, child: Child) -> None:
-        """Say no to a system call, and note what it was; a storm of them is no longer answered."""
+        """Deny a system call, and record its name; after too many the listener is closed."""
         refused = seccomp.refuse_next(child.listener)
         if refused is not None:
             name, arguments = refused
@@ -280,35 +281,35 @@ class SandboxedRun:
 
     # --- limits ---------------------------------------------------------------------------------
 
-    async def _watch(self, child: Child, eye: usage.UsageMonitor) -> None:
-        """Look at memory, CPU time and folder until cancelled; who cannot look kills."""
+    async def _watch(self, child: Child, monitor: usage.UsageMonitor) -> None:
+        """Enforce the limits until cancelled; if measuring fails, kill the job."""
         try:
-            await self._watch_on(child, eye)
+            await self._measure(child, monitor)
         except Exception:
-            log.exception("a job cannot be watched any more")
-            message = "The job could not be watched any more, and was stopped."
+            log.exception("resource usage could not be measured")
+            message = "The job's resource usage could not be measured, so it was stopped."
             self._kill_for(JobError(Category.INTERNAL_ERROR, "WATCH_LOST", message))
 
-    async def _watch_on(self, child: Child, eye: usage.UsageMonitor) -> None:
-        looks, wait = 0, LOOK_SECONDS
+    async def _measure(self, child: Child, monitor: usage.UsageMonitor) -> None:
+        measured, wait = 0, MEASURE_SECONDS
         while not self._is_killed:
             await asyncio.sleep(wait)
-            looks += 1
-            now, took = await usage.in_turns(eye.looking())
+            measured += 1
+            now, took = await usage.in_turns(monitor.looking())
             self._usage = usage.TreeUsage(
                 max(now.memory_kb, self._usage.memory_kb),
                 max(now.cpu_ms, self._usage.cpu_ms),
                 max(now.threads, self._usage.threads),
             )
             self._stop_at_limits(now)
-            if child.scratch is not None and looks % FOLDER_LOOK_EVERY == 0:
+            if child.scratch is not None and measured % FOLDER_EVERY == 0:
                 await self._watch_folder(child.scratch)
-            # A tree of many processes takes long to look at: the loop has others to serve.
-            wait = max(LOOK_SECONDS, LOOK_SHARE * took)
+            # Measuring a large tree takes long, and the event loop serves other jobs too.
+            wait = max(MEASURE_SECONDS, MEASURE_SHARE * took)
 
     def _stop_at_limits(self, now: usage.TreeUsage) -> None:
         limits = self._spec.limits
-        if now.memory_kb > data_bytes(limits) // 1024:  # there is no time to ask where it is
+        if now.memory_kb > data_bytes(limits) // 1024:  # there is no time for a stack trace
             self._kill_for(memory_error(limits))
         elif now.memory_kb > limits.memory_mb * 1024:
             self._end_for(memory_error(limits))
@@ -319,7 +320,7 @@ class SandboxedRun:
             self._kill_for(limit_error("PROCESS_LIMIT", message))
 
     async def _watch_folder(self, scratch: Path) -> None:
-        """Bound the bytes and files of a folder on a real disk, which has no quota of its own."""
+        """Enforce the size of a folder on a real disk, which has no quota."""
         megabytes, entries_max = self._pool.folder_bounds
         if not await asyncio.to_thread(fits, scratch, megabytes * MIB, entries_max):
             message = (
@@ -340,7 +341,7 @@ class SandboxedRun:
             cpu_ms=cpu_ms,
             memory_mb_peak=round(peak_kb / 1024),
             violations=self._violations,
-            said=self._messages.kept,
+            messages=self._messages.kept,
             stderr=self._stderr.text(),
         )
         setup = self._messages.first("setup_error")
@@ -351,7 +352,7 @@ class SandboxedRun:
         if error is not None and error.category is Category.RESOURCE_LIMIT:
             error = located(error, location)
         outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": self._stderr.text()}
-        kept, collected = await self._keep_outputs(child), await self._collect_artifacts(child)
+        kept, collected = await self._collect_outputs(child), await self._collect_artifacts(child)
         error = error or missing_error(self._spec.outputs, kept) or artifact_error(collected)
         if error is None:
             outputs["result_json"] = self._messages.first("result")
@@ -370,15 +371,15 @@ class SandboxedRun:
         )
 
     async def _location(self) -> CodeLocation | None:
-        """Find out where the code was, if it was stopped or stopped itself."""
+        """Find where the code was, if it was stopped or reported its stack."""
         messages, spec = self._messages, self._spec
         if self._killed_for is None and not messages.stack.frames:
             return None
         sources = JobSources(spec.files, spec.inputs)
         return await asyncio.to_thread(locate, messages.stack, sources, messages.progress)
 
-    async def _keep_outputs(self, child: Child) -> CollectedFiles:
-        """Take out the files that the job was to leave."""
+    async def _collect_outputs(self, child: Child) -> CollectedFiles:
+        """Collect the outputs that the spec names."""
         spec = self._spec
         if spec.folder is None or not spec.outputs or child.folder < 0:
             return CollectedFiles()

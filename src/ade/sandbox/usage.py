@@ -1,7 +1,7 @@
-"""How much a child and everything that it started are using, read from /proc.
+"""The memory, CPU time and threads of a child and all processes that it started, from /proc.
 
-A child is the first process of its namespace, so whatever it starts stays below it: the kernel's
-lists of children are complete, however often something forks and lets its parent die.
+A child is the first process of its pid namespace, so every process that it starts stays below it:
+the kernel's lists of children are complete, even if a parent in between has ended.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 
 PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 TICK_MS = 1000 // os.sysconf("SC_CLK_TCK")
-LOOK_CLOSER = 0.7
+EXACT_ABOVE = 0.7  # of the memory limit
 PROCESSES_MAX = 4096
 TURN_SECONDS = 0.001
 FACTS_BYTES_MAX = 4096
@@ -29,12 +29,12 @@ class TreeUsage:
 
 
 Found = TypeVar("Found")
-# What takes a while is done in steps, so that others can be served between them.
+# Measuring many processes takes a while; it is done in steps, so that the event loop can go on.
 Steps = Generator[None, None, Found]
 
 
 def at_once(steps: Steps[Found]) -> Found:
-    """Do all steps, and return what they came to."""
+    """Do all steps, and return the result."""
     while True:
         try:
             next(steps)
@@ -43,7 +43,7 @@ def at_once(steps: Steps[Found]) -> Found:
 
 
 async def in_turns(steps: Steps[Found]) -> tuple[Found, float]:
-    """Do all steps, and let others have the loop now and then; tell also how long they took."""
+    """Do all steps, yielding to the event loop now and then; return the result and the seconds."""
     took, began = 0.0, time.perf_counter()
     while True:
         try:
@@ -92,7 +92,7 @@ def _children(pid: int) -> list[int]:
 
 
 def resident_kb(pid: int) -> int:
-    """Return a process's resident memory; cheap, and too much where memory is shared."""
+    """Return a process's resident memory: cheap, but counts shared memory in full."""
     try:
         return int(read_facts(f"/proc/{pid}/statm").split()[1]) * PAGE_KB
     except (OSError, IndexError):
@@ -100,7 +100,7 @@ def resident_kb(pid: int) -> int:
 
 
 def read_facts(path: str) -> bytes:
-    """Read a short file of the kernel's without buffers: every job pays for it, many times."""
+    """Read a short file of /proc or a cgroup, unbuffered because it is done many times per job."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(file, FACTS_BYTES_MAX)
@@ -109,20 +109,20 @@ def read_facts(path: str) -> bytes:
 
 
 def share_kb(pid: int) -> int | None:
-    """Return a process's fair share of all memory that it sees; costs milliseconds.
+    """Return a process's proportional share of its memory (PSS); takes milliseconds.
 
-    None is for a process that we may not look into, or that has just ended.
+    None if the process may not be inspected, or has just ended.
     """
     return rolled_up_kb(pid, "Pss:")
 
 
 def own_kb(pid: int) -> int | None:
-    """Return a process's fair share of the memory that is not a file's, as `share_kb` does."""
+    """Return a process's proportional share of memory that is not file-backed, as `share_kb`."""
     return rolled_up_kb(pid, "Pss_Anon:", "Pss_Shmem:", "Swap:")
 
 
 def rolled_up_kb(pid: int, *names: str) -> int | None:
-    """Add up what the kernel says of all memory of a process, in lines that begin so."""
+    """Add up the lines of a process's smaps_rollup that begin with one of these names."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
             return sum(int(line.split()[1]) for line in file if line.startswith(names))
@@ -132,10 +132,9 @@ def rolled_up_kb(pid: int, *names: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ProcessTimes:
-    """Hold a process's CPU time, that of its children that were waited for, and its threads.
+    """Hold a process's CPU time, that of its reaped children, and its number of threads.
 
-    `code` is where its program lies in memory: a fork has it from its parent, a new program by
-    chance.
+    `code` is the address of its program: a fork inherits it, a new program gets a random one.
     """
 
     own_ms: int = 0
@@ -145,7 +144,7 @@ class ProcessTimes:
 
 
 def times_of(pid: int) -> ProcessTimes:
-    """Read how long a process has worked."""
+    """Read the CPU time and threads of a process; zeros if it has ended."""
     try:
         fields = read_facts(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
@@ -160,31 +159,31 @@ def times_of(pid: int) -> ProcessTimes:
 
 
 class UsageMonitor:
-    """Measure one tree again and again."""
+    """Measure one tree of processes repeatedly."""
 
     def __init__(self, pid: int, limit_kb: int) -> None:
         self.baseline_kb = resident_kb(pid)
         self._code = times_of(pid).code
         self._pid = pid
         self._limit_kb = limit_kb
-        # The kernel forgets the time of a child that nobody waits for; here it is remembered.
+        # The kernel drops the CPU time of a process that is not waited for; it is kept here.
         self._own_ms: dict[int, int] = {}
 
     def look(self) -> TreeUsage:
-        """Measure at once."""
+        """Measure without yielding."""
         return at_once(self.looking())
 
     def looking(self) -> Steps[TreeUsage]:
-        """Measure; look closer, at a price, only when the cheap figure comes near the limit."""
+        """Measure; use the exact, expensive figure only when the cheap one comes near the limit."""
         processes = yield from _tree(self._pid)
         times = yield from _of_each(processes, times_of)
         seen = yield from _of_each(processes, resident_kb)
         for each, its in times.items():
-            # What was forked shares the zygote's memory; what was started afresh does not.
+            # A forked process shares the zygote's memory; one that exec'd a program does not.
             if each == self._pid or its.code == self._code != 0:
                 seen[each] = max(0, seen[each] - self.baseline_kb)
         memory_kb = sum(seen.values())
-        if memory_kb > LOOK_CLOSER * self._limit_kb:
+        if memory_kb > EXACT_ABOVE * self._limit_kb:
             closer = yield from _of_each(processes, own_kb)
             memory_kb = sum(seen[e] if own is None else own for e, own in closer.items())
         self._own_ms.update({each: its.own_ms for each, its in times.items() if its.threads})

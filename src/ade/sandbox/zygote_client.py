@@ -1,4 +1,4 @@
-"""The worker's side of one zygote: launch it, ask it for children, hear how they end."""
+"""The worker's side of one zygote: launch it, request children, learn how they end."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from typing import Any
 from ade.sandbox.cgroup import MemoryGroup
 from ade.sandbox.child import zygote_messages
 from ade.sandbox.child.apply_layers import READY
-from ade.sandbox.child.plan import FULL, LANDLOCK, Plan
+from ade.sandbox.child.plan import FULL, LANDLOCK, ZygotePlan
 from ade.sandbox.child.zygote_messages import Message
 from ade.sandbox.folders import holds_little, remove_tree
 from ade.sandbox.streams import BoundedOutput, PipeReader
@@ -31,8 +31,8 @@ PIDFD_INFO = struct.Struct("=QQ11Ii")
 PIDFD_GET_INFO = 0xC000FF0B | PIDFD_INFO.size << 16
 PIDFD_INFO_EXIT = 1 << 3
 
-# Nothing of the worker's own environment goes in the sandbox. One thread per library: jobs are
-# many and processors are few, and a zygote may have no thread at all.
+# The worker's own environment variables do not enter the sandbox. Libraries get one thread, because
+# jobs are many and processors are few, and a zygote must not have a second one.
 CLEAN_ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -47,16 +47,16 @@ CLEAN_ENVIRONMENT = {
 
 
 class ZygoteGone(Exception):
-    """The zygote died, or could not be started; what it ran was never finished."""
+    """The zygote died or could not be started; its jobs did not finish."""
 
 
 class SetupFailed(Exception):
-    """A child could not put up its layers; none of its code was run."""
+    """A child could not apply its layers; no code of the job was run."""
 
 
 @dataclass(slots=True)
 class ChildExit:
-    """Hold what the kernel said of a child's end."""
+    """Hold how a child ended."""
 
     status: int
     cpu_ms: int
@@ -65,7 +65,7 @@ class ChildExit:
 
 @dataclass(slots=True)
 class Child:
-    """Hold one forked process: before its order it waits, afterwards it is gone."""
+    """Hold one forked process: it waits for its spec, runs it, and ends."""
 
     number: int
     stdout: int
@@ -82,13 +82,13 @@ class Child:
     ended: "asyncio.Future[ChildExit]" = field(default_factory=asyncio.Future)
 
     def signal(self, number: int) -> None:
-        """Send a signal; whoever is dead does not mind."""
+        """Send a signal, unless the process has ended."""
         if self.pidfd >= 0:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(self.pidfd, number)
 
     def close(self) -> None:
-        """Let go of every descriptor that is still held; the scratch folder goes in its time."""
+        """Close every descriptor that is still held, and remove the scratch folder later."""
         for name in ("stdout", "stderr", "pidfd", "listener"):
             if getattr(self, name) >= 0:
                 os.close(self.release(name))
@@ -96,28 +96,28 @@ class Child:
             folder = self.release("folder")
             if holds_little(folder):
                 os.close(folder)
-            else:  # in a thread: with the last descriptor go all the files of the job
+            else:  # in a thread: closing the last descriptor frees all files of the job
                 asyncio.get_running_loop().run_in_executor(None, os.close, folder)
         if self.line.fileno() >= 0:
-            # A number that is closed while it is read would be read no more for its next owner.
+            # A descriptor closed while it is watched would not be watched for its next owner.
             asyncio.get_running_loop().remove_reader(self.line)
             self.line.close()
         if self.scratch is not None:
-            # In a thread: a job may have dug deep.
+            # In a thread: a job may have made deep folders.
             asyncio.get_running_loop().run_in_executor(None, remove_tree, self.scratch)
             self.scratch = None
 
     def release(self, name: str) -> int:
-        """Give one descriptor over to another owner."""
+        """Pass the ownership of one descriptor to the caller."""
         descriptor: int = getattr(self, name)
         setattr(self, name, -1)
         return descriptor
 
 
 class ZygoteClient:
-    """Hold one zygote; it is usable once `started` is done."""
+    """Control one zygote; it can be used when `started` is done."""
 
-    def __init__(self, plan: Plan, gone: Callable[["ZygoteClient"], None]) -> None:
+    def __init__(self, plan: ZygotePlan, gone: Callable[["ZygoteClient"], None]) -> None:
         self.plan = plan
         self.is_cold = plan.cold
         self.forked = 0
@@ -135,11 +135,11 @@ class ZygoteClient:
         self._line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         with theirs:
             self._launched = self._launch(theirs.fileno())
-        self._loop.add_reader(self._line, self._hear)
+        self._loop.add_reader(self._line, self._receive)
         self._deadline = self._loop.call_later(START_SECONDS_MAX, self.close)
 
     def _launch(self, line: int) -> int:
-        """Start the launcher from this thread: the zygote dies with the thread that started it."""
+        """Start the launcher, from this thread: the zygote dies with the thread that started it."""
         stderr, theirs = os.pipe()
         argv = [sys.executable, "-I", "-B", str(LAUNCH), self.plan.source, self.plan.as_json()]
         try:
@@ -166,7 +166,7 @@ class ZygoteClient:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether it can still be asked for children."""
+        """Tell whether it can still fork children."""
         return self._line.fileno() >= 0
 
     @property
@@ -177,9 +177,9 @@ class ZygoteClient:
     # --- children -------------------------------------------------------------------------------
 
     async def spawn(self, groups: Sequence[int] = ()) -> Child:
-        """Fork a child and wait until its layers stand; groups are entered by descriptors."""
+        """Fork a child and wait until it is ready; it joins the cgroups of these descriptors."""
         await asyncio.shield(self.started)
-        child = self._ask(groups)
+        child = self._request(groups)
         try:
             async with asyncio.timeout(READY_SECONDS_MAX):
                 await child.ready
@@ -191,7 +191,7 @@ class ZygoteClient:
             raise
         return child
 
-    def _ask(self, groups: Sequence[int]) -> Child:
+    def _request(self, groups: Sequence[int]) -> Child:
         if not self.is_alive:
             raise ZygoteGone("the zygote has died")
         self.forked += 1
@@ -203,10 +203,10 @@ class ZygoteClient:
         line, their_line = socket.socketpair()
         line.setblocking(False)
         child = Child(number, stdout, stderr, line, scratch, self)
-        child.ended.add_done_callback(_seen)
-        child.ready.add_done_callback(_seen)
+        child.ended.add_done_callback(_retrieve)
+        child.ready.add_done_callback(_retrieve)
         self._children[number] = child
-        self._loop.add_reader(line, self._hear_ready, child)
+        self._loop.add_reader(line, self._receive_ready, child)
         try:
             message = Message(zygote_messages.SPAWN, number)
             theirs = [their_stdout, their_stderr, their_line.fileno()]
@@ -228,8 +228,8 @@ class ZygoteClient:
             os.chown(folder, self.plan.user, self.plan.user)
         return folder
 
-    def _hear_ready(self, child: Child) -> None:
-        """Take the first word of a child: ready, with its folder and listener, or why not."""
+    def _receive_ready(self, child: Child) -> None:
+        """Take the first message of a child: ready, with its folder and listener, or an error."""
         try:
             data, descriptors, _, _ = socket.recv_fds(child.line, 1024, 2, socket.MSG_CMSG_CLOEXEC)
         except BlockingIOError:
@@ -245,17 +245,17 @@ class ZygoteClient:
         for descriptor in descriptors:
             os.close(descriptor)
         if not child.ready.done():
-            said = data.decode(errors="replace").strip()
-            child.ready.set_exception(SetupFailed(said or "the child ended before it was ready"))
+            error = data.decode(errors="replace").strip()
+            child.ready.set_exception(SetupFailed(error or "the child ended before it was ready"))
 
     def _see_if_ready(self, child: Child) -> None:
-        """Wait for both: the child's own word, and the zygote's, which brings its number."""
+        """Be ready after two messages: the child's own, and the zygote's, which carries its pid."""
         if child.folder >= 0 and child.pid and not child.ready.done():
             child.ready.set_result(None)
 
-    # --- what it says ---------------------------------------------------------------------------
+    # --- messages of the zygote -----------------------------------------------------------------
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         while self.is_alive:
             try:
                 received = zygote_messages.receive(self._line)
@@ -270,7 +270,7 @@ class ZygoteClient:
 
     def _take(self, message: Message, descriptors: list[int], sender: int) -> None:
         child = self._children.get(message.number)
-        # Who speaks is the kernel's word; in the sandbox anybody could say anything.
+        # The sender's pid comes from the kernel: any process in the sandbox could send a message.
         if message.kind == zygote_messages.LAUNCHED:
             if sender == self._launched and self.plan.level == FULL and not self.pid:
                 self.pid = message.number
@@ -300,14 +300,14 @@ class ZygoteClient:
         self._deadline.cancel()
         self.pid = self.pid or self._launched
         if self._launched != self.pid and os.waitpid(self._launched, os.WNOHANG)[0]:
-            self._launched = 0  # it made way for the zygote, and has ended
+            self._launched = 0  # the launcher has cloned the zygote and ended
         self.is_cold = self.is_cold or is_cold
         self.memory_kb = share_kb(self.pid) or 0
         if not self.started.done():
             self.started.set_result(None)
 
     def close(self) -> None:
-        """Kill the zygote, and so its children; whoever waits for one of them hears of it."""
+        """Kill the zygote and with it its children; tasks that wait for one get an exception."""
         if not self.is_alive:
             return
         self._deadline.cancel()
@@ -319,7 +319,7 @@ class ZygoteClient:
         error = ZygoteGone(self._stderr.text().strip()[-500:] or "the zygote died")
         if not self.started.done():
             self.started.set_exception(error)
-            self.started.exception()  # whoever waits is told; if nobody does, that is fine
+            self.started.exception()  # retrieved, so that asyncio does not log it
         for child in self._children.values():
             child.signal(signal.SIGKILL)
             _fail(child, error)
@@ -328,7 +328,7 @@ class ZygoteClient:
         self._gone(self)
 
     def _reap(self) -> None:
-        """Wait for what was launched to be gone, and remove what it left."""
+        """Wait until the processes are gone, and remove the scratch folder."""
         for pid in {self.pid, self._launched} - {0}:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
@@ -336,8 +336,8 @@ class ZygoteClient:
             remove_tree(Path(self.plan.scratch))
 
 
-def _seen(future: "asyncio.Future[Any]") -> None:
-    """Look at a future's exception, so that one that nobody awaits is no noise."""
+def _retrieve(future: "asyncio.Future[Any]") -> None:
+    """Retrieve a future's exception, so that asyncio does not log one that nobody awaits."""
     if not future.cancelled():
         future.exception()
 
@@ -349,23 +349,23 @@ def _fail(child: Child, error: Exception) -> None:
 
 
 def _pid_of(pidfd: int) -> int:
-    """Return the process's number in our own namespace."""
+    """Return the process's pid in this process's namespace."""
     _, _, behind = read_facts(f"/proc/self/fdinfo/{pidfd}").partition(b"\nPid:")
     return int(behind.split(b"\n", 1)[0] or 0)
 
 
-def _exit_status(pidfd: int, said: int) -> int:
-    """Ask the kernel how a process ended; kernels before 6.15 do not know, so the zygote is asked.
+def _exit_status(pidfd: int, reported: int) -> int:
+    """Return how a process ended, from the kernel; before Linux 6.15, as the zygote reported it.
 
-    A zygote has imported the packages of one environment; should one of them have made it lie, it
-    can do so on old kernels only, and about jobs of that environment only.
+    A zygote has imported the packages of one environment. Should one of them have taken it over,
+    it can lie on old kernels only, and about jobs of that environment only.
     """
     if pidfd < 0:
-        return said
-    asked = bytearray(PIDFD_INFO.pack(PIDFD_INFO_EXIT, *[0] * 13))
+        return reported
+    info = bytearray(PIDFD_INFO.pack(PIDFD_INFO_EXIT, *[0] * 13))
     try:
-        fcntl.ioctl(pidfd, PIDFD_GET_INFO, asked)
+        fcntl.ioctl(pidfd, PIDFD_GET_INFO, info)
     except OSError:
-        return said
-    known, *_, status = PIDFD_INFO.unpack(asked)
-    return int(status) if known & PIDFD_INFO_EXIT else said
+        return reported
+    known, *_, status = PIDFD_INFO.unpack(info)
+    return int(status) if known & PIDFD_INFO_EXIT else reported

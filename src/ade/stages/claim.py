@@ -1,15 +1,15 @@
-"""Hand out jobs: each workspace in turn, and within it by priority and age."""
+"""Claim jobs: rotate over workspaces, and within each take them by priority and age."""
 
 from dataclasses import dataclass, field
 
 from ade.domain.events import EventType
-from ade.domain.job import Cause, Status
-from ade.domain.order import share_turns
-from ade.stages.rules import LOCAL, Rules
+from ade.domain.job import LOCAL_POOL, Cause, Status
+from ade.domain.order import share_places
+from ade.stages.kernel_settings import KernelSettings
 from ade.stages.transitions import checked_cause
 from ade.store.dialects.base import FIRST_ID
 from ade.store.port import Transaction
-from ade.store.rows import Ask, Claim
+from ade.store.rows import Claim, ClaimQuery
 
 WORKSPACES_PER_CLAIM_MAX = 16
 FRONT = -(1 << 62)
@@ -20,12 +20,13 @@ ALONE_US_MAX = 10_000
 
 @dataclass(slots=True)
 class Rotation:
-    """Remember whose turn it was last and if it may have more; each claimer keeps its own.
+    """Remember which workspace was served last, and how far; each claimer keeps its own.
 
-    Who takes dozens at a time goes on, for up to a second, where it was in the line: what it took
-    before may still lie at the front, dead, and PostgreSQL would walk over it each time. Someone
-    who came to stand before that place is then up to a second late. And it looks for other
-    workspaces a hundred times a second, not each time.
+    A claimer that takes `BULK` jobs or more at a time goes on, for up to a second, at the rank that
+    it reached. The index entries of the jobs that it took before may still be at the front, and
+    PostgreSQL would read over these dead entries with each claim. A job that comes to stand before
+    that rank is then claimed up to a second late. Such a claimer also looks for other workspaces a
+    hundred times a second only, not with each claim.
     """
 
     last_served: str = FIRST_ID
@@ -35,7 +36,7 @@ class Rotation:
     alone_seen_at: int = FRONT
 
     def floor(self, workspace_id: str, places: int, now_us: int) -> int:
-        """Return where in the line to begin."""
+        """Return the rank to begin at."""
         goes_on = workspace_id == self.last_served and self.may_have_more and places >= BULK
         if goes_on and now_us - self.front_seen_at < FRONT_US_MAX:
             return self.reached
@@ -43,7 +44,7 @@ class Rotation:
         return FRONT
 
     def served(self, workspace_id: str, taken: list[Claim], places: int) -> None:
-        """Remember who was served, and how far."""
+        """Remember which workspace was served, and how far."""
         self.last_served = workspace_id
         self.may_have_more = len(taken) == places
         self.reached = taken[-1].rank if taken else FRONT
@@ -51,34 +52,36 @@ class Rotation:
 
 @dataclass(slots=True)
 class ClaimRequest:
-    """Ask for up to `limit` jobs."""
+    """Ask for up to `limit` jobs of a pool."""
 
     owner: str
     limit: int
-    pool: str = LOCAL
+    pool: str = LOCAL_POOL
     rotation: Rotation = field(default_factory=Rotation)
 
 
-def claim(rules: Rules, tx: Transaction, asks: list[ClaimRequest]) -> list[list[Claim]]:
-    """Claim for each asker what it has room for, if anything is there."""
-    if rules.safe_mode:
-        return [[] for _ in asks]
-    return [_claim(rules, tx, ask) for ask in asks]
+def claim(
+    settings: KernelSettings, tx: Transaction, requests: list[ClaimRequest]
+) -> list[list[Claim]]:
+    """Claim for each request as many eligible jobs as it has room for."""
+    if settings.safe_mode:
+        return [[] for _ in requests]
+    return [_claim(settings, tx, request) for request in requests]
 
 
-def _claim(rules: Rules, tx: Transaction, ask: ClaimRequest) -> list[Claim]:
-    if ask.limit <= 0:
+def _claim(settings: KernelSettings, tx: Transaction, request: ClaimRequest) -> list[Claim]:
+    if request.limit <= 0:
         return []
     claimed: list[Claim] = []
-    waiting = _in_turn(tx, ask)
-    while waiting and len(claimed) < ask.limit:
+    waiting = _workspaces_in_turn(tx, request)
+    while waiting and len(claimed) < request.limit:
         more = []
-        for workspace_id, places in share_turns(waiting, ask.limit - len(claimed)):
-            taken = _take(rules, tx, ask, workspace_id, places)
+        for workspace_id, places in share_places(waiting, request.limit - len(claimed)):
+            taken = _take(settings, tx, request, workspace_id, places)
             claimed += taken
-            rules.drained.mark(tx.now_us, workspace_id, len(taken))
-            ask.rotation.served(workspace_id, taken, places)
-            if ask.rotation.may_have_more:
+            settings.drain_meter.mark(tx.now_us, workspace_id, len(taken))
+            request.rotation.served(workspace_id, taken, places)
+            if request.rotation.may_have_more:
                 more.append(workspace_id)
         waiting = more
     tx.notify(*[job.id for job in claimed])
@@ -86,54 +89,65 @@ def _claim(rules: Rules, tx: Transaction, ask: ClaimRequest) -> list[Claim]:
 
 
 def _take(
-    rules: Rules, tx: Transaction, ask: ClaimRequest, workspace_id: str, places: int
+    settings: KernelSettings,
+    tx: Transaction,
+    request: ClaimRequest,
+    workspace_id: str,
+    places: int,
 ) -> list[Claim]:
-    floor = ask.rotation.floor(workspace_id, places, tx.now_us)
-    taken = tx.claim(_ask(rules, tx, ask, workspace_id, places, floor))
+    """Take jobs from where the last claim stopped; if these are too few, from the front."""
+    floor = request.rotation.floor(workspace_id, places, tx.now_us)
+    taken = tx.claim(_query(settings, tx, request, workspace_id, places, floor))
     if floor > FRONT and len(taken) < places:
-        taken += tx.claim(_ask(rules, tx, ask, workspace_id, places - len(taken), FRONT))
+        left = places - len(taken)
+        taken += tx.claim(_query(settings, tx, request, workspace_id, left, FRONT))
     return taken
 
 
-def _in_turn(tx: Transaction, ask: ClaimRequest) -> list[str]:
+def _workspaces_in_turn(tx: Transaction, request: ClaimRequest) -> list[str]:
     """List workspaces with work, beginning after the one that was served last.
 
-    One look is enough while there are few; with many, a second finds those whose turn it is. While
-    one workspace alone has work, it is enough to see that no other has.
+    One statement is enough while there are few; with many, a second one finds those after the last.
+    While a single workspace has work, it is enough to see that no other has.
     """
-    last, size = ask.rotation.last_served, WORKSPACES_PER_CLAIM_MAX
-    if ask.rotation.may_have_more and _is_alone(tx, ask):
+    last, size = request.rotation.last_served, WORKSPACES_PER_CLAIM_MAX
+    if request.rotation.may_have_more and _is_alone(tx, request):
         return [last]
-    first = tx.next_workspaces(ask.pool, FIRST_ID, size)
+    first = tx.next_workspaces(request.pool, FIRST_ID, size)
     if len(first) < size:
         later = [ws for ws in first if ws > last]
     else:
-        later = tx.next_workspaces(ask.pool, last, size)
+        later = tx.next_workspaces(request.pool, last, size)
     return (later + [ws for ws in first if ws <= last])[:size]
 
 
-def _is_alone(tx: Transaction, ask: ClaimRequest) -> bool:
-    """Tell whether no workspace has work but the one that was served last."""
-    rotation = ask.rotation
-    if ask.limit >= BULK and tx.now_us - rotation.alone_seen_at < ALONE_US_MAX:
+def _is_alone(tx: Transaction, request: ClaimRequest) -> bool:
+    """Tell whether only the workspace that was served last has work."""
+    rotation = request.rotation
+    if request.limit >= BULK and tx.now_us - rotation.alone_seen_at < ALONE_US_MAX:
         return True
-    if tx.others_wait(ask.pool, rotation.last_served):
+    if tx.others_wait(request.pool, rotation.last_served):
         return False
     rotation.alone_seen_at = tx.now_us
     return True
 
 
-def _ask(
-    rules: Rules, tx: Transaction, ask: ClaimRequest, workspace_id: str, places: int, floor: int
-) -> Ask:
-    starts_now = ask.pool == LOCAL
-    return Ask(
+def _query(
+    settings: KernelSettings,
+    tx: Transaction,
+    request: ClaimRequest,
+    workspace_id: str,
+    places: int,
+    floor: int,
+) -> ClaimQuery:
+    starts_now = request.pool == LOCAL_POOL
+    return ClaimQuery(
         workspace_id=workspace_id,
-        pool=ask.pool,
+        pool=request.pool,
         limit=places,
-        owner=ask.owner,
+        owner=request.owner,
         now=tx.now_us,
-        expires_at=rules.lease.expires_at(tx.now_us),
+        expires_at=settings.lease.expires_at(tx.now_us),
         started_at=tx.now_us if starts_now else None,
         event_type=(EventType.STARTED if starts_now else EventType.DISPATCHED).value,
         cause=checked_cause(Status.QUEUED, Status.RUNNING, Cause.CLAIMED),

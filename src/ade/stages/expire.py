@@ -1,18 +1,18 @@
-"""Repair what time has passed over: lost leases, overdue jobs, timers, lanes.
+"""Sweep: handle lost leases, overdue jobs, timers and lanes that stand still.
 
-It runs in every server, outside of the queue that it repairs; two at once are harmless: each row is
-locked and looked at again before it is changed. Expiry is by missed heartbeat, never by age;
-a running job whose lease is alive belongs to someone, also right after a start.
+Every server sweeps, and two sweeps at once are harmless: each row is locked and compared with what
+was seen before it is changed. A lease expires because nobody renewed it, never because of the job's
+age: a running job whose lease is alive belongs to a worker, also right after a server's start.
 """
 
 from dataclasses import dataclass, field
 
-from ade.domain.job import Cause, Status
+from ade.domain.events import stop_topic
+from ade.domain.job import AGENT_POOL, LOCAL_POOL, STOPPED_STATUS, Cause, Status, StopRequest
 from ade.domain.outcome import lease_lost_error, timed_out_error
 from ade.stages import transitions
-from ade.stages.finish import stopped_status
-from ade.stages.place import settled_builds
-from ade.stages.rules import AGENT, LOCAL, Rules, stop_topic
+from ade.stages.builds import settled_builds
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.port import Transaction
 from ade.store.rows import JobRef, JobRow, Move
 
@@ -21,7 +21,10 @@ ROWS_PER_SWEEP_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """Count what a sweep repaired; `more` says that it stopped at its limit, `moved` names jobs."""
+    """Count what a sweep changed.
+
+    `more` is true if the sweep stopped at its limit. `moved` names the jobs whose attempt it ended.
+    """
 
     lost: int = 0
     timed_out: int = 0
@@ -31,41 +34,43 @@ class Swept:
     moved: tuple[JobRef, ...] = field(default=(), compare=False)
 
 
-def expire(rules: Rules, tx: Transaction, asks: list[bool | None]) -> list[Swept]:
-    """Sweep once, for all who asked; deeply, if one of them asked for that.
+def expire(settings: KernelSettings, tx: Transaction, requests: list[bool | None]) -> list[Swept]:
+    """Sweep once for all requests; deeply, if one of them is true.
 
-    A deep sweep also looks for lanes that stand still, which takes as long as the lanes are. None
-    is known to: promotion happens in the transaction that frees a lane.
+    A deep sweep also looks for lanes that stand still, and reads all waiting jobs of all lanes. No
+    stage is known to leave such a lane: the transaction that frees a lane promotes its next job.
     """
-    swept = _sweep(rules, tx, deep=any(asks))
-    return [swept for _ in asks]
+    swept = _sweep(settings, tx, deep=any(requests))
+    return [swept for _ in requests]
 
 
-def _sweep(rules: Rules, tx: Transaction, *, deep: bool) -> Swept:
+def _sweep(settings: KernelSettings, tx: Transaction, *, deep: bool) -> Swept:
     lost = tx.expired_jobs(ROWS_PER_SWEEP_MAX)
-    late = tx.overdue_jobs(rules.overdue_grace_us, ROWS_PER_SWEEP_MAX)
-    due = [job for pool in (LOCAL, AGENT) for job in tx.due_jobs(pool, ROWS_PER_SWEEP_MAX)]
+    late = tx.overdue_jobs(settings.overdue_grace_us, ROWS_PER_SWEEP_MAX)
+    due = [
+        job for pool in (LOCAL_POOL, AGENT_POOL) for job in tx.due_jobs(pool, ROWS_PER_SWEEP_MAX)
+    ]
     stalled = tx.stalled_lanes(ROWS_PER_SWEEP_MAX) if deep else []
     more = any(len(rows) >= ROWS_PER_SWEEP_MAX for rows in (lost, late, due, stalled))
-    # All lanes before any job, as everyone does it, or two would wait for each other.
+    # Lock lanes before jobs, as every stage does, so that no two transactions deadlock.
     lanes = {*stalled, *transitions.lanes_of([*lost, *late, *due])}
     if lanes:
         tx.lock_lanes(list(lanes))
-    lost = _seize(tx, lost)
-    _move_all(tx, lost, [_lost(job, tx.now_us) for job in lost])
-    late = _seize(tx, late)
-    _move_all(tx, late, [_timed_out(job, tx.now_us) for job in late])
+    lost = _lock_unchanged(tx, lost)
+    _move_all(tx, lost, [_lose(job, tx.now_us) for job in lost])
+    late = _lock_unchanged(tx, late)
+    _move_all(tx, late, [_time_out(job, tx.now_us) for job in late])
     for job in late:
         tx.notify(stop_topic(job.lease_owner or ""))
-    due = _seize(tx, due)
+    due = _lock_unchanged(tx, due)
     _queue_due(tx, due)
     transitions.promote(tx, list(lanes))
     moved = tuple(JobRef(job.workspace_id, job.id) for job in (*lost, *late))
     return Swept(len(lost), len(late), len(due), len(stalled), more, moved)
 
 
-def _seize(tx: Transaction, seen: list[JobRow]) -> list[JobRow]:
-    """Lock jobs, and return those that are still as seen: nobody renewed or moved them."""
+def _lock_unchanged(tx: Transaction, seen: list[JobRow]) -> list[JobRow]:
+    """Lock jobs, and return those that nobody renewed or changed since they were read."""
     if not seen:
         return []
     found = tx.lock_free_jobs([JobRef(job.workspace_id, job.id) for job in seen])
@@ -73,16 +78,17 @@ def _seize(tx: Transaction, seen: list[JobRow]) -> list[JobRow]:
     return [job for job in seen if locked.get((job.workspace_id, job.id)) == job]
 
 
-def _move_all(tx: Transaction, jobs: list[JobRow], steps: list[Move]) -> None:
-    transitions.apply(tx, steps)
-    transitions.notify_claimers(tx, steps, jobs)
+def _move_all(tx: Transaction, jobs: list[JobRow], moves: list[Move]) -> None:
+    transitions.apply(tx, moves)
+    transitions.notify_claimers(tx, moves, jobs)
 
 
-def _lost(job: JobRow, now_us: int) -> Move:
-    """Decide about a job whose worker vanished."""
+def _lose(job: JobRow, now_us: int) -> Move:
+    """Decide about a job whose worker stopped renewing; only a started attempt uses up a retry."""
     data = {"worker": job.lease_owner}
     if job.stop_request is not None:
-        return transitions.move(job, stopped_status(job), Cause.STOPPED, now_us, data=data)
+        stopped = STOPPED_STATUS[StopRequest(job.stop_request)]
+        return transitions.move(job, stopped, Cause.STOPPED, now_us, data=data)
     if job.started_at is None or job.retries_left > 0:
         return transitions.move(
             job,
@@ -97,7 +103,7 @@ def _lost(job: JobRow, now_us: int) -> Move:
     return transitions.move(job, Status.FAILED, Cause.LEASE_LOST, now_us, data=data, error=error)
 
 
-def _timed_out(job: JobRow, now_us: int) -> Move:
+def _time_out(job: JobRow, now_us: int) -> Move:
     error = timed_out_error(job.timeout_ms)
     return transitions.move(job, Status.TIMED_OUT, Cause.TIMEOUT, now_us, error=error)
 
@@ -108,9 +114,9 @@ def _queue_due(tx: Transaction, due: list[JobRow]) -> None:
     A job on a lane then waits for the lane unless it holds it, and a run waits for its build.
     """
     settled = settled_builds(tx, [(job.workspace_id, job.build_id) for job in due])
-    steps = []
+    moves = []
     for job in due:
         free = job.target_id is None or bool(job.holds_lane)
         eligible = free and (job.build_id is None or job.build_id in settled)
-        steps.append(transitions.move(job, Status.QUEUED, Cause.DUE, tx.now_us, eligible=eligible))
-    _move_all(tx, due, steps)
+        moves.append(transitions.move(job, Status.QUEUED, Cause.DUE, tx.now_us, eligible=eligible))
+    _move_all(tx, due, moves)

@@ -1,7 +1,7 @@
 """Record how attempts ended: only the holder of the fence may, and only once.
 
-The short way, for attempts that simply ended, is one statement without a look at the job. The long
-way is for those that go back into the queue: what was asked of the job meanwhile decides.
+The fast path, for attempts that simply ended, is one statement without reading the job. The slow
+path is for jobs that may go back into the queue: it reads whether a stop was requested meanwhile.
 """
 
 import json
@@ -13,38 +13,38 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from ade.domain.errors import LeaseLost
-from ade.domain.job import BLOCKS_ITS_LANE, Cause, Status, StopRequest
+from ade.domain.job import BLOCKS_ITS_LANE, STOPPED_STATUS, Cause, Status, StopRequest
 from ade.domain.lease import MICROSECONDS
 from ade.domain.outcome import JobError, Outcome
 from ade.domain.retry import backoff_seconds, tries_again
 from ade.stages import transitions
-from ade.stages.renew import lost
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.renew import lease_lost
 from ade.stages.transitions import checked_cause
 from ade.store.port import Transaction
-from ade.store.rows import ArtifactRow, Claim, Ending, Held, JobRef, JobRow, Lane, Move
+from ade.store.rows import ArtifactRow, Claim, FinishRow, JobRef, JobRow, Lane, LeaseRef, Move
 
 
 class Finish(NamedTuple):
-    """Hold an attempt and what it came to; None hands the job back unfinished."""
+    """Hold an attempt and its outcome; None hands the job back unfinished."""
 
     claim: Claim
     outcome: Outcome | None
 
     @property
-    def held(self) -> Held:
+    def lease(self) -> LeaseRef:
         """Name the attempt."""
-        return Held(self.claim.workspace_id, self.claim.id, self.claim.fence)
+        return LeaseRef(self.claim.workspace_id, self.claim.id, self.claim.fence)
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Say that an attempt's end was recorded, and where the job is now."""
+    """Say that the end of an attempt was recorded, and the status of the job now."""
 
     status: Status
 
 
-# How an attempt may end by itself, with the cause that its event records.
+# The statuses in which an attempt may end on the fast path, with the cause that the event records.
 _CAUSES = {
     status: checked_cause(Status.RUNNING, status, cause)
     for status, cause in {
@@ -59,55 +59,57 @@ _WORDS = {status: status.value for status in _CAUSES}
 _EVENT_ENDS = {status: f', "cause": "{cause}"}}' for status, cause in _CAUSES.items()}
 
 
-def finish(rules: Rules, tx: Transaction, ended: list[Finish]) -> list[Finished | LeaseLost]:
-    """Record the ends of attempts; whoever lost the lease is told so and changes nothing."""
-    if not ended:
+def finish(
+    settings: KernelSettings, tx: Transaction, finishes: list[Finish]
+) -> list[Finished | LeaseLost]:
+    """Record the ends of attempts; one that lost its lease changes nothing and gets LeaseLost."""
+    if not finishes:
         return []
-    lanes = {Lane(claim.workspace_id, claim.target_id) for claim, _ in ended if claim.target_id}
+    lanes = {Lane(claim.workspace_id, claim.target_id) for claim, _ in finishes if claim.target_id}
     if lanes:
         tx.lock_lanes(list(lanes))
-    each_once = len({claim.id for claim, _ in ended}) == len(ended)
-    # Most succeed, and what succeeded stays so.
-    others = [one for one in ended if one[1] is None or one[1].status is not Status.SUCCEEDED]
-    if each_once and not any(map(_goes_back, others)):
-        answers = _record(tx, ended)
+    each_once = len({claim.id for claim, _ in finishes}) == len(finishes)
+    # Most attempts succeed, and those never go back: look at the others only.
+    others = [one for one in finishes if one[1] is None or one[1].status is not Status.SUCCEEDED]
+    if each_once and not any(map(_may_go_back, others)):
+        answers = _record(tx, finishes)
     else:
-        answers = _sort_out(tx, ended)
+        answers = _record_or_requeue(tx, finishes)
     if lanes:
         transitions.promote(tx, list(lanes))
     return answers
 
 
-def _sort_out(tx: Transaction, ended: list[Finish]) -> list[Finished | LeaseLost]:
-    """Record some ends and put other jobs back; who says the same twice is told that it is over."""
-    once = {attempt.held: attempt for attempt in reversed(ended)}
-    back = {held: attempt for held, attempt in once.items() if _goes_back(attempt)}
-    simply = {held: attempt for held, attempt in once.items() if held not in back}
-    recorded = dict[Held, Finished | LeaseLost]()
+def _record_or_requeue(tx: Transaction, finishes: list[Finish]) -> list[Finished | LeaseLost]:
+    """Record some ends and requeue other jobs; the second finish of one attempt gets LeaseLost."""
+    once = {one.lease: one for one in reversed(finishes)}
+    back = {lease: one for lease, one in once.items() if _may_go_back(one)}
+    simple = {lease: one for lease, one in once.items() if lease not in back}
+    finished = dict[LeaseRef, Finished | LeaseLost]()
     if back:
-        recorded |= _put_back(tx, list(back.values()))
-    if simply:
-        recorded |= zip(simply, _record(tx, list(simply.values())), strict=True)
+        finished |= _requeue(tx, list(back.values()))
+    if simple:
+        finished |= zip(simple, _record(tx, list(simple.values())), strict=True)
     return [
-        recorded.pop(attempt.held) if attempt.held in recorded else lost(attempt.held)
-        for attempt in ended
+        finished.pop(one.lease) if one.lease in finished else lease_lost(one.lease)
+        for one in finishes
     ]
 
 
-def _record(tx: Transaction, attempts: list[Finish]) -> list[Finished | LeaseLost]:
-    kept = tx.end([_ending(attempt) for attempt in attempts])
-    recorded = list(compress(attempts, kept))
+def _record(tx: Transaction, finishes: list[Finish]) -> list[Finished | LeaseLost]:
+    kept = tx.finish([_finish_row(one) for one in finishes])
+    recorded = list(compress(finishes, kept))
     tx.notify(*[claim.id for claim, _ in recorded])
-    _name_files(tx, recorded)
+    _insert_artifacts(tx, recorded)
     return [
-        _FINISHED[attempt.outcome.status] if is_kept and attempt.outcome else lost(attempt.held)
-        for attempt, is_kept in zip(attempts, kept, strict=True)
+        _FINISHED[one.outcome.status] if is_kept and one.outcome else lease_lost(one.lease)
+        for one, is_kept in zip(finishes, kept, strict=True)
     ]
 
 
-def _name_files(tx: Transaction, attempts: list[Finish]) -> None:
-    """Remember what the results name, and nothing that an earlier end of the same job named."""
-    again = [JobRef(claim.workspace_id, claim.id) for claim, _ in attempts if claim.fence > 1]
+def _insert_artifacts(tx: Transaction, finishes: list[Finish]) -> None:
+    """Insert the files that the results name, in place of those of an earlier end of the job."""
+    again = [JobRef(claim.workspace_id, claim.id) for claim, _ in finishes if claim.fence > 1]
     if again:
         tx.delete_artifacts(again)
     new = [
@@ -121,7 +123,7 @@ def _name_files(tx: Transaction, attempts: list[Finish]) -> None:
             file.content_type,
             tx.now_us,
         )
-        for claim, outcome in attempts
+        for claim, outcome in finishes
         if outcome is not None and outcome.artifacts
         for file in outcome.artifacts
     ]
@@ -129,12 +131,12 @@ def _name_files(tx: Transaction, attempts: list[Finish]) -> None:
         tx.insert_artifacts(new)
 
 
-def _goes_back(attempt: Finish) -> bool:
-    """Tell whether what was asked of the job meanwhile decides where it goes.
+def _may_go_back(finish: Finish) -> bool:
+    """Tell whether the job must be read to know where it goes.
 
-    Also for one that says it was paused: it may not have heard that it was then cancelled.
+    That holds for a paused attempt too: its worker may not know that the job was then cancelled.
     """
-    claim, outcome = attempt
+    claim, outcome = finish
     if outcome is None or outcome.status is Status.PAUSED:
         return True
     error = outcome.error
@@ -145,24 +147,24 @@ def _goes_back(attempt: Finish) -> bool:
     )
 
 
-def _ending(attempt: Finish) -> Ending:
-    """Write the end of an attempt from what its claim already told, without reading the job."""
-    claim, outcome = attempt
+def _finish_row(finish: Finish) -> FinishRow:
+    """Describe the end of an attempt from its claim, without reading the job."""
+    claim, outcome = finish
     assert outcome is not None
     status, error, fence = outcome.status, outcome.error, claim.fence
     if status not in _WORDS:
         raise ValueError(f"an attempt cannot end as {status.value}")
-    return _as_ending(
+    return _as_finish_row(
         (
             claim.workspace_id,
             claim.id,
             fence,
             _WORDS[status],
             1 if claim.target_id is not None and status in BLOCKS_ITS_LANE else 0,
-            _spelled(outcome.usage) if outcome.usage else None,
-            _spelled(outcome.isolation) if outcome.isolation else None,
-            None if error is None else _spelled(error.as_dict()),
-            None if outcome.result is None else _spelled(outcome.result),
+            _to_json(outcome.usage) if outcome.usage else None,
+            _to_json(outcome.isolation) if outcome.isolation else None,
+            None if error is None else _to_json(error.as_dict()),
+            None if outcome.result is None else _to_json(outcome.result),
             f'{{"attempt": {fence}{_EVENT_ENDS[status]}'
             if error is None
             else _failure_data(fence, status, error),
@@ -171,12 +173,12 @@ def _ending(attempt: Finish) -> Ending:
     )
 
 
-# Without a call of Python for each.
-_as_ending = partial(tuple.__new__, Ending)
+# Makes the tuple without running Python code for each of a million ends.
+_as_finish_row = partial(tuple.__new__, FinishRow)
 
 
-def _spelled(value: Any) -> str:
-    """Spell JSON in a sixth of the time that the standard library takes, where that can be done."""
+def _to_json(value: Any) -> str:
+    """Write JSON in a sixth of the time that the standard library takes, where that is possible."""
     try:
         return to_json(value).decode()
     except ValueError:  # half a surrogate pair, or very deep
@@ -189,21 +191,24 @@ def _failure_data(attempt: int, status: Status, error: JobError) -> str:
     return json.dumps({"attempt": attempt, "cause": _CAUSES[status], "error": what})
 
 
-def _put_back(tx: Transaction, attempts: list[Finish]) -> dict[Held, Finished]:
-    """Requeue attempts that were handed back or failed through no fault of the job."""
-    rows = tx.lock_jobs([JobRef(a.claim.workspace_id, a.claim.id) for a in attempts])
-    current = {Held(row.workspace_id, row.id, row.fence): row for row in rows}
-    held = [a for a in attempts if (row := current.get(a.held)) and row.status == Status.RUNNING]
-    steps = [_requeued(current[a.held], a.outcome, tx.now_us) for a in held]
-    done = transitions.apply(tx, steps)
-    transitions.notify_claimers(tx, steps, rows)
-    statuses = {(step.workspace_id, step.id): step.status for step in steps}
-    return {Held(*row[:3]): Finished(Status(statuses[row.workspace_id, row.id])) for row in done}
+def _requeue(tx: Transaction, finishes: list[Finish]) -> dict[LeaseRef, Finished]:
+    """Requeue jobs that were handed back or failed through no fault of their own."""
+    rows = tx.lock_jobs([JobRef(one.claim.workspace_id, one.claim.id) for one in finishes])
+    current = {LeaseRef(row.workspace_id, row.id, row.fence): row for row in rows}
+    held = [f for f in finishes if (row := current.get(f.lease)) and row.status == Status.RUNNING]
+    moves = [_requeue_or_stop(current[one.lease], one.outcome, tx.now_us) for one in held]
+    moved = transitions.apply(tx, moves)
+    transitions.notify_claimers(tx, moves, rows)
+    statuses = {(move.workspace_id, move.id): move.status for move in moves}
+    return {
+        LeaseRef(*row[:3]): Finished(Status(statuses[row.workspace_id, row.id])) for row in moved
+    }
 
 
-def _requeued(job: JobRow, outcome: Outcome | None, now_us: int) -> Move:
+def _requeue_or_stop(job: JobRow, outcome: Outcome | None, now_us: int) -> Move:
     if job.stop_request is not None:
-        return transitions.move(job, stopped_status(job), Cause.STOPPED, now_us, outcome=outcome)
+        stopped = STOPPED_STATUS[StopRequest(job.stop_request)]
+        return transitions.move(job, stopped, Cause.STOPPED, now_us, outcome=outcome)
     if outcome is None:
         return transitions.move(job, Status.QUEUED, Cause.RELEASED, now_us, eligible=True)
     if outcome.status is Status.PAUSED:
@@ -220,8 +225,3 @@ def _requeued(job: JobRow, outcome: Outcome | None, now_us: int) -> Move:
         not_before=now_us + wait * MICROSECONDS,
         holds_lane=True,
     )
-
-
-def stopped_status(job: JobRow) -> Status:
-    """Return where a stop request leads once the attempt is over."""
-    return Status.CANCELLED if job.stop_request == StopRequest.CANCEL else Status.PAUSED

@@ -9,7 +9,7 @@ from itertools import islice
 from ade.domain.errors import LeaseLost
 from ade.stages.claim import ClaimRequest, claim
 from ade.stages.finish import Finish, Finished, finish
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.port import Transaction
 from ade.store.rows import Claim
 
@@ -31,11 +31,11 @@ class FinishedAndClaimed:
 
 
 def finish_and_claim(
-    rules: Rules, tx: Transaction, requests: list[FinishAndClaim]
+    settings: KernelSettings, tx: Transaction, requests: list[FinishAndClaim]
 ) -> list[FinishedAndClaimed]:
     """Finish for every request, then claim for every request."""
-    finished = iter(finish(rules, tx, [end for one in requests for end in one.finishes]))
-    claims = claim(rules, tx, [one.claim for one in requests])
+    finished = iter(finish(settings, tx, [end for one in requests for end in one.finishes]))
+    claims = claim(settings, tx, [one.claim for one in requests])
     return [
         FinishedAndClaimed(list(islice(finished, len(one.finishes))), taken)
         for one, taken in zip(requests, claims, strict=True)

@@ -1,7 +1,7 @@
-"""Let whoever holds a lease say how it goes: progress, log lines, notes.
+"""Append what the holder of a lease reports: progress, log lines, notes.
 
 A job's log is bounded. What still fits is kept, then one last `events.truncated` is written, and
-what a worker says after it is dropped; changes of status are always written.
+later reports are dropped. Changes of status are always written.
 """
 
 import json
@@ -11,66 +11,68 @@ from typing import Any
 from ade.domain.errors import LeaseLost
 from ade.domain.events import EventType
 from ade.domain.job import Status
-from ade.stages.renew import lost
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.renew import lease_lost
 from ade.store.port import Transaction
-from ade.store.rows import Append, Held, JobRef, NewEvent
+from ade.store.rows import Append, JobRef, LeaseRef, NewEvent
 
 # A longer event is replaced by its size.
 DATA_BYTES_MAX = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """Hold what a worker has to say about a job that it holds."""
+class AttemptReport:
+    """Hold what a worker reports about a job whose lease it holds."""
 
-    held: Held
+    lease: LeaseRef
     events: tuple[tuple[EventType, dict[str, Any]], ...] = ()
     progress: dict[str, Any] | None = None
 
 
-def report(rules: Rules, tx: Transaction, reports: list[Report]) -> list[bool | LeaseLost]:
-    """Append what workers say; True if it was kept, False if the log is full."""
-    return [_report(rules, tx, one) for one in reports]
+def report(
+    settings: KernelSettings, tx: Transaction, reports: list[AttemptReport]
+) -> list[bool | LeaseLost]:
+    """Append what workers report; True if it was kept, False if the log is full."""
+    return [_report(settings, tx, one) for one in reports]
 
 
-def _report(rules: Rules, tx: Transaction, said: Report) -> bool | LeaseLost:
-    lines = list(said.events)
+def _report(settings: KernelSettings, tx: Transaction, reported: AttemptReport) -> bool | LeaseLost:
+    lines = list(reported.events)
     progress = None
-    if said.progress is not None:
-        progress = json.dumps(said.progress)
-        lines.append((EventType.PROGRESS, said.progress))
-    kept = _append(tx, said.held, lines, progress, rules.events_per_job_max)
-    if kept:
+    if reported.progress is not None:
+        progress = json.dumps(reported.progress)
+        lines.append((EventType.PROGRESS, reported.progress))
+    lease, limit = reported.lease, settings.events_per_job_max
+    if _append(tx, lease, lines, progress, limit):
         return True
-    job = next(iter(tx.lock_jobs([JobRef(said.held.workspace_id, said.held.id)])), None)
-    if job is None or job.fence != said.held.fence or job.status != Status.RUNNING:
-        return lost(said.held)
-    room = rules.events_per_job_max - job.event_seq
+    job = next(iter(tx.lock_jobs([JobRef(lease.workspace_id, lease.id)])), None)
+    if job is None or job.fence != lease.fence or job.status != Status.RUNNING:
+        return lease_lost(lease)
+    room = limit - job.event_seq
     if room >= 0:
-        note = (EventType.TRUNCATED, {"limit": rules.events_per_job_max})
-        _append(tx, said.held, [*lines[:room], note], None, rules.events_per_job_max + 1)
+        truncated = (EventType.TRUNCATED, {"limit": limit})
+        _append(tx, lease, [*lines[:room], truncated], None, limit + 1)
     return False
 
 
 def _append(
     tx: Transaction,
-    held: Held,
+    lease: LeaseRef,
     lines: list[tuple[EventType, dict[str, Any]]],
     progress: str | None,
     seq_max: int,
 ) -> bool:
-    moved = tx.append([Append(*held, len(lines), seq_max, progress)])
+    moved = tx.append([Append(*lease, len(lines), seq_max, progress)])
     if not moved:
         return False
     first = moved[0].event_seq - len(lines) + 1
     tx.insert_events(
         [
-            NewEvent(held.workspace_id, held.id, first + i, tx.now_us, kind.value, _bounded(data))
+            NewEvent(lease.workspace_id, lease.id, first + i, tx.now_us, kind.value, _bounded(data))
             for i, (kind, data) in enumerate(lines)
         ]
     )
-    tx.notify(held.id)
+    tx.notify(lease.id)
     return True
 
 

@@ -1,22 +1,22 @@
-"""Open jobs again: resume, resolve and clear, by a person who decides."""
+"""Reopen jobs by a person's decision: resume, resolve and clear."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from ade.domain.errors import AdeError, InvalidTransition
-from ade.domain.events import EventType
+from ade.domain.events import EventType, work_topic
 from ade.domain.job import BLOCKS_ITS_LANE, Cause, Status, is_allowed
 from ade.stages import transitions
-from ade.stages.by_hand import change_each
-from ade.stages.place import settled_builds
-from ade.stages.rules import Rules, work_topic
+from ade.stages.builds import settled_builds
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.operator_actions import change_each
 from ade.store.port import Transaction
-from ade.store.rows import Held, JobRef, JobRow
+from ade.store.rows import JobRef, JobRow, LeaseRef
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Ask that a stopped job wait again; an operator may do it off a target as well."""
+    """Queue a stopped job again; only an operator may do so for a failed job without a target."""
 
     ref: JobRef
     by: str
@@ -25,7 +25,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """Ask that a stopped job count as succeeded, with a result that a person gives."""
+    """Count a stopped job as succeeded, with a result that a person gives."""
 
     ref: JobRef
     by: str
@@ -35,31 +35,37 @@ class Resolve:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """Ask that a stopped job no longer hold its lane."""
+    """Let a stopped job no longer hold its lane."""
 
     ref: JobRef
     by: str
     note: str | None = None
 
 
-def resume(rules: Rules, tx: Transaction, asks: list[Resume]) -> list[JobRow | AdeError]:
-    """Queue paused jobs again, and failed ones of a target; its own turn comes by rank."""
-    return change_each(tx, asks, _resume)
+def resume(
+    settings: KernelSettings, tx: Transaction, requests: list[Resume]
+) -> list[JobRow | AdeError]:
+    """Queue paused jobs again, and failed ones of a target; their order is by rank, as before."""
+    return change_each(tx, requests, _resume)
 
 
-def resolve(rules: Rules, tx: Transaction, asks: list[Resolve]) -> list[JobRow | AdeError]:
+def resolve(
+    settings: KernelSettings, tx: Transaction, requests: list[Resolve]
+) -> list[JobRow | AdeError]:
     """Record results that people found, and free their lanes."""
-    return change_each(tx, asks, _resolve)
+    return change_each(tx, requests, _resolve)
 
 
-def clear(rules: Rules, tx: Transaction, asks: list[Clear]) -> list[JobRow | AdeError]:
+def clear(
+    settings: KernelSettings, tx: Transaction, requests: list[Clear]
+) -> list[JobRow | AdeError]:
     """Free lanes without a result."""
-    return change_each(tx, asks, _clear)
+    return change_each(tx, requests, _clear)
 
 
-def _resume(tx: Transaction, job: JobRow, ask: Resume) -> None:
+def _resume(tx: Transaction, job: JobRow, request: Resume) -> None:
     status = Status(job.status)
-    if status in (Status.FAILED, Status.TIMED_OUT) and not (job.target_id or ask.operator):
+    if status in (Status.FAILED, Status.TIMED_OUT) and not (job.target_id or request.operator):
         raise InvalidTransition(
             f"A job that is {status.value} is resumed only on a target; run it again instead."
         )
@@ -69,44 +75,44 @@ def _resume(tx: Transaction, job: JobRow, ask: Resume) -> None:
     settled = settled_builds(tx, [(job.workspace_id, job.build_id)])
     early = job.not_before is not None and job.not_before > tx.now_us
     ready = not early and (job.build_id is None or job.build_id in settled)
-    step = transitions.move(
+    move = transitions.move(
         job,
         Status.QUEUED,
         Cause.RESUMED,
         tx.now_us,
-        data={"by": ask.by},
+        data={"by": request.by},
         eligible=ready and not on_lane,
         not_before=job.not_before if early else None,
     )
-    transitions.apply(tx, [step])
+    transitions.apply(tx, [move])
     if on_lane:
         transitions.promote(tx, transitions.lanes_of([job]))
     else:
         tx.notify(work_topic(job.pool))
 
 
-def _resolve(tx: Transaction, job: JobRow, ask: Resolve) -> None:
+def _resolve(tx: Transaction, job: JobRow, request: Resolve) -> None:
     if not is_allowed(Status(job.status), Status.SUCCEEDED, Cause.RESOLVED):
         raise InvalidTransition(f"A job that is {job.status} cannot be resolved.")
-    step = transitions.move(
+    move = transitions.move(
         job,
         Status.SUCCEEDED,
         Cause.RESOLVED,
         tx.now_us,
-        data=_told(ask),
-        result=ask.result,
+        data=_event_data(request),
+        result=request.result,
     )
-    transitions.apply(tx, [step])
+    transitions.apply(tx, [move])
     transitions.promote(tx, transitions.lanes_of([job]))
 
 
-def _clear(tx: Transaction, job: JobRow, ask: Clear) -> None:
+def _clear(tx: Transaction, job: JobRow, request: Clear) -> None:
     if not job.holds_lane or Status(job.status) not in BLOCKS_ITS_LANE:
         raise InvalidTransition("The job does not hold its target back; nothing to clear.")
-    cleared = tx.clear_lane(Held(job.workspace_id, job.id, job.fence), job.status)
-    transitions.log(tx, cleared, EventType.CLEARED, _told(ask))
+    cleared = tx.clear_lane(LeaseRef(job.workspace_id, job.id, job.fence), job.status)
+    transitions.log(tx, cleared, EventType.CLEARED, _event_data(request))
     transitions.promote(tx, transitions.lanes_of([job]))
 
 
-def _told(ask: Resolve | Clear) -> dict[str, str]:
-    return {"by": ask.by, **({"note": ask.note} if ask.note else {})}
+def _event_data(request: Resolve | Clear) -> dict[str, str]:
+    return {"by": request.by, **({"note": request.note} if request.note else {})}

@@ -1,65 +1,64 @@
-"""Stop jobs: at once before they start, by request to their worker while they run."""
+"""Stop jobs: at once before they start, by a request to their worker while they run."""
 
 from dataclasses import dataclass
 
 from ade.domain.errors import AdeError, InvalidTransition
-from ade.domain.events import EventType
-from ade.domain.job import WAITING, Cause, Status, StopRequest, is_allowed
+from ade.domain.events import EventType, stop_topic
+from ade.domain.job import STOPPED_STATUS, WAITING, Cause, Status, StopRequest, is_allowed
 from ade.stages import transitions
-from ade.stages.by_hand import change_each
-from ade.stages.rules import Rules, stop_topic
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.operator_actions import change_each
 from ade.store.port import Transaction
-from ade.store.rows import Held, JobRef, JobRow, Move, StopAsk
-
-_BECOMES = {StopRequest.CANCEL: Status.CANCELLED, StopRequest.PAUSE: Status.PAUSED}
+from ade.store.rows import JobRef, JobRow, LeaseRef, StopRow
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Ask that a job be cancelled or paused."""
+    """Cancel or pause a job."""
 
     ref: JobRef
     request: StopRequest
     by: str
     reason: str | None = None
 
-    def told(self) -> dict[str, str]:
-        """Return what the event log says of it."""
+    def event_data(self) -> dict[str, str]:
+        """Return what the event log records of it."""
         return {"by": self.by, **({"reason": self.reason} if self.reason else {})}
 
 
-def stop(rules: Rules, tx: Transaction, stops: list[Stop]) -> list[JobRow | AdeError]:
-    """Stop each job as far as its status allows; asking twice is harmless."""
+def stop(settings: KernelSettings, tx: Transaction, stops: list[Stop]) -> list[JobRow | AdeError]:
+    """Stop each job as far as its status allows; repeating a request changes nothing."""
     return change_each(tx, stops, _stop)
 
 
-def _stop(tx: Transaction, job: JobRow, ask: Stop) -> None:
+def _stop(tx: Transaction, job: JobRow, stop: Stop) -> None:
     status = Status(job.status)
     if status is Status.RUNNING:
-        _request(tx, job, ask)
-    elif status is not _BECOMES[ask.request]:
-        _move_now(tx, job, ask)
+        _request(tx, job, stop)
+    elif status is not STOPPED_STATUS[stop.request]:
+        _stop_at_once(tx, job, stop)
 
 
-def _move_now(tx: Transaction, job: JobRow, ask: Stop) -> None:
-    status, becomes = Status(job.status), _BECOMES[ask.request]
+def _stop_at_once(tx: Transaction, job: JobRow, stop: Stop) -> None:
+    status, becomes = Status(job.status), STOPPED_STATUS[stop.request]
     waits = status in WAITING
     cause = Cause.STOPPED_BEFORE_START if waits else Cause.CANCELLED_WHILE_PAUSED
     if not is_allowed(status, becomes, cause):
-        verb = "cancelled" if ask.request is StopRequest.CANCEL else "interrupted"
+        verb = "cancelled" if stop.request is StopRequest.CANCEL else "interrupted"
         raise InvalidTransition(f"A job that is {status.value} cannot be {verb}.")
-    kept = job.not_before if becomes is Status.PAUSED else None  # its time still counts
-    step: Move = transitions.move(job, becomes, cause, tx.now_us, data=ask.told(), not_before=kept)
-    transitions.apply(tx, [step])
+    not_before = job.not_before if becomes is Status.PAUSED else None  # counts when it is resumed
+    data = stop.event_data()
+    move = transitions.move(job, becomes, cause, tx.now_us, data=data, not_before=not_before)
+    transitions.apply(tx, [move])
     transitions.promote(tx, transitions.lanes_of([job]))
 
 
-def _request(tx: Transaction, job: JobRow, ask: Stop) -> None:
-    """Leave the request for the worker; a wish to cancel outweighs one to pause."""
-    if job.stop_request in (ask.request, StopRequest.CANCEL):
+def _request(tx: Transaction, job: JobRow, stop: Stop) -> None:
+    """Leave the request for the worker; a request to cancel outweighs one to pause."""
+    if job.stop_request in (stop.request, StopRequest.CANCEL):
         return
-    held = Held(job.workspace_id, job.id, job.fence)
-    told = {"attempt": job.fence, "stop": ask.request.value, **ask.told()}
-    asked = tx.request_stop([StopAsk(*held, ask.request.value)])
-    transitions.log(tx, asked, EventType.STOP_REQUESTED, told)
+    lease = LeaseRef(job.workspace_id, job.id, job.fence)
+    data = {"attempt": job.fence, "stop": stop.request.value, **stop.event_data()}
+    changed = tx.request_stop([StopRow(*lease, stop.request.value)])
+    transitions.log(tx, changed, EventType.STOP_REQUESTED, data)
     tx.notify(stop_topic(job.lease_owner or ""))

@@ -11,10 +11,9 @@ from functools import cache
 from typing import Any
 
 from ade.domain.errors import InvalidTransition
-from ade.domain.events import EventType, event_type
+from ade.domain.events import EventType, event_type, work_topic
 from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, WAITING, Cause, Status, is_allowed
 from ade.domain.outcome import JobError, Outcome
-from ade.stages.rules import work_topic
 from ade.store.port import Transaction
 from ade.store.rows import JobRow, Lane, Move, Moved, NewEvent
 

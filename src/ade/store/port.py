@@ -1,7 +1,7 @@
 """What the stages ask of a database: one verb for each statement, inside one transaction.
 
-`SqlTransaction` runs them on SQLite, PostgreSQL and SQL Server; `ade.testing.memory` holds them in
-dictionaries. One conformance suite runs over all of them.
+`SqlTransaction` runs them on SQLite, PostgreSQL and SQL Server; the reference model
+of the tests holds them in dictionaries. One conformance suite runs over all of them.
 """
 
 import asyncio
@@ -12,23 +12,23 @@ from ade.clock import Clock
 from ade.store.rows import (
     Append,
     ArtifactRow,
-    Ask,
     Claim,
-    Ending,
+    ClaimQuery,
+    FinishRow,
     Head,
-    Held,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
     JobRow,
     Lane,
+    LeaseRef,
     Move,
     Moved,
     NewEvent,
     NewExecution,
     Renewal,
     Renewed,
-    StopAsk,
+    StopRow,
 )
 
 Result = TypeVar("Result")
@@ -169,7 +169,7 @@ class Transaction(Reading, Protocol):
         """Find lanes with queued jobs and no holder."""
         ...
 
-    def clear_lane(self, held: Held, source: str) -> list[Moved]:
+    def clear_lane(self, lease: LeaseRef, source: str) -> list[Moved]:
         """Take the lane from a job that ended without success."""
         ...
 
@@ -181,7 +181,7 @@ class Transaction(Reading, Protocol):
         """Tell whether any other workspace has eligible jobs."""
         ...
 
-    def claim(self, ask: Ask) -> list[Claim]:
+    def claim(self, query: ClaimQuery) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
         ...
 
@@ -189,7 +189,7 @@ class Transaction(Reading, Protocol):
         """Keep leases."""
         ...
 
-    def end(self, endings: Sequence[Ending]) -> list[bool]:
+    def finish(self, rows: Sequence[FinishRow]) -> list[bool]:
         """Record how running attempts ended, and log it; False for one that lost its lease."""
         ...
 
@@ -205,11 +205,11 @@ class Transaction(Reading, Protocol):
         """Append events whose places were reserved by a change of their job."""
         ...
 
-    def request_stop(self, asks: Sequence[StopAsk]) -> list[Moved]:
+    def request_stop(self, stops: Sequence[StopRow]) -> list[Moved]:
         """Ask running attempts to stop."""
         ...
 
-    def report_started(self, held: Held, at: int) -> list[Moved]:
+    def report_started(self, lease: LeaseRef, at: int) -> list[Moved]:
         """Record that a dispatched attempt has begun."""
         ...
 

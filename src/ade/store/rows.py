@@ -41,8 +41,8 @@ class JobRow(NamedTuple):
     error: str | None
 
 
-class Ask(NamedTuple):
-    """Ask for eligible jobs of one workspace."""
+class ClaimQuery(NamedTuple):
+    """Ask for eligible jobs of one workspace, to be claimed."""
 
     workspace_id: str
     pool: str
@@ -80,8 +80,8 @@ class JobRef(NamedTuple):
     id: str
 
 
-class Held(NamedTuple):
-    """Name a job by someone who says to hold its lease."""
+class LeaseRef(NamedTuple):
+    """Name an attempt: a job and the fence of the lease that someone claims to hold."""
 
     workspace_id: str
     id: str
@@ -132,7 +132,7 @@ class Move(NamedTuple):
     result: str | None
 
 
-class Ending(NamedTuple):
+class FinishRow(NamedTuple):
     """Hold how a running attempt ended, now: a terminal status, and what came of it."""
 
     workspace_id: str
@@ -168,7 +168,7 @@ class Append(NamedTuple):
     progress: str | None
 
 
-class StopAsk(NamedTuple):
+class StopRow(NamedTuple):
     """Ask a running attempt to stop."""
 
     workspace_id: str

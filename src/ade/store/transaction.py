@@ -18,23 +18,23 @@ from ade.store.port import Overtaken, Result
 from ade.store.rows import (
     Append,
     ArtifactRow,
-    Ask,
     Claim,
-    Ending,
+    ClaimQuery,
+    FinishRow,
     Head,
-    Held,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
     JobRow,
     Lane,
+    LeaseRef,
     Move,
     Moved,
     NewEvent,
     NewExecution,
     Renewal,
     Renewed,
-    StopAsk,
+    StopRow,
 )
 from ade.store.statements import reading
 from ade.store.usage import StorageUsage, VersionSizes
@@ -260,9 +260,9 @@ class SqlTransaction(SqlReading):
         """Find lanes with queued jobs and no holder."""
         return [Lane._make(row) for row in self._sql.rows("stalled_lanes", limit)]
 
-    def clear_lane(self, held: Held, source: str) -> list[Moved]:
+    def clear_lane(self, lease: LeaseRef, source: str) -> list[Moved]:
         """Take the lane from a job that ended without success."""
-        return self._sql.each("clear_lane", [(*held, source)], Moved._make)
+        return self._sql.each("clear_lane", [(*lease, source)], Moved._make)
 
     def next_workspaces(self, pool: str, after: str, limit: int) -> list[str]:
         """List workspaces with eligible jobs, in order, after a given one."""
@@ -272,49 +272,51 @@ class SqlTransaction(SqlReading):
         """Tell whether any other workspace has eligible jobs."""
         return self._sql.rows("others_wait", pool, workspace_id)[0][0] is not None
 
-    def claim(self, ask: Ask) -> list[Claim]:
+    def claim(self, query: ClaimQuery) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
-        line = history.started_line(ask.now, ask.event_type, ask.cause, json.dumps(ask.owner))
+        line = history.started_line(
+            query.now, query.event_type, query.cause, json.dumps(query.owner)
+        )
         if self._sql.dialect.chains_changes:
-            claimed = list(map(_as_claim, self._sql.rows("claim", *ask, *line)))
+            claimed = list(map(_as_claim, self._sql.rows("claim", *query, *line)))
             claimed.sort(key=_place_in_line)
             return claimed
-        picked = list(map(_as_claim, self._sql.rows("pick", *ask)))
+        picked = list(map(_as_claim, self._sql.rows("pick", *query)))
         if picked:
             addresses = self._sql.dialect.spell_list([job.address for job in picked])
-            self._sql.run("take", *ask, *line, addresses)
+            self._sql.run("take", *query, *line, addresses)
         return picked
 
     def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
         """Keep leases."""
         return self._sql.each("renew", renewals, Renewed._make)
 
-    def end(self, endings: Sequence[Ending]) -> list[bool]:
+    def finish(self, rows: Sequence[FinishRow]) -> list[bool]:
         """Record how running attempts ended, and log it; False for one that lost its lease."""
         if self._sql.dialect.takes_many:
-            found = [row for piece in pieces(endings) for row in self._end("end_telling", piece)]
-            if len(found) == len(endings):
-                return [True] * len(endings)
+            found = [row for piece in pieces(rows) for row in self._end("end_telling", piece)]
+            if len(found) == len(rows):
+                return [True] * len(rows)
             ended = set(found)
-            return [ending[1:3] in ended for ending in endings]
+            return [row[1:3] in ended for row in rows]
         self._sql.cursor.execute(self._sql.dialect.savepoint)
-        if sum(self._end("end_there", endings)) == len(endings):
-            return [True] * len(endings)
+        if sum(self._end("end_there", rows)) == len(rows):
+            return [True] * len(rows)
         # Someone lost the lease, or the database moved rows: look each up by its key.
         self._sql.cursor.execute(self._sql.dialect.rollback_to_savepoint)
-        return [self._end_one(ending) for ending in endings]
+        return [self._end_one(row) for row in rows]
 
-    def _end_one(self, ending: Ending) -> bool:
+    def _end_one(self, ending: FinishRow) -> bool:
         line = self._last_line(ending.status, ending.event_data)
         return self._sql.run("end", *ending, self.now_us, line) == 1
 
     def _last_line(self, status: str, event_data: str) -> str:
         return history.rest_of_line(self.now_us, f"job.{status}", event_data)
 
-    def _end(self, name: str, endings: Sequence[Ending]) -> Iterator[Any]:
+    def _end(self, name: str, endings: Sequence[FinishRow]) -> Iterator[Any]:
         """Record ends by few statements; give the rows that these return, or count the changed."""
         columns: dict[str, Sequence[Any]] = dict(
-            zip(Ending._fields, zip(*endings, strict=True), strict=True)
+            zip(FinishRow._fields, zip(*endings, strict=True), strict=True)
         )
         columns["finished_at"] = [self.now_us] * len(endings)
         self._sql.rows_changed += len(endings)
@@ -349,13 +351,13 @@ class SqlTransaction(SqlReading):
         """Append events whose places were reserved by a change of their job."""
         self._sql.run_many("insert_events", events)
 
-    def request_stop(self, asks: Sequence[StopAsk]) -> list[Moved]:
+    def request_stop(self, stops: Sequence[StopRow]) -> list[Moved]:
         """Ask running attempts to stop."""
-        return self._sql.each("request_stop", asks, Moved._make)
+        return self._sql.each("request_stop", stops, Moved._make)
 
-    def report_started(self, held: Held, at: int) -> list[Moved]:
+    def report_started(self, lease: LeaseRef, at: int) -> list[Moved]:
         """Record that a dispatched attempt has begun."""
-        return self._sql.each("report_started", [(*held, at)], Moved._make)
+        return self._sql.each("report_started", [(*lease, at)], Moved._make)
 
     def lock_jobs(self, refs: Sequence[JobRef]) -> list[JobRow]:
         """Read jobs and keep others from changing them until the end."""

@@ -32,8 +32,8 @@ from ade.kernel import Kernel
 from ade.kinds import Asked, Kind, Kinds, Prepared, Workroom
 from ade.sandbox.spec import RunSpec
 from ade.stages.finish import Finish, Finished
-from ade.stages.report import Report
-from ade.store.rows import Claim, Held, JobRef
+from ade.stages.report import AttemptReport
+from ade.store.rows import Claim, JobRef, LeaseRef
 from ade.telemetry import metrics
 from ade.worker.job_files import place_file, write_text
 from ade.worker.runner import RunHandle, Runner, see_to_the_end
@@ -63,7 +63,7 @@ class Attempt:
         workroom: Workroom,
     ) -> None:
         self.claim = claim
-        self.held = Held(claim.workspace_id, claim.id, claim.fence)
+        self.held = LeaseRef(claim.workspace_id, claim.id, claim.fence)
         self.trusted_until = trusted_until
         self._kernel = kernel
         self._record = record
@@ -210,7 +210,7 @@ class Attempt:
         if outcome.status is not Status.SUCCEEDED:
             if self._stop is not None:
                 return self._stopped(self._as_asked(outcome))
-            if timed_out:
+            if timed_out and outcome.status is not Status.TIMED_OUT:
                 error = located(timed_out_error(spec.limits.timeout_ms), outcome.location)
                 outcome = replace(outcome, status=Status.TIMED_OUT, error=error)
         return await self._kept(self._as_asked(outcome))
@@ -283,7 +283,7 @@ class Attempt:
         while (told := self._told) is not None:
             self._told = None
             try:
-                await self._kernel.report(Report(self.held, progress=told))
+                await self._kernel.report(AttemptReport(self.held, progress=told))
                 await self._copy_events()
             except Exception as error:
                 log.info("progress was not recorded", reason=type(error).__name__)

@@ -100,7 +100,7 @@ class Builder:
     # --- claim ----------------------------------------------------------------------------------
 
     async def _claim(self, bell: Subscription) -> None:
-        lease = self._kernel.rules.lease
+        lease = self._kernel.settings.lease
         while len(self._building) < self._settings.build_concurrency:
             asked = self._clock.monotonic()
             build = await self._library.claim_build(self.name, lease.lease_us)

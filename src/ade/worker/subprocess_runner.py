@@ -84,7 +84,7 @@ class SubprocessRun:
             BoundedOutput(output_bytes_max),
             BoundedOutput(output_bytes_max),
         )
-        self._lines = LineSplitter(runner.result_bytes_max, self._messages.hear)
+        self._lines = LineSplitter(runner.result_bytes_max, self._messages.receive)
         self._child, channel = _spawn(runner, spec, spec.folder)
         self._pidfd = os.pidfd_open(self._child.pid)
         self._intakes = [
@@ -192,7 +192,7 @@ class SubprocessRun:
             self._spec.limits,
             killed_for=too_large if self._lines.overflowed else self._killed_for,
             cpu_ms=cpu_ms,
-            said=self._messages.kept,
+            messages=self._messages.kept,
             stderr=stderr,
         )
         outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": stderr}

@@ -24,6 +24,8 @@ from pathlib import Path
 import structlog
 
 from ade.domain.errors import AdeError
+from ade.domain.events import stop_topic, work_topic
+from ade.domain.job import LOCAL_POOL
 from ade.events.event_file import EventFileExporter
 from ade.events.notifier import Subscription
 from ade.kernel import Kernel
@@ -31,8 +33,7 @@ from ade.kinds import Kinds, Workroom
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.finish_and_claim import FinishedAndClaimed
-from ade.stages.rules import LOCAL, stop_topic, work_topic
-from ade.store.rows import Claim, Held
+from ade.store.rows import Claim, LeaseRef
 from ade.telemetry import metrics
 from ade.worker.attempt import Attempt
 from ade.worker.pending_ends import PendingEnd, PendingEnds, answer_all
@@ -76,9 +77,9 @@ class Worker:
         self._rules = rules
         self._workroom = workroom or NoLibrary()
         self._exporter = EventFileExporter(kernel.store, jobs_dir)
-        self._request = ClaimRequest(name, 0, LOCAL)
+        self._request = ClaimRequest(name, 0, LOCAL_POOL)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
-        self._occupied = set[Held]()
+        self._occupied = set[LeaseRef]()
         self._draining = asyncio.Event()
         self._slot_freed = asyncio.Event()
         self._ends = PendingEnds(kernel, self._slot_freed)
@@ -108,7 +109,7 @@ class Worker:
         """Work until drained."""
         notifier = self._kernel.notifier
         with (
-            notifier.subscribe(work_topic(LOCAL)) as work,
+            notifier.subscribe(work_topic(LOCAL_POOL)) as work,
             notifier.subscribe(stop_topic(self.name)) as stops,
         ):
             claiming = asyncio.create_task(self._claim_until_drained(work))
@@ -166,7 +167,7 @@ class Worker:
             self._ends.release()
             await asyncio.sleep(TROUBLE_SECONDS)
             return []
-        self._occupied.difference_update(pending.end.held for pending in ends)
+        self._occupied.difference_update(pending.end.lease for pending in ends)
         metrics.claimed(len(claims))
         if self._trust_left(requested_at) <= 0:
             await self._put_back(claims)
@@ -182,7 +183,7 @@ class Worker:
         return await self._kernel.finish_and_claim([one.end for one in ends], self._request)
 
     def _trust_left(self, requested_at: float) -> float:
-        trusted_until = self._kernel.rules.lease.trusted_until(requested_at)
+        trusted_until = self._kernel.settings.lease.trusted_until(requested_at)
         return trusted_until - self._kernel.store.clock.monotonic()
 
     async def _put_back(self, claims: list[Claim]) -> None:
@@ -216,7 +217,7 @@ class Worker:
     def _begin(self, claim: Claim, requested_at: float) -> None:
         attempt = Attempt(
             claim,
-            self._kernel.rules.lease.trusted_until(requested_at),
+            self._kernel.settings.lease.trusted_until(requested_at),
             kernel=self._kernel,
             record=self._ends.record,
             kinds=self._kinds,
@@ -245,7 +246,7 @@ class Worker:
 
     async def _renew_for_ever(self, stops: Subscription) -> None:
         while True:
-            await stops.wait(self._kernel.rules.lease.renew_seconds)
+            await stops.wait(self._kernel.settings.lease.renew_seconds)
             await self._renew()
 
     async def _renew(self) -> None:
@@ -257,7 +258,7 @@ class Worker:
         except Exception as error:
             log.warning("cannot renew", reason=_reason(error), attempts=len(attempts))
             return
-        trusted_until = self._kernel.rules.lease.trusted_until(asked)
+        trusted_until = self._kernel.settings.lease.trusted_until(asked)
         for attempt, answer in zip(attempts, answers, strict=True):
             if isinstance(answer, AdeError):
                 attempt.give_up()
@@ -266,7 +267,7 @@ class Worker:
 
     async def _guard_for_ever(self) -> None:
         """Give up attempts whose trust is over, however long the renewal hangs."""
-        clock, margin = self._kernel.store.clock, self._kernel.rules.lease.margin_seconds
+        clock, margin = self._kernel.store.clock, self._kernel.settings.lease.margin_seconds
         while True:
             now = clock.monotonic()
             for attempt in list(self._attempts):

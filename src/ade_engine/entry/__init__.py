@@ -1,1 +1,1 @@
-"""The modules that a child process runs, one per kind of work."""
+"""The modules that a child process runs, one for each kind of work: `main(inputs, channel)`."""

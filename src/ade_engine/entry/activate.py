@@ -1,4 +1,4 @@
-"""Activate a config package: load it, and run its `on_activate` hooks, before any file is seen."""
+"""Activate a config package: load it and call its `on_activate` hooks, before any run uses it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTE_CHARACTERS_MAX = 10_000
 
 
 def main(inputs: dict[str, Any], channel: Channel) -> Any:
-    """Activate the package in the folder `config`; give its fields and what its hooks note."""
+    """Activate the package in the folder `config`; return its fields and its hooks' results."""
     with load_package(Path(inputs["config"])) as package:
         ctx = Context(settings=package.settings.author)
         notes = package.call_hooks("on_activate", {"ctx": ctx})
@@ -28,7 +28,7 @@ def main(inputs: dict[str, Any], channel: Channel) -> Any:
 
 
 def _jsonable(note: Any) -> Any:
-    """Keep what is JSON and of a bearable size; say so where it is not."""
+    """Return a hook's result if it is JSON and not too large, else say why it was dropped."""
     try:
         text = json.dumps(note, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

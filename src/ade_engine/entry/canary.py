@@ -1,4 +1,4 @@
-"""Try a handful of harmful things, and say which of them worked; undo them if they did."""
+"""Attempt a few forbidden actions, and report which succeeded; those are undone."""
 
 import ctypes
 import os
@@ -12,12 +12,12 @@ CLONE_NEWUSER = 0x10000000
 
 
 def main(inputs: dict[str, Any], channel: Channel) -> dict[str, bool]:
-    """Try everything."""
+    """Attempt every action."""
     return try_all()
 
 
 def try_all() -> dict[str, bool]:
-    """Return for each harm whether it worked."""
+    """Return whether each action succeeded."""
     return {name: _worked(harm) for name, harm in HARMS.items()}
 
 

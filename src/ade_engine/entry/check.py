@@ -1,6 +1,7 @@
-"""Check a config package: load it and say everything that is wrong with it; call none of its rules.
+"""Check a config package: load it and report everything that is wrong with it.
 
-Loading runs the top level of its modules, so this too is for behind the walls.
+No function of the package is called, but loading runs the top level of its modules, so this must
+run in the sandbox, too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ PROBLEMS_MAX = 500
 def main(inputs: dict[str, Any], channel: Channel) -> Any:
     """Check the package in the folder `config`."""
     folder = Path(inputs["config"])
-    folder.mkdir(exist_ok=True)  # a package without any file is a package with a problem
+    folder.mkdir(exist_ok=True)  # a package without any file is reported as a problem
     try:
         with load_package(folder) as package:
             problems = list(package.warnings)

@@ -1,7 +1,8 @@
-"""Normalise one file with one config package: the entry for the sandbox, `ade run` and tests.
+"""Normalise one file with one config package; used by the sandbox, `ade run` and tests.
 
-Writes three files into the output folder: `normalized.xlsx`, `artifact.json` and `events.ndjson`. A
-run that fails leaves the last two, with an error that holds no value of a cell, and no workbook.
+Three files are written to the output folder: `normalized.xlsx`, `artifact.json` and
+`events.ndjson`. A run that fails leaves only the last two, with an error that holds no cell's
+value.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class EngineFault(EngineError):
 
 
 class OutOfMemory(EngineError):
-    """The job needs more memory than it has."""
+    """The job needs more memory than its limit allows."""
 
     code = "out_of_memory"
     advice = "Give the job more memory, or split the file."
@@ -54,17 +55,17 @@ class OutputNotWritten(EngineError):
     """The output could not be written."""
 
     code = "output_not_written"
-    advice = "Check the space that is left and the limit on the size of files."
+    advice = "Check the free disk space and the limit on file sizes."
 
 
 def headers_are_recorded(environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether header texts go into the record: yes, unless ADE_ARTIFACT_HEADERS is off."""
+    """Return whether header texts are recorded: yes, unless ADE_ARTIFACT_HEADERS is off."""
     return environ.get(HEADERS_VARIABLE, "on").strip().lower() not in ("off", "false", "0", "no")
 
 
 @dataclass(frozen=True)
 class NormalizeRequest:
-    """What to normalise, with what, and where to put it."""
+    """The input file, the config package, the output folder, and options."""
 
     input: Path
     config: Path
@@ -76,12 +77,12 @@ class NormalizeRequest:
 
     @property
     def shown_name(self) -> str:
-        """Return the file's name as the record shows it."""
+        """Return the input's name as it is recorded."""
         return self.input_name or self.input.name
 
 
 def normalize(request: NormalizeRequest, progress: Progress | None = None) -> dict[str, Any]:
-    """Run all passes and give the summary; an EngineError says what went wrong, and is recorded."""
+    """Run the pipeline and return a summary; a failure is recorded and raised as EngineError."""
     request.output.mkdir(parents=True, exist_ok=True)
     for name in (OUTPUT_FILE, ARTIFACT_FILE, EVENTS_FILE):
         (request.output / name).unlink(missing_ok=True)
@@ -93,16 +94,18 @@ def normalize(request: NormalizeRequest, progress: Progress | None = None) -> di
         except EngineError as error:
             failed = error
         except KeyboardInterrupt:
-            raise KeyboardInterrupt from None  # a package may have put a value into its own
-        except BaseException as error:  # panics of libraries are no Exceptions
+            raise KeyboardInterrupt from None  # one of the package's code may hold a value
+        except BaseException as error:  # panics of Rust libraries are not Exceptions
             failed = _fault(error)
         if failed is not None:
-            (request.output / OUTPUT_FILE).unlink(missing_ok=True)  # a hook failed after it
+            (request.output / OUTPUT_FILE).unlink(
+                missing_ok=True
+            )  # a hook may have failed after it was written
             record.emit(EventName.RUN_FAILED, error=error_json(failed))
         artifact = artifact_of(record.events)
         write_artifact(artifact, request.output / ARTIFACT_FILE)
     if failed is not None:
-        # What an exception came from may hold a value in its message; nobody gets to print it.
+        # The original exception may hold a value in its message, so it must not be printed.
         failed.__context__ = None
         raise failed from None
     return {
@@ -115,7 +118,7 @@ def normalize(request: NormalizeRequest, progress: Progress | None = None) -> di
 
 
 def main(inputs: dict[str, Any], channel: Channel) -> Any:
-    """Normalise as a job: `inputs` holds paths (`input`, `config`, `output`) and options."""
+    """Run as a job: `inputs` holds the paths `input`, `config` and `output`, and options."""
     request = NormalizeRequest(
         input=Path(inputs["input"]),
         config=Path(inputs["config"]),
@@ -129,11 +132,11 @@ def main(inputs: dict[str, Any], channel: Channel) -> Any:
 
 
 def error_json(error: EngineError) -> dict[str, Any]:
-    """Return an error as the artifact, the events and the job's record show it."""
+    """Return an error as it is shown in the artifact, the events and the job."""
     details = getattr(error, "details", None)
-    otherwise = VALIDATION_ERROR if isinstance(error, UnreadableFile) else RESOURCE_LIMIT
+    default = VALIDATION_ERROR if isinstance(error, UnreadableFile) else RESOURCE_LIMIT
     return {
-        "category": getattr(error, "category", otherwise),
+        "category": getattr(error, "category", default),
         "code": error.code,
         "message": str(error),
         "details": details() if callable(details) else {},
@@ -170,14 +173,14 @@ def _run(request: NormalizeRequest, record: Recorder, progress: Progress) -> Non
 
 
 def _missing(artifact: dict[str, Any]) -> list[str]:
-    """List the required fields that some written table lacks, or all tables if none is written."""
+    """List the required fields missing in a written table, or in any table if none is written."""
     mapped = [event for event in artifact["events"] if event["stage"] == "mapping"]
-    judged = [one for one in mapped if one["evaluation"] != "unusable"] or mapped
-    return list(dict.fromkeys(name for one in judged for name in one["missing"]))
+    counted = [one for one in mapped if one["evaluation"] != "unusable"] or mapped
+    return list(dict.fromkeys(name for one in counted for name in one["missing"]))
 
 
 def _fault(error: BaseException) -> EngineError:
-    """Describe what should not have happened by its type and place, never by its message."""
+    """Describe an unexpected exception by its type and location, never by its message."""
     kind = public_name(type(error))
     if isinstance(error, MemoryError):
         return OutOfMemory("The job ran out of memory")
@@ -196,15 +199,15 @@ def _silent(done: int, total: int, message: str) -> None:
     pass
 
 
-def _throttled(tell: Progress) -> Progress:
-    """Pass progress on a few times a second, and always the last."""
+def _throttled(report: Progress) -> Progress:
+    """Report progress at most a few times a second, and always at the end."""
     last = 0.0
 
-    def told(done: int, total: int, message: str) -> None:
+    def throttled(done: int, total: int, message: str) -> None:
         nonlocal last
         now = time.monotonic()
         if now - last >= PROGRESS_SECONDS or (done == total and total):
             last = now
-            tell(done, total, message)
+            report(done, total, message)
 
-    return told
+    return throttled

@@ -1,4 +1,4 @@
-"""Show the first rows of one sheet to a person: as values, without finding any tables."""
+"""Return the first rows of one sheet for display, without finding tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ade_engine.sheets.workbook import Sheet, Workbook, open_workbook
 
 COLUMNS_MAX = 100
 CELL_CHARACTERS_MAX = 200
-CHARACTERS_MAX = 400_000  # of all cells together; rows behind are left out
+CHARACTERS_MAX = 400_000  # of all cells together; further rows are left out
 SHEETS_SHOWN_MAX = 200
 
 
@@ -23,13 +23,13 @@ class NoSuchSheet(EngineError):
     """The workbook has no sheet of this name or number."""
 
     code = "no_such_sheet"
-    advice = "Give the name of a sheet, or its number from 1 on."
+    advice = "Use the name of a sheet, or its number counted from 1."
 
 
 def main(inputs: dict[str, Any], channel: Channel) -> Any:
-    """Show up to `rows` rows of the sheet named in `sheet`; an unreadable file is told, not raised.
+    """Return up to `rows` rows of the sheet `sheet`; an unreadable file gives an `error` result.
 
-    Without a name it is the first sheet that is not hidden.
+    Without a name, it is the first sheet that is not hidden.
     """
     try:
         with open_workbook(Path(inputs["input"])) as book:
@@ -46,7 +46,7 @@ def _chosen(book: Workbook, wanted: str | None) -> Sheet:
             return sheet
     if wanted.isascii() and wanted.isdecimal() and 1 <= int(wanted[:9]) <= len(book.sheets):
         return book.sheets[int(wanted) - 1]
-    raise NoSuchSheet("there is no such sheet")
+    raise NoSuchSheet("the workbook has no such sheet")
 
 
 def _shown(book: Workbook, sheet: Sheet, rows_max: int) -> dict[str, Any]:
@@ -70,13 +70,13 @@ def _shown(book: Workbook, sheet: Sheet, rows_max: int) -> dict[str, Any]:
 
 
 def _rows(blocks: list[Block], columns: int) -> tuple[list[list[Any]], bool]:
-    """Return the rows, empty ones too, and whether all that were asked for are there."""
+    """Return the rows, including empty ones, and whether none was left out."""
     found: list[list[Any]] = []
     characters = 0
     for block in blocks:
         for number, cells in block.values():
             found += [[None] * columns for _ in range(number - len(found) - 1)]
-            row = [_plain(cells.get(column)) for column in range(1, columns + 1)]
+            row = [_json_value(cells.get(column)) for column in range(1, columns + 1)]
             characters += sum(len(str(cell)) for cell in row)
             if characters > CHARACTERS_MAX:
                 return found, False
@@ -84,8 +84,8 @@ def _rows(blocks: list[Block], columns: int) -> tuple[list[list[Any]], bool]:
     return found, True
 
 
-def _plain(value: object) -> Any:
-    """Return a cell in words of JSON."""
+def _json_value(value: object) -> Any:
+    """Convert a cell's value to JSON."""
     match value:
         case str():
             return value if len(value) <= CELL_CHARACTERS_MAX else value[:CELL_CHARACTERS_MAX] + "…"

@@ -1,4 +1,4 @@
-"""Config packages to learn from and to start with: `ade config init --example NAME DIR`."""
+"""Example config packages to learn from and to start with: `ade config init --example NAME DIR`."""
 
 from pathlib import Path
 

@@ -1,10 +1,12 @@
 """Turn documents into PDF and HTML, and pages and objects into thumbnails.
 
 ```
-reading ─ markdown, images ─▶ tree ─▶ formulas ─┬─▶ layout ─▶ fonts, pages ─▶ PDF ─▶ PNG
-                              slides ──────────▶└─▶ html
+document_reader ─▶ document_tree ─▶ formula_drawings ─┬─▶ typst_data ─▶ pages ─▶ PDF ─▶ PNG
+ (markdown, images,                                   └─▶ html_writer ─▶ HTML
+  characters)
 ```
 
-`exporting` and `thumbnails` are what runs as a job. Nothing is imported here: who needs a part of
-it pays for that part.
+`typst_data` and `html_writer` both put objects on slides by `slides`; `pages` chooses fonts by
+`fonts`. The jobs are `entry.export` and `entry.thumbnail`. This file imports nothing, so that each
+process imports only the parts that it needs.
 """

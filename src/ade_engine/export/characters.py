@@ -1,22 +1,22 @@
-"""Make strangers' characters fit to be set: nothing that cannot be shown, no endless words."""
+"""Prepare untrusted text for typesetting: remove what cannot be shown, break overlong words."""
 
 import re
 import unicodedata
 
-# What a terminal understands and a page does not.
+# Escape sequences of terminals.
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\ufdd0-\ufdef\u2028\u2029]"
 )
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 ZERO_WIDTH_SPACE = "\N{ZERO WIDTH SPACE}"
-# Longer than any word of a language that is set without a hyphen.
+# Longer words get break opportunities.
 WORD_CHARS_MAX = 30
 CODE_WORD_CHARS_MAX = 60
 CELL_WORD_CHARS_MAX = 12
-# Each place for a break costs time, more than in proportion: endless words have fewer of them.
+# Break opportunities cost more than linear time, so very long words get fewer of them.
 ENDLESS_CHARS, ENDLESS_STEP, ENDLESS_STEP_MAX = 200, 6, 30
-# Scripts without spaces between words: lines end in them by rules that typesetters know.
+# Scripts without spaces between words; Typst knows where their lines can break.
 _SPACELESS = (
     "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\ua000-\ua4cf\uac00-\ud7af"
     "\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
@@ -25,12 +25,12 @@ _BREAK_AFTER = re.compile(r"(?<=[/\\.,;:_\-?&=+@#%|)\]}])(?=[^\W\d_])")
 
 
 def clean(text: str) -> str:
-    """Return the text without what cannot be shown; line ends are all of one kind."""
+    """Return the text without characters that cannot be shown, with `\\n` for every line end."""
     text = ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return UNPRINTABLE.sub(_instead, text)
+    return UNPRINTABLE.sub(_replacement, text)
 
 
-def _instead(found: re.Match[str]) -> str:
+def _replacement(found: re.Match[str]) -> str:
     if found[0] in "\u2028\u2029\x0b\x0c\x85":
         return "\n"
     return REPLACEMENT if unicodedata.category(found[0]) == "Cs" else ""
@@ -42,9 +42,9 @@ def one_line(text: str) -> str:
 
 
 def breakable(text: str, word_chars_max: int = WORD_CHARS_MAX) -> str:
-    """Return the text with places inside of overlong words where a line may end.
+    """Return the text with zero-width spaces in overlong words, where lines can break.
 
-    Without them such a word would run off the page. Whoever copies it out of a PDF gets them too.
+    Without them such a word would run off the page. Text copied from the PDF contains them too.
     """
     return re.sub(
         rf"[^\s{_SPACELESS}]{{{word_chars_max + 1},}}",
@@ -54,7 +54,7 @@ def breakable(text: str, word_chars_max: int = WORD_CHARS_MAX) -> str:
 
 
 def _with_breaks(word: str, chars_max: int) -> str:
-    """Allow a break where addresses and paths have their joints, and else between any letters."""
+    """Allow breaks after the separators of URLs and paths, or else between letters."""
     step = 1
     if len(word) > ENDLESS_CHARS:
         step = min(ENDLESS_STEP_MAX, ENDLESS_STEP + len(word) // 5_000)
@@ -65,7 +65,7 @@ def _with_breaks(word: str, chars_max: int) -> str:
 
 
 def _pieces(word: str, step: int) -> list[str]:
-    """Take a word apart between its letters; marks stay with the letter that they belong to."""
+    """Split a word between its letters; combining marks stay with their letter."""
     letters: list[str] = []
     for char in word:
         if letters and unicodedata.category(char) in {"Mn", "Mc", "Me", "Cf"}:

@@ -1,4 +1,4 @@
-"""Read what was submitted into the tree: one item for each object, in the given order."""
+"""Build the tree of a document from its submission: one item per object, in order."""
 
 import base64
 import binascii
@@ -11,57 +11,59 @@ from typing import Any
 from ade_engine.export import document_tree as tree
 from ade_engine.export import markdown
 from ade_engine.export.characters import clean, one_line
-from ade_engine.export.document_tree import Alignment, Block, Blocks, Document, Inlines, Item
-from ade_engine.export.export_errors import BadImage, TooLarge
-from ade_engine.export.export_warnings import Warnings
-from ade_engine.export.images import Image, look_at
+from ade_engine.export.document_tree import Alignment, Block, Blocks, DocumentTree, Inlines, Item
+from ade_engine.export.export_errors import BadImage, DocumentTooLarge
+from ade_engine.export.export_warnings import ExportWarnings
+from ade_engine.export.images import Image, inspect_image
 
-# Each paragraph, item of a list and cell of a table takes some 20 KB while pages are set.
+# Each paragraph, list item and table cell takes about 20 KB of memory while Typst runs.
 PIECES_MAX = 20_000
 PIXELS_MAX = 100_000_000
 NUMBER_CHARS_MAX, DIGITS = 14, 12
 _NUMBER = re.compile(r"[+\-\N{MINUS SIGN}]?\d[\d.,'\s]*(?:[eE][+-]?\d+)?\s?%?")
 
 
-def read(given: dict[str, Any], folder: Path, warnings: Warnings) -> Document:
-    """Return the document; images that it brings along are written to the folder."""
+def read_document(
+    submitted: dict[str, Any], folder: Path, warnings: ExportWarnings
+) -> DocumentTree:
+    """Return the tree of a document; write the images in its submission to the folder."""
     reader = _Reader(folder, warnings)
     items = tuple(
-        reader.item(found, number) for number, found in enumerate(given["objects"], start=1)
+        reader.item(content, number) for number, content in enumerate(submitted["objects"], start=1)
     )
-    return Document(
-        title=one_line(given.get("title") or ""),
-        authors=tuple(one_line(author) for author in given.get("authors") or []),
-        language=given.get("language") or "en",
+    return DocumentTree(
+        title=one_line(submitted.get("title") or ""),
+        authors=tuple(one_line(author) for author in submitted.get("authors") or []),
+        language=submitted.get("language") or "en",
         items=items,
     )
 
 
 class _Reader:
-    """Read objects, and count what is dear."""
+    """Read objects; count images, pixels and pieces against their limits."""
 
-    def __init__(self, folder: Path, warnings: Warnings) -> None:
+    def __init__(self, folder: Path, warnings: ExportWarnings) -> None:
         self._folder = folder
         self._warnings = warnings
         self._images = 0
         self._pixels = 0
         self._pieces = 0
 
-    def item(self, found: dict[str, Any], number: int) -> Item:
-        """Read one object; without a name it is known by its number."""
-        name = found.get("object_id") or f"number {number}"
-        slide = found.get("slide")
+    def item(self, submitted: dict[str, Any], number: int) -> Item:
+        """Read one object; one without an id is named by its number."""
+        name = submitted.get("object_id") or f"number {number}"
+        slide = submitted.get("slide")
         item = Item(
             name=name,
-            kind=found["type"],
-            blocks=tuple(self._blocks(found["type"], found["content"], name)),
-            notes=self._text("markdown", found.get("notes") or "", name),
+            kind=submitted["type"],
+            blocks=tuple(self._blocks(submitted["type"], submitted["content"], name)),
+            notes=self._text("markdown", submitted.get("notes") or "", name),
             slide=None if slide is None else str(slide),
         )
         self._pieces += _pieces((*item.blocks, *item.notes))
         if self._pieces > PIECES_MAX:
-            raise TooLarge(
-                f"There are more than {PIECES_MAX:,} paragraphs, list items and cells of tables",
+            raise DocumentTooLarge(
+                f"There are more than {PIECES_MAX:,} paragraphs, list items and table cells",
                 object_id=name,
             )
         return item
@@ -71,12 +73,12 @@ class _Reader:
             case "text":
                 yield from self._text(content["format"], content["value"], name)
             case "equation":
-                yield tree.Formula(clean(content["value"]).strip())
+                yield tree.FormulaBlock(clean(content["value"]).strip())
             case "code":
                 yield tree.CodeBlock(clean(content["value"]).rstrip("\n"), content["format"])
                 yield from self._outputs(content.get("outputs") or {}, name)
             case "image":
-                yield tree.Picture(
+                yield tree.ImageBlock(
                     image=self._image(content, name),
                     alt=one_line(content.get("alt") or ""),
                     caption=one_line(content.get("caption") or ""),
@@ -95,29 +97,29 @@ class _Reader:
     def _outputs(self, outputs: dict[str, Any], name: str) -> Iterator[Block]:
         for stream in ("stdout", "stderr"):
             if text := clean(outputs.get(stream) or "").rstrip():
-                yield tree.Output(stream, text)
+                yield tree.OutputBlock(stream, text)
         if outputs.get("result_json") is not None:
-            told = json.dumps(outputs["result_json"], ensure_ascii=False, indent=2)
-            yield tree.Output("result", clean(told))
+            result = json.dumps(outputs["result_json"], ensure_ascii=False, indent=2)
+            yield tree.OutputBlock("result", clean(result))
         for image in outputs.get("images") or []:
-            yield tree.Picture(
+            yield tree.ImageBlock(
                 image=self._image(image, name),
                 alt=one_line(image.get("alt") or ""),
                 caption=one_line(image.get("caption") or ""),
                 width_percent=image.get("width_percent"),
             )
         if outputs.get("error"):
-            yield tree.Output("error", clean(_error(outputs["error"])).rstrip())
+            yield tree.OutputBlock("error", clean(_error(outputs["error"])).rstrip())
 
     def _image(self, content: dict[str, Any], name: str) -> Image:
-        """Find an image where it was put, or put it there."""
+        """Return an image from the inputs of the job, or from the bytes in the submission."""
         if content.get("file"):
             path = Path(content["file"])
         else:
             self._images += 1
             path = self._folder / f"image-{self._images}"
             path.write_bytes(_decoded(content["data"], name))
-        image = look_at(path, content.get("media_type"), name)
+        image = inspect_image(path, content.get("media_type"), name)
         self._pixels += image.width_pixels * image.height_pixels
         if self._pixels > PIXELS_MAX:
             raise BadImage(
@@ -131,7 +133,7 @@ def _decoded(data: str, name: str) -> bytes:
     try:
         return base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise BadImage("The image is not written in base64", object_id=name) from None
+        raise BadImage("The data of the image is not base64", object_id=name) from None
 
 
 def _error(error: str | dict[str, Any]) -> str:
@@ -142,17 +144,19 @@ def _error(error: str | dict[str, Any]) -> str:
     return f"{traceback.rstrip()}\n{head}" if isinstance(traceback, str) else head
 
 
-def _table(content: dict[str, Any]) -> tree.Table:
+def _table(content: dict[str, Any]) -> tree.TableBlock:
     columns, rows = content["columns"], content["rows"]
-    given = content.get("alignment") or []
-    return tree.Table(
+    requested = content.get("alignment") or []
+    return tree.TableBlock(
         columns=tuple(_cell(column) for column in columns),
         rows=tuple(
             tuple(_cell(value) for value in (*row, *[None] * (len(columns) - len(row))))
             for row in rows
         ),
         alignment=tuple(
-            given[at] if at < len(given) and given[at] != "auto" else _alignment(rows, at)
+            requested[at]
+            if at < len(requested) and requested[at] != "auto"
+            else _alignment(rows, at)
             for at in range(len(columns))
         ),
         caption=one_line(content.get("caption") or ""),
@@ -164,17 +168,17 @@ def _cell(value: Any) -> Inlines:
         return ()
     if isinstance(value, str):
         return markdown.lines(clean(value).strip())
-    return (tree.Text(_number(value) if isinstance(value, float) else json.dumps(value)),)
+    return (tree.LiteralText(_number(value) if isinstance(value, float) else json.dumps(value)),)
 
 
 def _number(value: float) -> str:
-    """Write a number without the tail that calculating with it left behind."""
+    """Write a number without digits that come from rounding errors."""
     exact = repr(value)
     return exact if len(exact) <= NUMBER_CHARS_MAX else f"{value:.{DIGITS}g}"
 
 
 def _alignment(rows: list[list[Any]], at: int) -> Alignment:
-    """Set a column of numbers to the right, all others to the left."""
+    """Return right for a column of numbers and left for any other."""
     values = [row[at] for row in rows if at < len(row) and row[at] not in (None, "")]
     return "right" if values and all(map(_is_number, values)) else "left"
 
@@ -186,14 +190,14 @@ def _is_number(value: Any) -> bool:
 
 
 def _pieces(blocks: Blocks) -> int:
-    """Count what is laid out on its own."""
+    """Count the parts that Typst lays out separately."""
     count = len(blocks)
     for block in blocks:
         match block:
-            case tree.Table(columns=columns, rows=rows):
+            case tree.TableBlock(columns=columns, rows=rows):
                 count += len(columns) * (len(rows) + 1)
-            case tree.List(items=items):
+            case tree.ListBlock(items=items):
                 count += len(items) + sum(map(_pieces, items))
-            case tree.Quote(blocks=inner):
+            case tree.QuoteBlock(blocks=inner):
                 count += _pieces(inner)
     return count

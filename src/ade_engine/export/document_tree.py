@@ -1,12 +1,12 @@
-"""A document as it is exported: what every writer writes, whatever it was made from.
+"""The tree of a document, from which PDF and HTML are written.
 
 ```
-Document ─ Item ─ Block ─┬─ Paragraph, Heading, Table ─ Inline
-                         ├─ List, Quote ─ Block
-                         └─ CodeBlock, Output, Formula, Picture, Rule, Notes
+DocumentTree ─ Item ─ Block ─┬─ Paragraph, Heading, TableBlock ─ Inline
+                             ├─ ListBlock, QuoteBlock, NotesBlock ─ Block
+                             └─ CodeBlock, OutputBlock, FormulaBlock, ImageBlock, Rule
 ```
 
-Texts in it are plain: no markup of Markdown, HTML or Typst has a meaning any more.
+All texts in it are literal: markup of Markdown, HTML or Typst has no meaning.
 """
 
 from collections.abc import Iterator
@@ -20,15 +20,15 @@ Stream = Literal["stdout", "stderr", "result", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """Hold characters that mean themselves."""
+class LiteralText:
+    """Literal text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """Set what it holds apart."""
+    """Inlines in a style."""
 
     style: Literal["emphasis", "strong", "strike"]
     inlines: "Inlines"
@@ -36,91 +36,91 @@ class Styled:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Hold characters of code in a line of text."""
+    """Code in a line of text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Lead to an address of the web or of mail, checked before."""
+    """A link to a web or mail address that was checked before."""
 
     url: str
     inlines: "Inlines"
 
 
 @dataclass(frozen=True, slots=True)
-class Math:
-    """Hold a formula in a line of text."""
+class InlineFormula:
+    """A formula in a line of text."""
 
     latex: str
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Begin a new line."""
+    """A line break."""
 
 
-Inline: TypeAlias = Text | Styled | Code | Link | Math | Break
+Inline: TypeAlias = LiteralText | Styled | Code | Link | InlineFormula | Break
 Inlines: TypeAlias = tuple[Inline, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Hold running text."""
+    """Running text."""
 
     inlines: Inlines
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Begin a section; level 1 is the highest of 6."""
+    """The heading of a section; levels go from 1, the highest, to 6."""
 
     level: int
     inlines: Inlines
 
 
 @dataclass(frozen=True, slots=True)
-class List:
-    """Hold items; with a `start` they are numbered from there."""
+class ListBlock:
+    """A list; with a `start` its items are numbered from there."""
 
     items: tuple["Blocks", ...]
     start: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """Hold what somebody else said."""
+class QuoteBlock:
+    """A quotation."""
 
     blocks: "Blocks"
 
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """Hold lines of code."""
+    """Lines of code."""
 
     text: str
     language: str
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """Hold what code wrote, gave or failed with."""
+class OutputBlock:
+    """What code printed, returned or failed with."""
 
     stream: Stream
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Formula:
-    """Hold a formula on a line of its own."""
+class FormulaBlock:
+    """A formula on a line of its own."""
 
     latex: str
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """Hold rows of as many cells as there are columns."""
+class TableBlock:
+    """A table; each row has as many cells as there are columns."""
 
     columns: tuple[Inlines, ...]
     rows: tuple[tuple[Inlines, ...], ...]
@@ -129,8 +129,8 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """Show an image; `width_percent` is of the text's width, without it the image's own size."""
+class ImageBlock:
+    """An image; `width_percent` is relative to the text width, None is the image's own size."""
 
     image: Image
     alt: str = ""
@@ -140,12 +140,12 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Part what comes before from what comes after."""
+    """A horizontal rule."""
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
-    """Hold what only the speaker is to see."""
+class NotesBlock:
+    """Speaker notes."""
 
     blocks: "Blocks"
 
@@ -153,22 +153,22 @@ class Notes:
 Block: TypeAlias = (
     Paragraph
     | Heading
-    | List
-    | Quote
+    | ListBlock
+    | QuoteBlock
     | CodeBlock
-    | Output
-    | Formula
-    | Table
-    | Picture
+    | OutputBlock
+    | FormulaBlock
+    | TableBlock
+    | ImageBlock
     | Rule
-    | Notes
+    | NotesBlock
 )
 Blocks: TypeAlias = tuple[Block, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Hold one object of the document; `slide` names the slide that it was put on."""
+    """One object of the document; `slide` names the slide that it is assigned to."""
 
     name: str
     kind: str
@@ -178,8 +178,8 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """Hold all that is exported."""
+class DocumentTree:
+    """A whole document."""
 
     title: str
     authors: tuple[str, ...]
@@ -188,14 +188,14 @@ class Document:
 
 
 def text_of(inlines: Inlines) -> str:
-    """Return the characters of a line of text, without its styles."""
+    """Return the text of inlines without their styles."""
     return "".join(_texts(inlines))
 
 
 def _texts(inlines: Inlines) -> Iterator[str]:
     for inline in inlines:
         match inline:
-            case Text(text) | Code(text) | Math(text):
+            case LiteralText(text) | Code(text) | InlineFormula(text):
                 yield text
             case Styled(inlines=inner) | Link(inlines=inner):
                 yield from _texts(inner)
@@ -203,29 +203,29 @@ def _texts(inlines: Inlines) -> Iterator[str]:
                 yield " "
 
 
-def formulas_of(blocks: Blocks) -> Iterator[Math | Formula]:
-    """Return the formulas of some blocks, in lines and on their own, in their order."""
+def formulas_of(blocks: Blocks) -> Iterator[InlineFormula | FormulaBlock]:
+    """Return the formulas of blocks, in lines and on their own, in their order."""
     for block in blocks:
         match block:
-            case Formula():
+            case FormulaBlock():
                 yield block
             case Paragraph(inlines=line) | Heading(inlines=line):
-                yield from _math(line)
-            case List(items=items):
+                yield from _inline_formulas(line)
+            case ListBlock(items=items):
                 for item in items:
                     yield from formulas_of(item)
-            case Quote(blocks=inner) | Notes(blocks=inner):
+            case QuoteBlock(blocks=inner) | NotesBlock(blocks=inner):
                 yield from formulas_of(inner)
-            case Table(columns=columns, rows=rows):
+            case TableBlock(columns=columns, rows=rows):
                 for row in (columns, *rows):
                     for cell in row:
-                        yield from _math(cell)
+                        yield from _inline_formulas(cell)
 
 
-def _math(inlines: Inlines) -> Iterator[Math]:
+def _inline_formulas(inlines: Inlines) -> Iterator[InlineFormula]:
     for inline in inlines:
         match inline:
-            case Math():
+            case InlineFormula():
                 yield inline
             case Styled(inlines=inner) | Link(inlines=inner):
-                yield from _math(inner)
+                yield from _inline_formulas(inner)

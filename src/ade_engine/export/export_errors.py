@@ -1,11 +1,11 @@
-"""What can be wrong with a document that is to be exported, in the words of a job's error.
+"""The errors of an export; each class declares the code and category of the job error.
 
 ```
 ExportError
-├── BadImage        BAD_IMAGE             VALIDATION_ERROR    no image, another one, too large
-├── TooLarge        DOCUMENT_TOO_LARGE    VALIDATION_ERROR    more than can be laid out
-├── NoSuchPage      NO_SUCH_PAGE          VALIDATION_ERROR    a page that is not there
-└── LayoutFailed    LAYOUT_FAILED         USER_CODE_ERROR     the typesetter gave up
+├── BadImage            BAD_IMAGE             VALIDATION_ERROR    not an image, or too large
+├── DocumentTooLarge    DOCUMENT_TOO_LARGE    VALIDATION_ERROR    more than can be typeset
+├── NoSuchPage          NO_SUCH_PAGE          VALIDATION_ERROR    the document has fewer pages
+└── LayoutFailed        LAYOUT_FAILED         USER_CODE_ERROR     Typst failed
 ```
 """
 
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 
 class ExportError(Exception):
-    """The document cannot be exported; `object_id` names what it is about, if it is about one."""
+    """The document cannot be exported; `object_id` names the object at fault, if it is one."""
 
     code: ClassVar[str] = "EXPORT_ERROR"
     category: ClassVar[str] = "VALIDATION_ERROR"
@@ -31,7 +31,7 @@ class ExportError(Exception):
         )
 
     def details(self) -> dict[str, Any]:
-        """Say which object is meant."""
+        """Return which object is at fault."""
         return {"object_id": self.object_id} if self.object_id else {}
 
 
@@ -41,8 +41,8 @@ class BadImage(ExportError):
     code = "BAD_IMAGE"
 
 
-class TooLarge(ExportError):
-    """The document holds more than can be laid out."""
+class DocumentTooLarge(ExportError):
+    """The document has more content than can be typeset."""
 
     code = "DOCUMENT_TOO_LARGE"
 
@@ -54,8 +54,8 @@ class NoSuchPage(ExportError):
 
 
 class LayoutFailed(ExportError):
-    """The typesetter gave up on what it must be able to set."""
+    """Typst failed on a document that it should be able to typeset."""
 
-    # Not ADE's own failure, though it may be: what runs behind the walls cannot claim that.
+    # It may be a fault of ADE, but a process inside the sandbox is not trusted to report one.
     code = "LAYOUT_FAILED"
     category = "USER_CODE_ERROR"

@@ -1,33 +1,33 @@
-"""Say what came out otherwise than its author may expect; the export succeeds all the same."""
+"""Warnings of an export: what differs from what the author may expect, without failing it."""
 
 from typing import Any
 
 WARNINGS_MAX = 50
 
 
-class Warnings:
-    """Gather warnings, each once, up to a limit; beyond it they are counted."""
+class ExportWarnings:
+    """Collect warnings, each once, up to a limit; further ones are only counted."""
 
     def __init__(self) -> None:
-        self._told: dict[tuple[str, str, str], None] = {}
+        self._seen: dict[tuple[str, str, str], None] = {}
         self._more = 0
 
     def add(self, code: str, message: str, object_id: str = "") -> None:
-        """Take one down."""
+        """Add a warning."""
         key = (code, message, object_id)
-        if key in self._told:
+        if key in self._seen:
             return
-        if len(self._told) == WARNINGS_MAX:
+        if len(self._seen) == WARNINGS_MAX:
             self._more += 1
             return
-        self._told[key] = None
+        self._seen[key] = None
 
-    def told(self) -> list[dict[str, Any]]:
-        """Return them in the order in which they came."""
-        told: list[dict[str, Any]] = [
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return the warnings in the order in which they were added."""
+        warnings: list[dict[str, Any]] = [
             {"code": code, "message": message} | ({"object_id": name} if name else {})
-            for code, message, name in self._told
+            for code, message, name in self._seen
         ]
         if self._more:
-            told.append({"code": "more_warnings", "message": f"There are {self._more} more."})
-        return told
+            warnings.append({"code": "more_warnings", "message": f"There are {self._more} more."})
+        return warnings

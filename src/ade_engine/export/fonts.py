@@ -1,8 +1,8 @@
-"""Choose fonts: those that come with the typesetter, and the machine's only where those have gaps.
+"""Choose fonts: those embedded in Typst, and fonts of the host only for missing characters.
 
-The wheel's fonts have Latin, Greek, Cyrillic, Hebrew, Arabic and most symbols. A document that they
-suffice for comes out the same on every machine. For others (Chinese, Japanese, Korean, Thai, emoji)
-the machine's fonts are used too, if it has any, and a warning says so.
+The embedded fonts have Latin, Greek, Cyrillic, Hebrew, Arabic and most symbols. A document that
+needs no others looks the same on every host. For other characters (Chinese, Japanese, Korean, Thai,
+emoji) the fonts of the host are used too, if it has any, and a warning says so.
 """
 
 import functools
@@ -13,42 +13,42 @@ from typing import Literal
 
 import typst
 
-from ade_engine.export.export_warnings import Warnings
+from ade_engine.export.export_warnings import ExportWarnings
 
 FOLDERS = (Path("/usr/share/fonts"), Path("/usr/local/share/fonts"))
 SHOWN_MAX = 20
 _MISSING = re.compile(r'the text `"((?:[^"\\]|\\.)+)"` could not be displayed')
 _ESCAPED = re.compile(r"\\u\{([0-9a-fA-F]+)\}")
-# A standard that demands a glyph for every character.
+# A PDF standard that requires a glyph for every character, so that Typst reports missing ones.
 STRICT: Literal["a-2b"] = "a-2b"
 
 
 @functools.cache
-def own_fonts() -> typst.Fonts:
-    """Return the fonts of the wheel."""
+def embedded_fonts() -> typst.Fonts:
+    """Return the fonts that are embedded in Typst."""
     return typst.Fonts(include_system_fonts=False, include_embedded_fonts=True)
 
 
-def fonts_for(characters: set[str], folder: Path, warnings: Warnings) -> typst.Fonts:
-    """Return fonts that have these characters, as far as there are any."""
-    asked = {character for character in characters if _needs_glyph(character)}
-    missing = missing_glyphs(asked, folder, own_fonts())
+def fonts_for(characters: set[str], folder: Path, warnings: ExportWarnings) -> typst.Fonts:
+    """Return fonts for these characters; warn if some are missing or the host's are used."""
+    visible = {character for character in characters if _needs_glyph(character)}
+    missing = missing_glyphs(visible, folder, embedded_fonts())
     if not missing:
-        return own_fonts()
-    places = [place for place in FOLDERS if place.is_dir()]
+        return embedded_fonts()
+    folders = [path for path in FOLDERS if path.is_dir()]
     more = typst.Fonts(
-        include_system_fonts=False, include_embedded_fonts=True, font_paths=list(places)
+        include_system_fonts=False, include_embedded_fonts=True, font_paths=list(folders)
     )
     still_missing = missing_glyphs(missing, folder, more)
     if still_missing:
         warnings.add(
-            "missing_glyphs", f"No font here has these characters: {_shown(still_missing)}."
+            "missing_glyphs", f"No font on this host has these characters: {_shown(still_missing)}."
         )
     if still_missing == missing:
-        return own_fonts()
+        return embedded_fonts()
     warnings.add(
         "machine_fonts",
-        "Fonts of this machine were used, others may have others: "
+        "Fonts of this host were used, so the result may differ on another host: "
         f"{_shown(missing - still_missing)}.",
     )
     return more
@@ -72,7 +72,7 @@ def missing_glyphs(characters: set[str], folder: Path, fonts: typst.Fonts) -> se
 
 
 def _needs_glyph(character: str) -> bool:
-    """Tell whether a character is seen; letters of ASCII are in every font."""
+    """Tell whether a character is visible and not ASCII, which every font has."""
     if (
         character.isascii()
         or "\N{VARIATION SELECTOR-1}" <= character <= "\N{VARIATION SELECTOR-16}"

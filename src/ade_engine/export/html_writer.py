@@ -1,7 +1,7 @@
-"""Write the tree as one file of HTML that needs nothing else: no script, no font, no address.
+"""Write the tree of a document as one HTML file that loads nothing: no script, no font, no URL.
 
-Every text is escaped. The policy in its head forbids the browser what the file does without anyway;
-the style sheet is allowed by its digest.
+Every text is escaped. A Content-Security-Policy in the head also forbids the browser to load or run
+anything; it allows the style sheet by its digest.
 """
 
 import base64
@@ -11,8 +11,16 @@ from html import escape
 from importlib import resources
 
 from ade_engine.export import document_tree as tree
-from ade_engine.export.document_tree import Block, Blocks, Document, Inline, Inlines, Picture, Table
-from ade_engine.export.formula_drawings import Drawn, Formulas
+from ade_engine.export.document_tree import (
+    Block,
+    Blocks,
+    DocumentTree,
+    ImageBlock,
+    Inline,
+    Inlines,
+    TableBlock,
+)
+from ade_engine.export.formula_drawings import DrawnFormula, FormulaDrawings
 from ade_engine.export.slides import Slide, has_cover, rows_of, slides_of
 
 RIGHT_TO_LEFT = frozenset({"ar", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"})
@@ -20,8 +28,10 @@ STYLES = {"emphasis": "em", "strong": "strong", "strike": "s"}
 UNTITLED = "Document"
 
 
-def write_html(document: Document, formulas: Formulas, *, view_mode: str, notes: bool) -> str:
-    """Return the file."""
+def write_html(
+    document: DocumentTree, formulas: FormulaDrawings, *, view_mode: str, notes: bool
+) -> str:
+    """Return the content of the HTML file."""
     writer = _Writer(formulas)
     if view_mode == "slide":
         body = writer.slides(document, notes=notes)
@@ -63,31 +73,31 @@ def _direction(language: str) -> str:
 
 
 class _Writer:
-    """Write blocks; remember the drawings and the lengths that they use.
+    """Write blocks; collect the drawings and the lengths that they use.
 
-    A formula is drawn once, wherever it stands. Lengths are rules of the style sheet: the policy
-    allows no style in an element.
+    A formula is drawn once and referenced wherever it appears. Lengths become rules of the style
+    sheet, because the policy allows no `style` attributes.
     """
 
-    def __init__(self, formulas: Formulas) -> None:
+    def __init__(self, formulas: FormulaDrawings) -> None:
         self._formulas = formulas
         self._drawings: dict[str, str] = {}
         self._lengths: dict[str, str] = {}
         self._level_shift = 0
 
     def drawings(self) -> str:
-        """Return what formulas look like; it is not seen where it stands."""
+        """Return a hidden element with the drawings of the formulas."""
         symbols = "".join(f'<g id="{name}">{it}</g>' for it, name in self._drawings.items())
         hidden = 'class="drawings" width="0" height="0" aria-hidden="true"'
         return f"<svg {hidden}><defs>{symbols}</defs></svg>\n" if symbols else ""
 
     def rules(self) -> str:
-        """Return the rules for the lengths that were used."""
+        """Return the style rules for the lengths that were used."""
         return "".join(f".{name}{{{rule}}}" for rule, name in self._lengths.items())
 
-    def document(self, document: Document, *, notes: bool) -> str:
+    def document(self, document: DocumentTree, *, notes: bool) -> str:
         """Write an article."""
-        # The title is the page's only heading of the first level, if there is one.
+        # The title, if there is one, is the only heading of level 1 on the page.
         self._level_shift = 1 if document.title else 0
         items = "".join(
             f'<section data-object="{escape(item.name)}" class="{escape(item.kind)}">\n'
@@ -96,8 +106,8 @@ class _Writer:
         )
         return f"<main>\n<article>\n{self._head(document)}{items}</article>\n</main>\n"
 
-    def slides(self, document: Document, *, notes: bool) -> str:
-        """Write sections of the form of slides; one that holds more is higher."""
+    def slides(self, document: DocumentTree, *, notes: bool) -> str:
+        """Write a section per slide; a slide with much content is higher."""
         slides = slides_of(document)
         cover = has_cover(document, slides)
         written = (
@@ -111,9 +121,7 @@ class _Writer:
 
     def _slide(self, slide: Slide, number: int) -> str:
         title = "" if slide.title is None else f"<h2>{self._line(slide.title.inlines)}</h2>\n"
-        form = (
-            " cover" if title and not slide.body else " centred" if slide.shows_only_things else ""
-        )
+        form = " cover" if title and not slide.body else " centred" if slide.is_centred else ""
         self._level_shift = 1
         return (
             f'<section class="slide{form}" id="slide-{number}">\n'
@@ -125,7 +133,7 @@ class _Writer:
         shown = self._blocks(row)
         return shown if len(row) == 1 else f'<div class="row">\n{shown}</div>\n'
 
-    def _head(self, document: Document) -> str:
+    def _head(self, document: DocumentTree) -> str:
         if not document.title:
             return ""
         authors = escape(", ".join(document.authors))
@@ -140,7 +148,7 @@ class _Writer:
 
     def _inline(self, inline: Inline) -> str:
         match inline:
-            case tree.Text(text):
+            case tree.LiteralText(text):
                 return escape(text, quote=False)
             case tree.Styled(style, inner):
                 tag = STYLES[style]
@@ -149,25 +157,25 @@ class _Writer:
                 return f"<code>{escape(text, quote=False)}</code>"
             case tree.Link(url, inner):
                 return f'<a href="{escape(url)}" rel="noopener noreferrer">{self._line(inner)}</a>'
-            case tree.Math():
+            case tree.InlineFormula():
                 return self._math(inline)
             case tree.Break():
                 return "<br>\n"
 
-    def _math(self, formula: tree.Math) -> str:
+    def _math(self, formula: tree.InlineFormula) -> str:
         drawn = self._formulas.of(formula)
         if drawn is None:
             return f"<code>{escape(formula.latex, quote=False)}</code>"
         lowered = self._length(f"vertical-align:{-drawn.below:.2f}em")
         return self._drawing(drawn, f"math {lowered}")
 
-    def _formula(self, formula: tree.Formula) -> str:
+    def _formula(self, formula: tree.FormulaBlock) -> str:
         drawn = self._formulas.of(formula)
         if drawn is None:
             return f'<pre class="source"><code>{escape(formula.latex, quote=False)}</code></pre>\n'
         return f'<div class="formula">{self._drawing(drawn, "math")}</div>\n'
 
-    def _drawing(self, drawn: Drawn, css_class: str) -> str:
+    def _drawing(self, drawn: DrawnFormula, css_class: str) -> str:
         name = self._drawings.setdefault(drawn.shapes, f"f{len(self._drawings)}")
         return (
             f'<svg class="{css_class}" role="img" aria-label="{escape(drawn.latex)}" '
@@ -188,29 +196,29 @@ class _Writer:
             case tree.Heading(level, line):
                 tag = f"h{min(6, level + self._level_shift)}"
                 return f"<{tag}>{self._line(line)}</{tag}>\n"
-            case tree.List():
+            case tree.ListBlock():
                 return self._list(block)
-            case tree.Quote(inner):
+            case tree.QuoteBlock(inner):
                 return f"<blockquote>\n{self._blocks(inner)}</blockquote>\n"
-            case tree.Notes(inner):
+            case tree.NotesBlock(inner):
                 return self._notes(inner)
             case tree.CodeBlock(text, _):
                 return f"<pre><code>{escape(text, quote=False)}</code></pre>\n"
-            case tree.Output(stream, text):
+            case tree.OutputBlock(stream, text):
                 return (
                     f'<div class="output {stream}"><p class="stream">{stream}</p>'
                     f"<pre><samp>{escape(text, quote=False)}</samp></pre></div>\n"
                 )
-            case tree.Formula():
+            case tree.FormulaBlock():
                 return self._formula(block)
-            case Table():
+            case TableBlock():
                 return self._table(block)
-            case Picture():
-                return self._picture(block)
+            case ImageBlock():
+                return self._image(block)
             case tree.Rule():
                 return "<hr>\n"
 
-    def _list(self, block: tree.List) -> str:
+    def _list(self, block: tree.ListBlock) -> str:
         items = "".join(f"<li>{self._item(item)}</li>\n" for item in block.items)
         if block.start is None:
             return f"<ul>\n{items}</ul>\n"
@@ -218,38 +226,38 @@ class _Writer:
         return f"<ol{start}>\n{items}</ol>\n"
 
     def _item(self, blocks: Blocks) -> str:
-        """Write an item; a paragraph that begins it needs no element of its own."""
+        """Write a list item; a paragraph at its start gets no element of its own."""
         if blocks and isinstance(blocks[0], tree.Paragraph):
             rest = self._blocks(blocks[1:])
             return f"{self._line(blocks[0].inlines)}{rest and chr(10)}{rest}"
         return self._blocks(blocks)
 
-    def _table(self, table: Table) -> str:
+    def _table(self, table: TableBlock) -> str:
         head = self._row(table, table.columns, 'th scope="col"', "th")
         rows = "".join(self._row(table, row, "td", "td") for row in table.rows)
         caption = f"<caption>{escape(table.caption)}</caption>\n" if table.caption else ""
-        # Reached by keyboard: what is wider than the page is moved in its own frame.
+        # Focusable, so that a table wider than the page can be scrolled by keyboard.
         return (
             f'<div class="table" tabindex="0"><table>\n{caption}<thead>{head}</thead>\n'
             f"<tbody>\n{rows}</tbody>\n</table></div>\n"
         )
 
-    def _row(self, table: Table, row: tuple[Inlines, ...], opened: str, tag: str) -> str:
+    def _row(self, table: TableBlock, row: tuple[Inlines, ...], opened: str, tag: str) -> str:
         cells = "".join(
             f'<{opened} class="{side}">{self._line(cell)}</{tag}>'
             for cell, side in zip(row, table.alignment, strict=True)
         )
         return f"<tr>{cells}</tr>\n"
 
-    def _picture(self, picture: Picture) -> str:
-        image = picture.image
+    def _image(self, block: ImageBlock) -> str:
+        image = block.image
         data = base64.b64encode(image.path.read_bytes()).decode()
         sized = ""
-        if picture.width_percent is not None:
-            sized = f' class="{self._length(f"width:{picture.width_percent}%")}"'
+        if block.width_percent is not None:
+            sized = f' class="{self._length(f"width:{block.width_percent}%")}"'
         shown = (
-            f'<img src="data:{image.media_type};base64,{data}" alt="{escape(picture.alt)}" '
+            f'<img src="data:{image.media_type};base64,{data}" alt="{escape(block.alt)}" '
             f'width="{image.width_pixels}" height="{image.height_pixels}"{sized}>'
         )
-        caption = f"<figcaption>{escape(picture.caption)}</figcaption>" if picture.caption else ""
+        caption = f"<figcaption>{escape(block.caption)}</figcaption>" if block.caption else ""
         return f"<figure>{shown}{caption}</figure>\n"

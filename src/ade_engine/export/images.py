@@ -1,4 +1,4 @@
-"""Know an image by its bytes: what it is and how large, before anybody decodes it."""
+"""Find out the type and size of an image from its first bytes, without decoding it."""
 
 import struct
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ SUFFIX = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/we
 KNOWN = "PNG, JPEG, GIF or WebP"
 
 _PNG = b"\x89PNG\r\n\x1a\n"
-# Markers of JPEG that begin a frame and so tell its size.
+# JPEG markers that start a frame, whose header has the size.
 _FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _STANDALONE = frozenset({0x01, *range(0xD0, 0xD8)})
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Hold where an image lies, and what its first bytes say of it."""
+    """The path of an image, and what its first bytes say about it."""
 
     path: Path
     object_id: str
@@ -29,41 +29,42 @@ class Image:
     height_pixels: int
 
 
-def look_at(path: Path, claimed: str | None, object_id: str) -> Image:
-    """Return what an image is; one that is none, is another or is too large is refused."""
+def inspect_image(path: Path, claimed: str | None, object_id: str) -> Image:
+    """Check an image; reject one of an unknown or another type, and one that is too large."""
     content = path.read_bytes()
     if len(content) > BYTES_MAX:
         raise BadImage(
-            f"The image has {len(content):,} bytes; there can be {BYTES_MAX:,}", object_id=object_id
+            f"The image has {len(content):,} bytes; at most {BYTES_MAX:,} are allowed",
+            object_id=object_id,
         )
-    media_type = kind_of(content)
+    media_type = media_type_of(content)
     if media_type is None:
-        raise BadImage(f"The image is no {KNOWN}", object_id=object_id)
+        raise BadImage(f"The image is not {KNOWN}", object_id=object_id)
     if claimed is not None and claimed != media_type:
         raise BadImage(
-            f"The image is said to be {claimed}, but its bytes are {media_type}",
+            f"The media type of the image is {claimed}, but its bytes are {media_type}",
             object_id=object_id,
         )
     size = size_of(content, media_type)
     if size is None or min(size) < 1:
-        raise BadImage("The image is cut off or damaged", object_id=object_id)
+        raise BadImage("The image is truncated or damaged", object_id=object_id)
     width, height = size
     if width * height > PIXELS_MAX or max(size) > SIDE_PIXELS_MAX:
         raise BadImage(
-            f"The image has {width:,} x {height:,} pixels; there can be {PIXELS_MAX:,} in all "
-            f"and {SIDE_PIXELS_MAX:,} on a side",
+            f"The image has {width:,} x {height:,} pixels; at most {PIXELS_MAX:,} in total "
+            f"and {SIDE_PIXELS_MAX:,} per side are allowed",
             object_id=object_id,
         )
     return Image(path, object_id, media_type, width, height)
 
 
 def typst_format(image: Image) -> str:
-    """Return what the typesetter calls this type."""
+    """Return the name that Typst has for the type of an image."""
     return SUFFIX[image.media_type]
 
 
-def kind_of(content: bytes) -> str | None:
-    """Return the media type that the first bytes tell."""
+def media_type_of(content: bytes) -> str | None:
+    """Return the media type by the first bytes, or None if it is not supported."""
     if content.startswith(_PNG):
         return "image/png"
     if content.startswith(b"\xff\xd8\xff"):
@@ -76,7 +77,7 @@ def kind_of(content: bytes) -> str | None:
 
 
 def size_of(content: bytes, media_type: str) -> tuple[int, int] | None:
-    """Return width and height as the header gives them; None if it is cut off."""
+    """Return width and height from the header, or None if it is truncated."""
     try:
         return _READERS[media_type](content)
     except (struct.error, IndexError):
@@ -96,7 +97,7 @@ def _gif(content: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg(content: bytes) -> tuple[int, int] | None:
-    """Walk from marker to marker until the first that begins a frame."""
+    """Skip markers until the first one that starts a frame."""
     at = 2
     while content[at] == 0xFF:
         marker = content[at + 1]

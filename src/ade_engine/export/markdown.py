@@ -1,7 +1,7 @@
-"""Take a text of Markdown apart: CommonMark with tables, strike-through and formulas in `$`.
+"""Parse Markdown: CommonMark with tables, strikethrough and formulas in `$`.
 
-Raw HTML is text like any other. Links lead to the web or to mail, or are text. What nests deeper
-than pages can show is shown less deep; nothing is left out.
+Raw HTML is treated as text. A link that does not lead to the web or to mail becomes text. Blocks
+that nest too deeply are shown at a lower depth; nothing is left out.
 """
 
 import re
@@ -19,11 +19,11 @@ from ade_engine.export.document_tree import Alignment, Block, Blocks, Inline, In
 
 SCHEMES = frozenset({"http", "https", "mailto"})
 URL_CHARS_MAX = 2_000
-# Beyond this, markdown-it leaves text out; such a text is shown as it was written.
+# Beyond this depth markdown-it drops text, so such a text is shown as plain text.
 PARSER_NESTING_MAX = 60
 BLOCK_DEPTH_MAX = 6
 INLINE_DEPTH_MAX = 6
-# Each may make the parser look at all that follows it: more of them in one paragraph are no links.
+# Each bracket may make the parser scan the rest of the paragraph, which takes quadratic time.
 BRACKETS_MAX = 1_000
 DISPLAY = "$$"
 _STYLES: dict[str, Any] = {"em": "emphasis", "strong": "strong", "s": "strike"}
@@ -32,24 +32,24 @@ _ALIGNED = re.compile(r"text-align:(left|center|right)")
 Warn = Callable[[str, str], None]
 
 
-class Nested(Exception):
-    """The text nests deeper than the parser follows."""
+class NestedTooDeeply(Exception):
+    """The text nests deeper than the parser supports."""
 
 
 def parse(text: str, warn: Warn) -> Blocks:
-    """Return the text's blocks; `warn` is called with a code and a sentence."""
+    """Return the blocks of a text; `warn` is called with a code and a sentence."""
     if any(paragraph.count("[") > BRACKETS_MAX for paragraph in text.split("\n\n")):
-        warn("markdown_shown_plain", "The text holds too many square brackets to be read as links")
+        warn("markdown_shown_plain", "The text has too many square brackets to be read as Markdown")
         return plain(text)
     try:
-        return _Reader(_parser().parse(text), warn).blocks()
-    except Nested:
-        warn("markdown_shown_plain", "The text nests too deeply and is shown as it was written")
+        return _BlockReader(_parser().parse(text), warn).blocks()
+    except NestedTooDeeply:
+        warn("markdown_shown_plain", "The text nests too deeply to be read as Markdown")
         return plain(text)
 
 
 def plain(text: str) -> Blocks:
-    """Return a text that means itself: an empty line parts paragraphs, other line ends stay."""
+    """Return the paragraphs of a plain text, which empty lines separate; line ends are kept."""
     return tuple(
         tree.Paragraph(lines(paragraph.strip("\n")))
         for paragraph in re.split(r"\n[ \t]*\n", text)
@@ -58,7 +58,7 @@ def plain(text: str) -> Blocks:
 
 
 def safe_url(url: str) -> str | None:
-    """Return an address if it may be followed from a document."""
+    """Return a URL if a document may link to it."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -69,10 +69,10 @@ def safe_url(url: str) -> str | None:
 
 
 def lines(text: str) -> Inlines:
-    """Return a text that means itself, its line ends kept."""
+    """Return literal text with its line ends."""
     found: list[Inline] = []
     for line in text.split("\n"):
-        found += (tree.Break(), tree.Text(line)) if line else (tree.Break(),)
+        found += (tree.Break(), tree.LiteralText(line)) if line else (tree.Break(),)
     return tuple(found[1:])
 
 
@@ -83,12 +83,12 @@ def _parser() -> MarkdownIt:
     parser.block.ruler.before(
         "fence", "math", _math_on_lines, {"alt": ["paragraph", "reference", "blockquote", "list"]}
     )
-    parser.validateLink = lambda url: True  # type: ignore[method-assign]  # ours decides later
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]  # safe_url decides later
     return parser
 
 
 def _math_in_line(state: StateInline, silent: bool) -> bool:
-    """Find `$a+b$` and `$$a+b$$`; sums of money (`$5 and $6`) are none."""
+    """Find `$a+b$` and `$$a+b$$`; amounts of money (`$5 and $6`) are not formulas."""
     source, start = state.src, state.pos
     if source[start] != "$":
         return False
@@ -109,7 +109,7 @@ def _math_in_line(state: StateInline, silent: bool) -> bool:
 
 
 def _closing(source: str, begin: int, mark: str) -> int:
-    """Return where the next mark is that no backslash makes a plain character, or -1."""
+    """Return the position of the next mark that is not escaped by a backslash, or -1."""
     end = source.find(mark, begin)
     while end > 0 and _escaped(source, begin, end):
         end = source.find(mark, end + 1)
@@ -124,23 +124,23 @@ def _escaped(source: str, begin: int, at: int) -> bool:
 def _math_on_lines(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Find a formula between lines that begin and end with `$$`, with no empty line in it.
 
-    The next line with `$$` decides: no text is looked through twice.
+    The search ends at the next line with `$$`, so that no text is scanned twice.
     """
     first = _line(state, start)
     if not first.startswith(DISPLAY) or state.is_code_block(start):
         return False
-    if len(first) > 4 and first.endswith(DISPLAY):
-        lines, last = [first[2:-2]], start
+    if len(first) > 2 * len(DISPLAY) and first.endswith(DISPLAY):
+        lines, last = [first[len(DISPLAY) : -len(DISPLAY)]], start
     else:
         last = start + 1
         while last < end and DISPLAY not in (closing := _line(state, last)):
             if not closing:
                 return False
             last += 1
-        if last >= end or DISPLAY in first[2:] or not closing.endswith(DISPLAY):
+        if last >= end or DISPLAY in first[len(DISPLAY) :] or not closing.endswith(DISPLAY):
             return False
         inner = state.getLines(start + 1, last, state.blkIndent, False)
-        lines = [first[2:], inner, closing[:-2]]
+        lines = [first[len(DISPLAY) :], inner, closing[: -len(DISPLAY)]]
     latex = "\n".join(lines).strip()
     if not latex or DISPLAY in latex:
         return False
@@ -155,17 +155,17 @@ def _line(state: StateBlock, number: int) -> str:
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].rstrip()
 
 
-class _Reader:
-    """Turn markdown-it's flat list of tokens into the tree."""
+class _BlockReader:
+    """Turn markdown-it's flat list of tokens into blocks."""
 
     def __init__(self, tokens: list[Token], warn: Warn) -> None:
         if any(token.level >= PARSER_NESTING_MAX - 1 for token in tokens):
-            raise Nested
+            raise NestedTooDeeply
         self._tokens = iter(tokens)
         self._warn = warn
 
     def blocks(self, closing: str = "", depth: int = 0) -> Blocks:
-        """Read up to the token that closes what was opened."""
+        """Read up to the closing token, or to the end."""
         found: list[Block] = []
         for token in self._tokens:
             if token.type == closing:
@@ -181,7 +181,7 @@ class _Reader:
                 return (tree.Heading(int(token.tag[1]), self._inline("heading_close")),)
             case "blockquote_open":
                 inner = self.blocks("blockquote_close", depth + 1)
-                return (tree.Quote(inner),) if depth < BLOCK_DEPTH_MAX else inner
+                return (tree.QuoteBlock(inner),) if depth < BLOCK_DEPTH_MAX else inner
             case "bullet_list_open" | "ordered_list_open":
                 return self._list(token, depth)
             case "fence" | "code_block":
@@ -192,7 +192,7 @@ class _Reader:
                     ),
                 )
             case "math_display":
-                return (tree.Formula(token.content),)
+                return (tree.FormulaBlock(token.content),)
             case "hr":
                 return (tree.Rule(),)
             case "table_open":
@@ -200,11 +200,11 @@ class _Reader:
         return ()
 
     def _paragraph(self) -> Blocks:
-        """Read a paragraph; formulas on lines of their own part it."""
+        """Read a paragraph; formulas on lines of their own split it."""
         found: list[Block] = []
         line: list[Inline] = []
         for inline in self._pieces("paragraph_close"):
-            if isinstance(inline, tree.Formula):
+            if isinstance(inline, tree.FormulaBlock):
                 found.extend(_paragraph(line))
                 found.append(inline)
                 line = []
@@ -223,9 +223,9 @@ class _Reader:
         if depth >= BLOCK_DEPTH_MAX:
             return tuple(block for item in items for block in item)
         start = int(opened.attrs.get("start", 1)) if opened.type.startswith("ordered") else None
-        return (tree.List(tuple(items), start),)
+        return (tree.ListBlock(tuple(items), start),)
 
-    def _table(self) -> tree.Table:
+    def _table(self) -> tree.TableBlock:
         rows: list[list[Inlines]] = []
         alignment: list[Alignment] = []
         for token in self._tokens:
@@ -239,34 +239,34 @@ class _Reader:
                     rows[-1].append(self._inline("th_close"))
                 case "td_open":
                     rows[-1].append(self._inline("td_close"))
-        return tree.Table(tuple(rows[0]), tuple(map(tuple, rows[1:])), tuple(alignment))
+        return tree.TableBlock(tuple(rows[0]), tuple(map(tuple, rows[1:])), tuple(alignment))
 
     def _inline(self, closing: str) -> Inlines:
-        """Read a line of text in which formulas must stay."""
+        """Read a line of text in which every formula is inline."""
         return tuple(
-            tree.Math(piece.latex) if isinstance(piece, tree.Formula) else piece
+            tree.InlineFormula(piece.latex) if isinstance(piece, tree.FormulaBlock) else piece
             for piece in self._pieces(closing)
         )
 
-    def _pieces(self, closing: str) -> Iterator[Inline | tree.Formula]:
+    def _pieces(self, closing: str) -> Iterator[Inline | tree.FormulaBlock]:
         for token in self._tokens:
             if token.type == closing:
                 return
-            yield from _Line(token.children or [], self._warn).pieces()
+            yield from _InlineReader(token.children or [], self._warn).pieces()
 
 
-class _Line:
-    """Turn the tokens of one line of text into the tree."""
+class _InlineReader:
+    """Turn the tokens of one line of text into inlines."""
 
     def __init__(self, tokens: list[Token], warn: Warn) -> None:
         self._tokens = iter(tokens)
         self._warn = warn
 
-    def pieces(self) -> Iterator[Inline | tree.Formula]:
-        """Read the line; only formulas that stand beside no style are on lines of their own."""
+    def pieces(self) -> Iterator[Inline | tree.FormulaBlock]:
+        """Read the line; a formula inside a style or a link is inline."""
         for token in self._tokens:
             if token.type == "math_display":
-                yield tree.Formula(token.content)
+                yield tree.FormulaBlock(token.content)
             else:
                 yield from self._piece(token, 0)
 
@@ -281,15 +281,15 @@ class _Line:
     def _piece(self, token: Token, depth: int) -> Inlines:
         match token.type:
             case "text" | "text_special":
-                return (tree.Text(token.content),) if token.content else ()
+                return (tree.LiteralText(token.content),) if token.content else ()
             case "softbreak":
-                return (tree.Text(" "),)
+                return (tree.LiteralText(" "),)
             case "hardbreak":
                 return (tree.Break(),)
             case "code_inline":
                 return (tree.Code(token.content),)
             case "math" | "math_display":
-                return (tree.Math(token.content),)
+                return (tree.InlineFormula(token.content),)
             case "link_open":
                 return self._link(str(token.attrs.get("href", "")), depth)
             case "image":
@@ -305,30 +305,31 @@ class _Line:
         url = safe_url(href)
         if url is None:
             self._warn(
-                "link_removed", "Links lead to http, https or mailto addresses; others became text"
+                "link_removed",
+                "Only links to http, https and mailto addresses are kept; others became text",
             )
             return inner
         return (tree.Link(url, inner),) if depth < INLINE_DEPTH_MAX else inner
 
     def _image(self, token: Token) -> Inlines:
-        """Show what a picture is said to show: nothing is fetched from anywhere."""
+        """Show the alternative text: no image is fetched."""
         self._warn(
             "image_not_fetched",
-            "Pictures in Markdown are not fetched, their description stands for them; "
-            "use an object of type image",
+            "Images in Markdown are not fetched; their alternative text is shown instead. "
+            "Use an object of type image",
         )
-        return (tree.Text(f"[{token.content}]"),) if token.content else ()
+        return (tree.LiteralText(f"[{token.content}]"),) if token.content else ()
 
 
 def _paragraph(line: list[Inline]) -> Blocks:
-    """Return what stands before or after a formula, without the spaces between them."""
-    if line and isinstance(line[0], tree.Text):
-        line[0] = tree.Text(line[0].text.lstrip())
-    if line and isinstance(line[-1], tree.Text):
-        line[-1] = tree.Text(line[-1].text.rstrip())
-    while line and line[0] in (tree.Break(), tree.Text("")):
+    """Return the paragraph before or after a formula, without surrounding space."""
+    if line and isinstance(line[0], tree.LiteralText):
+        line[0] = tree.LiteralText(line[0].text.lstrip())
+    if line and isinstance(line[-1], tree.LiteralText):
+        line[-1] = tree.LiteralText(line[-1].text.rstrip())
+    while line and line[0] in (tree.Break(), tree.LiteralText("")):
         line.pop(0)
-    while line and line[-1] in (tree.Break(), tree.Text("")):
+    while line and line[-1] in (tree.Break(), tree.LiteralText("")):
         line.pop()
     return (tree.Paragraph(tuple(line)),) if line else ()
 

@@ -1,4 +1,4 @@
-"""Have Typst set pages: PDF, and PNG of a page."""
+"""Typeset documents and objects to PDF by Typst, and draw a page of a PDF as PNG."""
 
 import json
 from collections.abc import Iterable
@@ -9,11 +9,19 @@ from typing import Any
 
 import typst
 
+from ade_engine.export.document_tree import Blocks, DocumentTree
 from ade_engine.export.export_errors import BadImage, LayoutFailed
+from ade_engine.export.export_warnings import ExportWarnings
+from ade_engine.export.fonts import fonts_for
+from ade_engine.export.formula_drawings import FormulaDrawings
 from ade_engine.export.images import Image, typst_format
+from ade_engine.export.typst_data import TypstData
 from ade_engine.render import typst_threads
 
-assert typst_threads  # how many Typst may start
+assert typst_threads  # imported for its effect on Typst
+
+# The folder for templates, data and images, in the working directory of the job.
+LAYOUT_FOLDER = Path("layout")
 
 TEMPLATES = (
     "content.typ",
@@ -27,35 +35,74 @@ TEMPLATES = (
 DATA = "data.json"
 POINTS_PER_INCH = 72
 MESSAGE_CHARS_MAX = 500
+SLIDE = "slide"
+# Text on slides has 17 points on a page ten inches wide; scaled below this it is hard to read.
+READABLE_SCALE = 0.55
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Hold a PDF, how many pages it has, and at which scale each slide was set."""
+    """A PDF, its number of pages, and the scale of each slide."""
 
     pdf: bytes
     count: int
     scales: dict[int, float]
 
 
-def lay_out(folder: Path) -> None:
-    """Put the templates into a folder; Typst reads nothing outside of the folder around it."""
+def write_templates(folder: Path) -> None:
+    """Write the templates to a folder; Typst reads nothing outside of the folder's parent."""
     folder.mkdir(exist_ok=True)
     for name in TEMPLATES:
         source = resources.files(__package__).joinpath("templates", name)
         (folder / name).write_bytes(source.read_bytes())
 
 
-def set_pages(
+def typeset_document(
+    folder: Path,
+    document: DocumentTree,
+    formulas: FormulaDrawings,
+    warnings: ExportWarnings,
+    *,
+    view_mode: str,
+    notes: bool = False,
+    fill: str = "white",
+) -> Pages:
+    """Typeset a document as running pages or as slides."""
+    writer = TypstData(formulas)
+    if view_mode == SLIDE:
+        data, template = writer.slides(document, notes=notes), "slides.typ"
+    else:
+        data, template = writer.document(document, notes=notes), "document.typ"
+    fonts = fonts_for(writer.characters, folder, warnings)
+    pages = _typeset(folder, template, data, fonts, writer.images, fill)
+    for slide, scale in sorted(pages.scales.items()):
+        if scale < READABLE_SCALE:
+            warnings.add(
+                "slide_too_full",
+                f"Slide {slide} has too much content: it was scaled to {scale:.1%} to fit.",
+            )
+    return pages
+
+
+def typeset_object(
+    folder: Path, blocks: Blocks, formulas: FormulaDrawings, warnings: ExportWarnings, *, fill: str
+) -> Pages:
+    """Typeset one object on a page of its own size."""
+    writer = TypstData(formulas)
+    data = writer.object(blocks)
+    fonts = fonts_for(writer.characters, folder, warnings)
+    return _typeset(folder, "object.typ", data, fonts, writer.images, fill)
+
+
+def _typeset(
     folder: Path,
     template: str,
     data: dict[str, Any],
     fonts: typst.Fonts,
-    *,
-    fill: str = "white",
-    images: Iterable[Image] = (),
+    images: Iterable[Image],
+    fill: str,
 ) -> Pages:
-    """Set the data as the template says. The bytes depend on nothing else: there is no date."""
+    """Typeset the data by a template; the PDF has no date, so equal input gives equal bytes."""
     (folder / DATA).write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
     try:
         compiler = typst.Compiler(
@@ -65,7 +112,7 @@ def set_pages(
         facts = json.loads(compiler.query("<facts>", field="value"))
         fits = json.loads(compiler.query("<fit>", field="value"))
     except typst.TypstError as error:
-        raise _blamed(error, folder, images) from None
+        raise _explained(error, folder, images) from None
     assert isinstance(pdf, bytes)
     scales: dict[int, float] = {}
     for fit in fits:
@@ -76,9 +123,9 @@ def set_pages(
 def draw_page(
     folder: Path, pdf: bytes, page: int, width: int, height: int, fonts: typst.Fonts, *, fill: str
 ) -> bytes:
-    """Return a page as PNG of exactly this size, the page fitted into it."""
+    """Return a page as PNG of exactly this size, scaled to fit."""
     (folder / "page.pdf").write_bytes(pdf)
-    asked = {"page": str(page), "width": str(width), "height": str(height), "fill": fill}
+    sys_inputs = {"page": str(page), "width": str(width), "height": str(height), "fill": fill}
     try:
         png = typst.compile(
             folder / "thumbnail.typ",
@@ -86,7 +133,7 @@ def draw_page(
             font_paths=fonts,
             format="png",
             ppi=POINTS_PER_INCH,
-            sys_inputs=asked,
+            sys_inputs=sys_inputs,
         )
     except typst.TypstError as error:
         raise LayoutFailed(str(error.message)[:MESSAGE_CHARS_MAX]) from None
@@ -94,12 +141,12 @@ def draw_page(
     return png
 
 
-def _blamed(error: typst.TypstError, folder: Path, images: Iterable[Image]) -> Exception:
-    """Find the image that could not be decoded, if it was one; anything else is our fault."""
+def _explained(error: typst.TypstError, folder: Path, images: Iterable[Image]) -> Exception:
+    """Return BadImage if an image cannot be decoded; any other error is a fault of ADE."""
     for image in images:
         if not _can_decode(image, folder):
             return BadImage("The image cannot be decoded", object_id=image.object_id)
-    return LayoutFailed(f"The pages could not be set: {error.message}"[:MESSAGE_CHARS_MAX])
+    return LayoutFailed(f"The pages could not be typeset: {error.message}"[:MESSAGE_CHARS_MAX])
 
 
 def _can_decode(image: Image, folder: Path) -> bool:

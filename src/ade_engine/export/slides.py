@@ -1,7 +1,7 @@
 """Put the objects of a document on slides.
 
-Neighbours with the same `slide` share one. Among those without, a text that begins with a heading
-of level 1 or 2 begins a slide; where no text does, each object has a slide of its own.
+Adjacent objects with the same `slide` share one. Among objects without it, a text that starts with
+a heading of level 1 or 2 starts a slide; if no text does, each object gets its own slide.
 """
 
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from itertools import groupby
 
 from ade_engine.export.document_tree import (
     Blocks,
-    Document,
-    Formula,
+    DocumentTree,
+    FormulaBlock,
     Heading,
+    ImageBlock,
     Item,
-    Picture,
-    Table,
+    TableBlock,
     text_of,
 )
 
@@ -25,32 +25,32 @@ ROW_IMAGES_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """Hold what one page shows; its first heading stands at the top."""
+    """The objects on one slide; a heading at their start is the title."""
 
     title: Heading | None
     items: tuple[Item, ...]
 
     @property
     def body(self) -> Blocks:
-        """Return what stands below the title."""
+        """Return the blocks below the title."""
         blocks = tuple(block for item in self.items for block in item.blocks)
         return blocks[1:] if self.title is not None else blocks
 
     @property
     def notes(self) -> Blocks:
-        """Return what the speaker is to see."""
+        """Return the speaker notes."""
         return tuple(block for item in self.items for block in item.notes)
 
     @property
-    def shows_only_things(self) -> bool:
-        """Tell whether it has no running text: then it looks best in the middle."""
+    def is_centred(self) -> bool:
+        """Tell whether the content is centred: it has formulas, images and tables only."""
         return bool(self.body) and all(
-            isinstance(block, Formula | Picture | Table) for block in self.body
+            isinstance(block, FormulaBlock | ImageBlock | TableBlock) for block in self.body
         )
 
 
-def slides_of(document: Document) -> list[Slide]:
-    """Return the slides in their order; there is at least one."""
+def slides_of(document: DocumentTree) -> list[Slide]:
+    """Return the slides in order; there is at least one."""
     slides = [
         Slide(_title(group), tuple(group))
         for slide, run in groupby(document.items, key=lambda item: item.slide)
@@ -59,18 +59,18 @@ def slides_of(document: Document) -> list[Slide]:
     return slides or [Slide(None, ())]
 
 
-def has_cover(document: Document, slides: list[Slide]) -> bool:
-    """Tell whether the title gets a slide of its own: not if the first slide has it already."""
+def has_cover(document: DocumentTree, slides: list[Slide]) -> bool:
+    """Tell whether the title gets its own slide, which it does unless the first slide has it."""
     first = slides[0].title
     same = first is not None and text_of(first.inlines).casefold() == document.title.casefold()
     return bool(document.title) and not same
 
 
 def rows_of(blocks: Blocks) -> list[Blocks]:
-    """Put neighbouring images side by side; all else has a row of its own."""
+    """Group adjacent images into rows; any other block gets its own row."""
     rows: list[Blocks] = []
     for block in blocks:
-        beside = isinstance(block, Picture) and rows and isinstance(rows[-1][0], Picture)
+        beside = isinstance(block, ImageBlock) and rows and isinstance(rows[-1][0], ImageBlock)
         if beside and len(rows[-1]) < ROW_IMAGES_MAX:
             rows[-1] = (*rows[-1], block)
         else:

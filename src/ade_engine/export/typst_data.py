@@ -1,7 +1,7 @@
-"""Write the tree as the values that the templates of Typst read.
+"""Write the tree of a document as the JSON data that the Typst templates read.
 
-No text becomes source of Typst: the templates are fixed, and get all that a stranger wrote as
-strings in JSON. A string that is set there means itself, whatever is in it.
+No text of a document becomes Typst source: the templates are fixed and receive all untrusted text
+as JSON strings, which Typst sets literally.
 """
 
 from collections.abc import Iterable
@@ -14,55 +14,64 @@ from ade_engine.export.characters import (
     WORD_CHARS_MAX,
     breakable,
 )
-from ade_engine.export.document_tree import Block, Blocks, Document, Inline, Inlines, Picture, Table
-from ade_engine.export.formula_drawings import Drawn, Formulas
+from ade_engine.export.document_tree import (
+    Block,
+    Blocks,
+    DocumentTree,
+    ImageBlock,
+    Inline,
+    Inlines,
+    TableBlock,
+)
+from ade_engine.export.formula_drawings import DrawnFormula, FormulaDrawings
 from ade_engine.export.images import Image, typst_format
 from ade_engine.export.slides import Slide, has_cover, rows_of, slides_of
 
 INK = "#1a1d21"
-# Letters of formulas are larger than those of the text at the same size.
+# The math font looks larger than the text font at the same size.
 FORMULA_SCALE = 0.93
-# Colours cost about 10 ms for 1,000 characters, and lines in one piece more than in proportion:
-# long code does without colours, and is set in parts.
+# Syntax colouring costs about 10 ms for 1,000 characters, and a long block costs more than linear
+# time. So long code has no colours and is typeset in parts.
 COLOURED_CHARS_MAX = 20_000
 PART_LINES = 100
 CODE_LANGUAGE_CHARS_MAX = 40
-# At the edge of each page, where there is one line.
+# The running title in the margin of each page has one line.
 RUNNING_TITLE_CHARS_MAX = 90
-# An estimate of a letter's width, in em, to see which tables are wide; lines have that many em.
+# The estimated width of a letter and the width of a line, to find out which tables are too wide.
 LETTER_EM = 0.5
 LINE_EM = 44.0
 CELL_PADDING_EM = 1.2
 CELL_EM_MAX = 25.0
 TABLE_SCALE_MIN = 0.6
-# An object alone is as wide as it is, up to the width of a page. A longer line than this is wider,
-# and what that costs to find out grows with the square of its length: it is not measured.
+# A single object gets its own width, up to that of a page. Typst measures it in time that grows
+# with the square of the longest line, so lines longer than this are not measured: they fill the
+# page.
 MEASURED_LINE_CHARS_MAX = 300
 Node: TypeAlias = dict[str, Any]
 
 
-class Layout:
-    """Write documents for the templates; remember the drawings, images and characters used."""
+class TypstData:
+    """Write data for the templates; collect the drawings, images and characters that it uses."""
 
-    def __init__(self, formulas: Formulas) -> None:
+    def __init__(self, formulas: FormulaDrawings) -> None:
         self.characters: set[str] = set()
         self.images: list[Image] = []
         self._formulas = formulas
         self._drawings: dict[str, int] = {}
         self._line_chars_most = 0
 
-    def document(self, document: Document, *, notes: bool) -> Node:
-        """Return a document that runs over pages."""
+    def document(self, document: DocumentTree, *, notes: bool) -> Node:
+        """Return the data of a document on running pages."""
         items = [
             self._blocks(
-                (*item.blocks, tree.Notes(item.notes)) if notes and item.notes else item.blocks
+                (*item.blocks, tree.NotesBlock(item.notes)) if notes and item.notes else item.blocks
             )
             for item in document.items
         ]
         return self._head(document) | {"items": items, "drawings": list(self._drawings)}
 
-    def slides(self, document: Document, *, notes: bool) -> Node:
-        """Return a document whose pages are slides."""
+    def slides(self, document: DocumentTree, *, notes: bool) -> Node:
+        """Return the data of a document on slides."""
         slides = slides_of(document)
         return self._head(document) | {
             "cover": has_cover(document, slides),
@@ -71,14 +80,14 @@ class Layout:
         }
 
     def object(self, blocks: Blocks) -> Node:
-        """Return a single object, to be as large as it is."""
+        """Return the data of a single object."""
         return {
             "blocks": self._blocks(blocks),
             "drawings": list(self._drawings),
             "measured": self._line_chars_most <= MEASURED_LINE_CHARS_MAX,
         }
 
-    def _head(self, document: Document) -> Node:
+    def _head(self, document: DocumentTree) -> Node:
         language, _, region = document.language.partition("-")
         return {
             "title": self._text(document.title),
@@ -93,12 +102,12 @@ class Layout:
             "title": None if slide.title is None else self._line(slide.title.inlines),
             "body": (body := [self._row(row) for row in rows_of(slide.body)]),
             "pictures": sum(node["k"] in {"picture", "row"} for node in body),
-            "centred": slide.shows_only_things,
+            "centred": slide.is_centred,
             "notes": self._blocks(slide.notes) if notes else [],
         }
 
     def _row(self, row: Blocks) -> Node:
-        """Set neighbouring images of a slide side by side."""
+        """Write one row of a slide; several images stand side by side."""
         if len(row) == 1:
             return self._block(row[0])
         return {"k": "row", "pictures": self._blocks(row)}
@@ -119,7 +128,7 @@ class Layout:
 
     def _inline(self, inline: Inline, word_chars_max: int) -> Node:
         match inline:
-            case tree.Text(text):
+            case tree.LiteralText(text):
                 return {"k": "text", "text": self._text(text, word_chars_max)}
             case tree.Styled(style, inner):
                 return {"k": style, "line": self._line(inner, word_chars_max)}
@@ -127,12 +136,12 @@ class Layout:
                 return {"k": "code", "text": self._text(text, word_chars_max)}
             case tree.Link(url, inner):
                 return {"k": "link", "url": url, "line": self._line(inner, word_chars_max)}
-            case tree.Math():
+            case tree.InlineFormula():
                 return self._drawing(inline, "math")
             case tree.Break():
                 return {"k": "break"}
 
-    def _drawing(self, formula: tree.Math | tree.Formula, kind: str) -> Node:
+    def _drawing(self, formula: tree.InlineFormula | tree.FormulaBlock, kind: str) -> Node:
         drawn = self._formulas.of(formula)
         if drawn is None:
             if kind == "math":
@@ -142,7 +151,7 @@ class Layout:
                 "language": "latex",
                 "parts": self._parts(formula.latex, PART_LINES),
             }
-        at = self._drawings.setdefault(_inked(drawn), len(self._drawings))
+        at = self._drawings.setdefault(_with_ink(drawn), len(self._drawings))
         return {
             "k": kind,
             "at": at,
@@ -161,52 +170,54 @@ class Layout:
                 return {"k": "paragraph", "line": self._line(line)}
             case tree.Heading(level, line):
                 return {"k": "heading", "level": level, "line": self._line(line)}
-            case tree.List(items, start):
+            case tree.ListBlock(items, start):
                 return {
                     "k": "list",
                     "start": start,
                     "tight": all(map(_is_tight, items)),
                     "items": [self._blocks(item) for item in items],
                 }
-            case tree.Quote(inner) | tree.Notes(inner):
-                return {"k": type(block).__name__.lower(), "blocks": self._blocks(inner)}
+            case tree.QuoteBlock(inner):
+                return {"k": "quote", "blocks": self._blocks(inner)}
+            case tree.NotesBlock(inner):
+                return {"k": "notes", "blocks": self._blocks(inner)}
             case tree.CodeBlock(text, language):
                 coloured = len(text) <= COLOURED_CHARS_MAX
                 named = language[:CODE_LANGUAGE_CHARS_MAX] or None
                 parts = self._parts(text, PART_LINES if not coloured else len(text))
                 return {"k": "lines", "language": named if coloured else None, "parts": parts}
-            case tree.Output(stream, text):
+            case tree.OutputBlock(stream, text):
                 return {"k": "output", "stream": stream, "parts": self._parts(text, PART_LINES)}
-            case tree.Formula():
+            case tree.FormulaBlock():
                 return self._drawing(block, "formula")
-            case tree.Table():
+            case tree.TableBlock():
                 return self._table(block)
-            case Picture():
-                return self._picture(block)
+            case ImageBlock():
+                return self._image(block)
             case tree.Rule():
                 return {"k": "rule"}
 
-    def _picture(self, picture: Picture) -> Node:
-        self.images.append(picture.image)
+    def _image(self, block: ImageBlock) -> Node:
+        self.images.append(block.image)
         return {
             "k": "picture",
-            "path": f"/{picture.image.path.as_posix()}",
-            "format": typst_format(picture.image),
-            "alt": picture.alt or picture.caption or None,
-            "caption": self._text(picture.caption) or None,
-            "width": picture.width_percent,
+            "path": f"/{block.image.path.as_posix()}",
+            "format": typst_format(block.image),
+            "alt": block.alt or block.caption or None,
+            "caption": self._text(block.caption) or None,
+            "width": block.width_percent,
         }
 
-    def _table(self, table: Table) -> Node:
-        """Say how wide the columns want to be; wide tables get smaller letters and fixed shares."""
-        wishes = _wishes(table)
-        scale = min(1.0, max(TABLE_SCALE_MIN, LINE_EM / sum(wishes)))
-        fits = sum(wishes) * scale <= LINE_EM
-        room = LINE_EM / scale / max(len(wishes), 1) - CELL_PADDING_EM
+    def _table(self, table: TableBlock) -> Node:
+        """Write a table; one that is too wide gets smaller text and fixed column widths."""
+        widths = _preferred_widths(table)
+        scale = min(1.0, max(TABLE_SCALE_MIN, LINE_EM / sum(widths)))
+        fits = sum(widths) * scale <= LINE_EM
+        room = LINE_EM / scale / max(len(widths), 1) - CELL_PADDING_EM
         word_chars_max = CELL_WORD_CHARS_MAX if fits else max(2, int(room / LETTER_EM))
         return {
             "k": "table",
-            "shares": None if fits else [round(wish, 2) for wish in wishes],
+            "shares": None if fits else [round(width, 2) for width in widths],
             "scale": round(scale, 3),
             "alignment": list(table.alignment),
             "columns": [self._line(cell, word_chars_max) for cell in table.columns],
@@ -229,7 +240,7 @@ def _shortened(title: str) -> str:
     return title[: RUNNING_TITLE_CHARS_MAX - 1].rstrip() + "…"
 
 
-def _inked(drawn: Drawn) -> str:
+def _with_ink(drawn: DrawnFormula) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{drawn.view}">'
         f"{drawn.shapes.replace('currentColor', INK)}</svg>"
@@ -238,12 +249,13 @@ def _inked(drawn: Drawn) -> str:
 
 def _is_tight(item: Blocks) -> bool:
     return (
-        all(isinstance(block, tree.Paragraph | tree.List) for block in item[:2]) and len(item) < 3
+        all(isinstance(block, tree.Paragraph | tree.ListBlock) for block in item[:2])
+        and len(item) < 3
     )
 
 
-def _wishes(table: Table) -> list[float]:
-    """Estimate how wide each column wants to be, in em; no cell may ask for more than its limit."""
+def _preferred_widths(table: TableBlock) -> list[float]:
+    """Estimate the preferred width of each column in em, up to a limit."""
     return [
         CELL_PADDING_EM
         + min(CELL_EM_MAX, LETTER_EM * max(len(tree.text_of(row[at])) for row in cells))

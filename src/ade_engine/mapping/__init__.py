@@ -1,1 +1,1 @@
-"""Map a table's columns to fields: scores that add up, and one assignment for all of them."""
+"""Map the columns of a table to fields by additive scores and one optimal assignment."""

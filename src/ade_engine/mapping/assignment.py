@@ -1,9 +1,9 @@
-"""Return columns to fields one to one, so that the scores add up to the most.
+"""Assign columns to fields one to one, so that the sum of the scores is as large as possible.
 
 This is the assignment problem, solved by shortest augmenting paths (the Hungarian method in the
-form of Jonker and Volgenant) on whole numbers, so that no rounding decides. Of several best
-assignments one is chosen the same way every time: columns further left first, then fields of lower
-order, then columns and fields in the same order.
+form of Jonker and Volgenant) on integers, so that rounding never decides. Ties are broken the same
+way every time: columns further left first, then fields of lower order, then columns and fields in
+the same order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SCORE_UNIT = 1_000_000  # scores that differ by less than a millionth are equal
 
 
 def assign(scores: Sequence[Sequence[float | None]]) -> dict[int, int]:
-    """Choose {column: field} from scores by column and field; None is no choice at all."""
+    """Return {column: field} for scores by column and field; None rules a pair out."""
     columns = [i for i, row in enumerate(scores) if any(score is not None for score in row)]
     fields = sorted({j for i in columns for j, score in enumerate(scores[i]) if score is not None})
     if not columns:
@@ -32,7 +32,7 @@ def assign(scores: Sequence[Sequence[float | None]]) -> dict[int, int]:
 def _weights(
     scores: Sequence[Sequence[float | None]], columns: list[int], fields: list[int]
 ) -> list[list[int]]:
-    """Fold the tie-breaks into the scores: each counts only where those before it are equal."""
+    """Fold the tie-breaks into the scores: each matters only if those before it are equal."""
     pairs = min(len(columns), len(fields))
     aligned_most = len(columns) * len(fields) * pairs + 1
     field_unit = aligned_most
@@ -53,14 +53,14 @@ def _weights(
 
 
 def _assign_rows(weights: list[list[int]]) -> list[int]:
-    """Return each row a column of its own with the greatest sum; columns beyond the given are empty.
+    """Assign each row a distinct column so that the sum of the weights is greatest.
 
-    Each row has one column of weight nothing to itself, so that it may go without.
+    Each row also has an extra column of weight 0 to itself, so that it may stay unassigned.
     """
     height, width = len(weights), len(weights[0]) + len(weights)
     infinite = 1 << 200
     of_row, of_column = [0] * (height + 1), [0] * (width + 1)
-    holder = [0] * (width + 1)  # 1-based; 0 is nobody
+    holder = [0] * (width + 1)  # the row that holds each column, 1-based; 0 is none
     for row in range(1, height + 1):
         holder[0] = row
         at = 0

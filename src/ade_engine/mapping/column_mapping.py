@@ -1,4 +1,4 @@
-"""Decide which column is which field, for all columns of a table at once, and say why not."""
+"""Decide which field each column of a table is, and record why the others stay unmapped."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Reason(StrEnum):
     BELOW_THRESHOLD = "below_threshold"
     AMBIGUOUS = "ambiguous"
     DUPLICATE_FIELD = "duplicate_field"
-    RELEASED = "released"  # by a hook
+    RELEASED = "released"  # a hook released it
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A field that a column could have been, with what the rules said."""
+    """A field that a column could be, with its score and what contributed to it."""
 
     field: str
     score: float
@@ -38,7 +38,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class MappedColumn:
-    """One column and what became of it: a target, or a reason why it has none."""
+    """One column with its target field, or the reason why it has none."""
 
     number: int
     header: str
@@ -53,13 +53,13 @@ class MappedColumn:
 
     @property
     def chosen(self) -> Candidate | None:
-        """Return the candidate that the column became."""
+        """Return the candidate that was chosen as the target."""
         return next((one for one in self.candidates if one.field == self.target), None)
 
 
 @dataclass(frozen=True)
 class ColumnMapping:
-    """What the columns of a table are."""
+    """The fields that the columns of a table were mapped to."""
 
     columns: tuple[MappedColumn, ...]
     known: tuple[str, ...]
@@ -72,11 +72,11 @@ class ColumnMapping:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Return the required fields that no column is."""
+        """Return the required fields that no column was mapped to."""
         return tuple(name for name in self.required if name not in self.targets)
 
     def changed(self, wanted: dict[str, int]) -> ColumnMapping:
-        """Return the mapping that a hook wants, {field: number of its column}."""
+        """Return this mapping with the changes of a hook: {field: number of its column}."""
         fields = {number: name for name, number in wanted.items() if name in self.known}
         return replace(self, columns=tuple(_changed(one, fields) for one in self.columns))
 
@@ -108,16 +108,18 @@ def map_columns(
     taken = set(chosen.values())
     mapped = []
     for index, column in enumerate(columns):
-        judge = _Judge(scores[index], names, thresholds, package.settings.mapping.margin)
+        decision = _ColumnDecision(
+            scores[index], names, thresholds, package.settings.mapping.margin
+        )
         target = chosen.get(index)
-        reason = judge.doubt(target, taken) if target else judge.reason(column.header)
+        reason = decision.doubt(target, taken) if target else decision.reason(column.header)
         mapped.append(
             MappedColumn(
                 number=column.number,
                 header=column.header,
                 target=None if reason else target,
                 reason=reason,
-                candidates=judge.candidates(target),
+                candidates=decision.candidates(target),
             )
         )
     required = tuple(rules.name for rules in package.fields if rules.field.required)
@@ -138,14 +140,14 @@ def _assigned(
 
 
 @dataclass(frozen=True)
-class _Judge:
+class _ColumnDecision:
     scored: dict[str, Score]
     names: tuple[str, ...]
     thresholds: dict[str, float]
     margin: float
 
     def doubt(self, target: str, taken: set[str]) -> Reason | None:
-        """Doubt a choice if a field that nobody took is as good, within the margin."""
+        """Return AMBIGUOUS if an unassigned field scores as high, within the margin."""
         score = self.scored[target].total
         rivals = (
             self.scored[name].total
@@ -155,7 +157,7 @@ class _Judge:
         return Reason.AMBIGUOUS if any(score - one < self.margin for one in rivals) else None
 
     def reason(self, header: str) -> Reason:
-        """Say why the column got no field."""
+        """Return why the column has no field."""
         best = max((one.total for one in self.scored.values()), default=0.0)
         if any(self._reaches(name) for name in self.names):
             return Reason.DUPLICATE_FIELD

@@ -1,4 +1,4 @@
-"""Compare headers as people do: case, accents, punctuation and usual abbreviations do not count."""
+"""Compare headers, ignoring case, accents, punctuation and common abbreviations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SIGNS = str.maketrans({"#": " number ", "%": " percent ", "&": " and ", "№": 
 
 @lru_cache(maxsize=65_536)
 def normalized_words(text: str) -> tuple[str, ...]:
-    """Return the words of a header in their plainest form."""
+    """Return the words of a header without case, accents, punctuation or abbreviations."""
     text = unicodedata.normalize("NFKD", text[:HEADER_CHARACTERS_MAX].translate(_SIGNS))
     text = "".join(letter for letter in text if not unicodedata.combining(letter))
     text = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
@@ -47,7 +47,7 @@ class FieldName:
     words: tuple[str, ...]
 
     def likeness(self, header: tuple[str, ...]) -> float:
-        """Say how much a header looks like this name, from 0 to 1."""
+        """Return how similar a header is to this name, from 0 to 1."""
         if header == self.words:
             return SAME
         ours, theirs = set(self.words), set(header)
@@ -69,14 +69,14 @@ class FieldNames:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> FieldNames:
-        """Make names of texts, each once."""
+        """Make names from texts, leaving out duplicates."""
         words = dict.fromkeys(found for text in texts if (found := normalized_words(text)))
         return cls(tuple(FieldName(one) for one in words))
 
     def likeness(self, header: str, last_level: str = "") -> float:
-        """Say how much a header looks like any of the names.
+        """Return how similar a header is to the most similar of the names.
 
-        Of a header of several rows the last level alone counts, too, a little less than the whole.
+        The last row of a header of several rows is also compared alone, at a small discount.
         """
         whole = self._best(normalized_words(header))
         if last_level and last_level != header:
@@ -94,6 +94,6 @@ def _spelling(one: str, other: str) -> float:
     if abs(len(one) - len(other)) > max(len(one), len(other)) * (1 - SPELLING_RATIO_MIN) * 2:
         return 0.0
     if min(len(one), len(other)) < 4:
-        return 0.0  # short words are too easily alike
+        return 0.0  # short words are similar by chance
     first, second = sorted((one, other))
     return float(difflib.SequenceMatcher(None, first, second).ratio())

@@ -1,8 +1,8 @@
-"""Score every column of a table for every field: what each rule adds, by name.
+"""Score every column of a table for every field, keeping what each rule contributed.
 
-Built-in rules are `col.<field>.synonym` (the header is one of the field's names, or like one) and
-`col.<field>.type` (how many cells can be read as the field's type). An author's `detect_<rule>` is
-`col.<field>.<rule>`; it speaks for its own field, or by a mapping for any.
+The built-in rules are `col.<field>.synonym` (how similar the header is to one of the field's names)
+and `col.<field>.type` (how many cells can be read as the field's type). An author's `detect_<rule>`
+is `col.<field>.<rule>`; it scores its own field, or any field if it returns a mapping.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TYPES_WITH_A_SIGN = (FieldType.NUMBER, FieldType.INTEGER, FieldType.DATE, FieldT
 
 @dataclass(frozen=True)
 class RawColumn:
-    """One column of a table before it is mapped: where it is, its header, and some of its cells."""
+    """One column of a table before it is mapped: its number, header and a sample of its cells."""
 
     number: int
     header: str
@@ -37,17 +37,17 @@ class RawColumn:
 
 @dataclass
 class Score:
-    """What the rules said of one column and one field."""
+    """What each rule contributed for one column and one field."""
 
     contributors: list[tuple[str, float]] = field(default_factory=list)
 
     @property
     def total(self) -> float:
-        """Add up what the rules said."""
+        """Return the sum of the contributions."""
         return round(math.fsum(delta for _, delta in self.contributors), DIGITS)
 
     def add(self, rule: str, delta: float) -> None:
-        """Note what a rule said, if it said anything."""
+        """Add the contribution of a rule, unless it rounds to zero."""
         if rounded := round(delta, DIGITS):
             self.contributors.append((rule, rounded))
 
@@ -58,7 +58,7 @@ ColumnScores = list[dict[str, Score]]  # by column, then by field
 def score_columns(
     package: Package, columns: Sequence[RawColumn], table: Table, ctx: Context
 ) -> ColumnScores:
-    """Let every rule speak of every column."""
+    """Apply every rule to every column."""
     names = {rules.name: _names(rules) for rules in package.fields}
     scores: ColumnScores = []
     for column in columns:
@@ -69,7 +69,7 @@ def score_columns(
             scored[rules.name].add(f"col.{rules.name}.synonym", likeness)
             scored[rules.name].add(f"col.{rules.name}.type", fit.delta(rules.field.type))
         for rules in package.fields:
-            given = {
+            arguments = {
                 "column": column.sample,
                 "header": column.header,
                 "field": rules.field,
@@ -77,7 +77,7 @@ def score_columns(
                 "ctx": ctx,
             }
             for detector in rules.detectors:
-                for target, delta in _deltas(detector, given, rules.name, scored):
+                for target, delta in _deltas(detector, arguments, rules.name, scored):
                     scored[target].add(detector.rule or detector.name, delta)
         scores.append(scored)
     return scores
@@ -88,14 +88,14 @@ def _names(rules: FieldRules) -> FieldNames:
 
 
 def _deltas(
-    detector: AuthorFunction, given: Mapping[str, Any], own: str, known: Mapping[str, Any]
+    detector: AuthorFunction, arguments: Mapping[str, Any], own: str, known: Mapping[str, Any]
 ) -> Iterator[tuple[str, float]]:
-    """Read what a detector gave back: a score for its own field, or a mapping of field to score."""
-    said = detector(given)
-    pairs = said.items() if isinstance(said, Mapping) else [(own, said)]
+    """Call a detector and yield (field, score) for each score that it returned."""
+    result = detector(arguments)
+    pairs = result.items() if isinstance(result, Mapping) else [(own, result)]
     for target, delta in pairs:
         if target not in known:
-            raise detector.failures.misused(detector, "It may score fields of the package only.")
+            raise detector.failures.misused(detector, "It may only score fields of the package.")
         if delta is None:
             continue
         try:
@@ -103,13 +103,13 @@ def _deltas(
         except (TypeError, ValueError):
             number = math.nan
         if not math.isfinite(number):
-            wants = "It must give back a number, or a mapping of field to number."
+            wants = "It must return a number, or a mapping of field to number."
             raise detector.failures.misused(detector, wants)
         yield target, number
 
 
 class _TypeFit:
-    """Tell how well a column's cells fit a type, working each type out once."""
+    """Measure how well a column's cells fit each type, once for each type."""
 
     def __init__(self, sample: Column) -> None:
         self._sample = sample

@@ -1,4 +1,4 @@
-"""Config packages: what authors write, and how it is found, checked and called."""
+"""Load, check and call config packages, and define the API that their authors use."""
 
 from ade_engine.package.author_errors import (
     AuthorError,

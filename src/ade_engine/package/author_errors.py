@@ -1,4 +1,4 @@
-"""What can go wrong with a config package, before it runs and while it runs.
+"""Errors of a config package, when it is loaded and when it runs.
 
 ```
 EngineError
@@ -7,9 +7,9 @@ EngineError
     └── DependencyMissing   dependency_missing  a module that the package imports is not installed
 ```
 
-An exception of a package's own code may hold a cell's value in its message, and even in the name of
-its type. None of that is ever repeated: an `AuthorError` says which type it was if that type can be
-found where it claims to be defined, and where in the package's source it came from.
+An exception of a package's code may hold the value of a cell in its message, and even in the name
+of its type. Neither is repeated. An `AuthorError` names the type only if it can be found in the
+module that claims to define it, and says where in the package's source the exception was raised.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ DEPENDENCY_ERROR = "DEPENDENCY_ERROR"
 VALIDATION_ERROR = "VALIDATION_ERROR"
 RESOURCE_LIMIT = "RESOURCE_LIMIT"
 INTERNAL_ERROR = "INTERNAL_ERROR"
-ACTIVATION = "hook.on_activate"
+ACTIVATION_RULE = "hook.on_activate"
 ACTIVATE_AGAIN = "Correct the function, and activate the version again."
 
 PROBLEMS = {
-    "package_not_found": "There is no such folder.",
-    "no_fields": "No file in `columns/`.",
-    "no_field": "A file in `columns/` without `FIELD`.",
-    "file_name": "The name of a file is no Python name.",
+    "package_not_found": "The package's folder does not exist.",
+    "no_fields": "There is no file in `columns/`.",
+    "no_field": "A file in `columns/` does not define `FIELD`.",
+    "file_name": "The name of a file is not a Python identifier.",
     "file_too_large": "A file is larger than a megabyte.",
-    "syntax_error": "Python cannot read a file.",
+    "syntax_error": "A file is not valid Python.",
     "load_failed": "A file raised an exception while it was loaded.",
     "dependency_missing": "A file imports a module that is not installed.",
-    "unknown_parameter": "A function, or `Field`, with a parameter that does not exist.",
+    "unknown_parameter": "A function, or `Field`, has a parameter that does not exist.",
     "parameter_kind": "A function takes a parameter by position only.",
     "async_function": "A function is `async`.",
     "two_transforms": "A file has both `transform` and `transform_column`.",
     "duplicate_label": "Two fields have the same label.",
-    "unknown_hook": "A file in `hooks/` that is named as no event.",
-    "no_hook": "A file in `hooks/` without its function.",
-    "settings_unreadable": "`config.toml` is no TOML.",
-    "unknown_setting": "A setting that does not exist.",
-    "setting_not_allowed": "A setting's value is not allowed.",
-    "unused_function": "A warning: nothing calls a function whose name looks like a slip.",
-    "message_not_literal": "A warning: an issue's code or message is not written out.",
+    "unknown_hook": "The name of a file in `hooks/` is not an event.",
+    "no_hook": "A file in `hooks/` does not define its function.",
+    "settings_unreadable": "`config.toml` is not valid TOML.",
+    "unknown_setting": "A setting does not exist.",
+    "setting_not_allowed": "The value of a setting is not allowed.",
+    "unused_function": "A warning: a function is never called, and its name looks like a typo.",
+    "message_not_literal": "A warning: an issue's code or message is not a literal string.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """Where in a package something is: a file of it, and a line if one is known."""
+    """A file of a package, and a line in it if one is known."""
 
     file: str
     line: int | None = None
@@ -69,7 +69,7 @@ class PackageProblem:
 
     code: str
     message: str
-    place: SourceLocation
+    location: SourceLocation
     hint: str = ""
     severity: str = "error"
 
@@ -78,7 +78,7 @@ class PackageProblem:
 
     def __str__(self) -> str:
         hint = f" {self.hint}" if self.hint else ""
-        return f"{self.place}: {self.message}{hint}"
+        return f"{self.location}: {self.message}{hint}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the problem as `ade config check --json` prints it."""
@@ -86,17 +86,17 @@ class PackageProblem:
             "code": self.code,
             "severity": self.severity,
             "message": self.message,
-            "file": self.place.file,
-            "line": self.place.line,
+            "file": self.location.file,
+            "line": self.location.line,
             "hint": self.hint,
         }
 
 
 class Misuse(Exception):
-    """Say what a function of the author's API wants.
+    """The author's code used the API in a wrong way.
 
-    Its message is repeated in error messages, unlike that of any other exception, and only when it
-    was raised by the engine itself.
+    Unlike that of any other exception, its message is shown to users, but only if the engine raised
+    it.
     """
 
 
@@ -109,22 +109,22 @@ class PackageInvalid(EngineError):
     def __init__(self, problems: Sequence[PackageProblem]) -> None:
         first, more = problems[0], len(problems) - 1
         others = f" (and {more} more)" if more else ""
-        super().__init__(f"{first.message.rstrip('.')}{others}", where=str(first.place))
+        super().__init__(f"{first.message.rstrip('.')}{others}", where=str(first.location))
         self.problems = tuple(problems)
         missing = all(problem.code == "dependency_missing" for problem in problems)
         self.category = DEPENDENCY_ERROR if missing else USER_CODE_ERROR
 
     def details(self) -> dict[str, Any]:
-        """Return what a program may want to know."""
+        """Return the machine-readable details."""
         return {"problems": [problem.as_json() for problem in self.problems]}
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What may be told of an exception that a package's function raised."""
+    """What may be reported about an exception that a function of the package raised."""
 
     exception: str
-    place: SourceLocation
+    location: SourceLocation
     function: str
     source: str = ""
     field: str | None = None
@@ -143,25 +143,25 @@ class AuthorError(EngineError):
     def __init__(self, failure: Failure, raised: BaseException | None = None) -> None:
         super().__init__(f"{failure.function} raised {failure.exception}", where=_where(failure))
         self.failure = failure
-        self.raised = raised  # for the author's own terminal; nothing else may print it
+        self.raised = raised  # only for the author's own terminal; it may hold values
 
     def __str__(self) -> str:
         return f"{super().__str__()} {self.failure.hint}".strip()
 
     @property
     def next_step(self) -> str:
-        """Say what to do next: `ade run` calls everything but what activates."""
-        is_general = type(self) is AuthorError and self.failure.rule == ACTIVATION
-        return ACTIVATE_AGAIN if is_general else self.advice
+        """Return what to do next; `ade run` calls all functions except `on_activate`."""
+        failed_to_activate = type(self) is AuthorError and self.failure.rule == ACTIVATION_RULE
+        return ACTIVATE_AGAIN if failed_to_activate else self.advice
 
     def details(self) -> dict[str, Any]:
-        """Return what a program may want to know."""
+        """Return the machine-readable details."""
         failure, number = self.failure, _errno(self.raised)
         return {
             **({} if number is None else {"errno": number}),
             "exception": failure.exception,
-            "file": failure.place.file,
-            "line": failure.place.line,
+            "file": failure.location.file,
+            "line": failure.location.line,
             "function": failure.function,
             "source": failure.source,
             "field": failure.field,
@@ -185,15 +185,15 @@ class DependencyMissing(AuthorError, ModuleNotFoundError):
         self.module = self.name = module
 
     def details(self) -> dict[str, Any]:
-        """Return what a program may want to know."""
+        """Return the machine-readable details."""
         return {**super().details(), "module": self.module or None}
 
 
 def _where(failure: Failure) -> str:
-    return f"{failure.place}, cell {failure.cell}" if failure.cell else str(failure.place)
+    return f"{failure.location}, cell {failure.cell}" if failure.cell else str(failure.location)
 
 
 def _errno(raised: BaseException | None) -> int | None:
-    """Return the system's number of an error: it tells a refusal from a mistake."""
+    """Return the errno of an OSError, which tells a denied permission from other failures."""
     number = raised.errno if isinstance(raised, OSError) else None
     return number if type(number) is int else None

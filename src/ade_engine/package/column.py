@@ -1,7 +1,7 @@
-"""The column that an author's functions see: some cells of one column, worked on all at once.
+"""The column that an author's functions receive, with vectorised operations on its cells.
 
-Text operations touch only the cells that hold text, arithmetic only those that hold numbers; other
-cells stay as they are. Nothing changes in place: every operation gives a new column.
+Text operations change only cells that hold text, and arithmetic only cells that hold numbers; other
+cells stay as they are. Nothing changes in place: every operation returns a new column.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ade_engine.sheets.cells import CellArray, CellError, CellKind
 
 
 class Column(ColumnCore):
-    """Some consecutive cells of one column of a table.
+    """Consecutive cells of one column of a table.
 
-    `header` is the text above it, `letter` its place in the sheet, `field` the field it was mapped
-    to, if it was.
+    `header` is its header text, `letter` its column letters in the sheet, and `field` the field
+    that it was mapped to, if any.
     """
 
     __slots__ = ()
@@ -40,10 +40,10 @@ class Column(ColumnCore):
 
     @property
     def values(self) -> list[object]:
-        """Return the cells as Python values, None for an empty one; slow for many cells."""
+        """Return the cells as Python values (None if empty); slow for many cells."""
         return self.cells.values()
 
-    # --- questions that give masks ---
+    # --- masks ---
 
     def is_text(self) -> Mask:
         """Mark cells that hold text."""
@@ -58,7 +58,7 @@ class Column(ColumnCore):
         return self._answer(self.cells.is_kind(CellKind.DATE))
 
     def is_bool(self) -> Mask:
-        """Mark cells that hold a truth value."""
+        """Mark cells that hold a boolean."""
         return self._answer(self.cells.is_kind(CellKind.BOOL))
 
     def is_error(self) -> Mask:
@@ -66,11 +66,11 @@ class Column(ColumnCore):
         return self._answer(self.cells.is_kind(CellKind.ERROR))
 
     def matches(self, pattern: str) -> Mask:
-        """Mark cells whose whole text, as it would be written, matches a regular expression."""
+        """Mark cells whose whole text matches a regular expression; numbers and dates as text."""
         return Mask(_matching(self._text(), f"^(?:{pattern})$", pattern))
 
     def contains(self, pattern: str) -> Mask:
-        """Mark cells in whose text a regular expression is found."""
+        """Mark cells whose text contains a match of a regular expression."""
         return Mask(_matching(self._text(), pattern, None))
 
     def is_in(self, values: Iterable[object]) -> Mask:
@@ -94,11 +94,11 @@ class Column(ColumnCore):
         return abs(self - other) <= within
 
     def is_repeated(self) -> Mask:
-        """Mark cells whose value stands in another cell of this column, too."""
+        """Mark cells whose value occurs more than once in this column."""
         return self._answer(self.fingerprints().is_duplicated().to_numpy())
 
     def longer_than(self, characters: int) -> Mask:
-        """Mark texts of more than so many characters."""
+        """Mark texts that are longer than this many characters."""
         return Mask(self._text().str.len_chars() > characters)
 
     def __eq__(self, other: object) -> Mask:  # type: ignore[override]
@@ -119,26 +119,26 @@ class Column(ColumnCore):
     def __ge__(self, other: object) -> Mask:
         return self._compared(other, operator.ge)
 
-    # --- questions that give numbers ---
+    # --- aggregates ---
 
     def share_matching(self, pattern: str) -> float:
-        """Return the share of cells that match, empty ones left out."""
+        """Return the share of non-empty cells that match a regular expression."""
         return self.matches(pattern).share
 
     def share_in(self, values: Iterable[object]) -> float:
-        """Return the share of cells that hold one of these values, empty ones left out."""
+        """Return the share of non-empty cells that hold one of these values."""
         return self.is_in(values).share
 
     def share_numbers(self) -> float:
-        """Return the share of cells that are, or can be read as, numbers."""
+        """Return the share of non-empty cells that are numbers or can be read as numbers."""
         return self.as_number().is_number().share
 
     def share_dates(self) -> float:
-        """Return the share of cells that are, or can be read as, dates."""
+        """Return the share of non-empty cells that are dates or can be read as dates."""
         return self.as_date().is_date().share
 
     def share_distinct(self) -> float:
-        """Return the number of different values for each cell that is not empty."""
+        """Return the number of distinct values divided by the number of non-empty cells."""
         filled = self.fingerprints().drop_nulls()
         return filled.n_unique() / filled.len() if filled.len() else 0.0
 
@@ -147,83 +147,83 @@ class Column(ColumnCore):
         return len(self) - self.is_empty().count
 
     def sum(self) -> float:
-        """Add up the numbers."""
+        """Return the sum of the numbers."""
         with np.errstate(over="ignore"):
             return float(np.nansum(self._numbers()))
 
     def min(self) -> float | None:
-        """Return the least number."""
+        """Return the smallest number, or None if there is none."""
         return _extreme(np.nanmin, self._numbers())
 
     def max(self) -> float | None:
-        """Return the greatest number."""
+        """Return the largest number, or None if there is none."""
         return _extreme(np.nanmax, self._numbers())
 
-    # --- other columns ---
+    # --- new columns ---
 
     def as_text(self) -> Column:
-        """Write every cell as text."""
+        """Convert every cell to text."""
         return self._with(conversion.to_text(self.cells))
 
     def as_number(self) -> Column:
-        """Read texts as numbers where they are; the others stay."""
+        """Convert texts that are numbers; other cells stay."""
         return self._with(conversion.to_number(conversion.trimmed(self.cells), self.decimal))
 
     def as_date(self, day_first: bool | None = None) -> Column:
-        """Read texts as dates where they are; the others stay."""
+        """Convert texts that are dates; other cells stay."""
         order = self.day_first if day_first is None else day_first
         return self._with(conversion.to_date(conversion.trimmed(self.cells), day_first=order))
 
     def as_bool(self) -> Column:
-        """Read yes and no and the like as truth values; the others stay."""
+        """Convert yes and no, true and false, 1 and 0 to booleans; other cells stay."""
         return self._with(conversion.to_boolean(self.cells))
 
     def strip(self, characters: str = conversion.SPACES) -> Column:
-        """Take spaces, or the given characters, off both ends."""
+        """Remove whitespace, or the given characters, from both ends of texts."""
         return self._texts(lambda text: text.str.strip_chars(characters))
 
     def squeeze(self) -> Column:
-        """Make one space of many, and take them off both ends."""
+        """Collapse whitespace to single spaces, and remove it from both ends of texts."""
         spaces = r"[\s\x{a0}\x{202f}]+"
         return self._texts(lambda text: text.str.replace_all(spaces, " ").str.strip_chars())
 
     def upper(self) -> Column:
-        """Write in capitals."""
+        """Convert texts to upper case."""
         return self._texts(lambda text: text.str.to_uppercase())
 
     def lower(self) -> Column:
-        """Write in small letters."""
+        """Convert texts to lower case."""
         return self._texts(lambda text: text.str.to_lowercase())
 
     def title(self) -> Column:
-        """Begin each word with a capital."""
+        """Capitalise each word of the texts."""
         return self._texts(lambda text: text.str.to_titlecase())
 
     def replace(
         self, old: str | Mapping[str, str], new: str = "", *, regex: bool = False
     ) -> Column:
-        """Replace a part of the texts everywhere, or whole texts by a mapping."""
+        """Replace all occurrences in texts, or whole texts by a mapping."""
         if isinstance(old, Mapping):
             pairs = dict(old)
             return self._texts(lambda text: text.replace(pairs))
         if regex:
-            new = re.sub(r"\\(\d+)", r"${\1}", new)  # groups as Python writes them
+            new = re.sub(r"\\(\d+)", r"${\1}", new)  # group references in Python's syntax
         return self._texts(lambda text: text.str.replace_all(old, new, literal=not regex))
 
     def extract(self, pattern: str, group: int = 1) -> Column:
-        """Keep what a group of a regular expression finds; empty where it finds nothing."""
+        """Keep the match of a group of a regular expression; empty if there is no match."""
         return self._texts(lambda text: text.str.extract(pattern, group))
 
     def pad_left(self, length: int, character: str = "0") -> Column:
-        """Fill texts up from the left."""
+        """Pad texts on the left to a length."""
         return self._texts(lambda text: text.str.pad_start(length, character))
 
     def fill_empty(self, value: object) -> Column:
-        """Put a value into the empty cells."""
+        """Replace empty cells by a value."""
         return self.where(~self.is_empty(), value)
 
     def where(self, mask: Mask, otherwise: object = None) -> Column:
-        """Keep the marked cells, and put another value, or another column's, into the others."""
+        """Keep the marked cells; replace the others by a value or by another column's cells."""
         keep = self._fitting(mask).marked()
         if isinstance(otherwise, Column):
             other = self._same_length(otherwise).cells
@@ -243,9 +243,9 @@ class Column(ColumnCore):
         )
 
     def map(self, change: Mapping[Any, Any] | Callable[[Any], Any]) -> Column:
-        """Change each value by a mapping or a function, called once for each different text.
+        """Replace each value by a mapping or a function, called once for each distinct text.
 
-        Empty cells and errors stay; so does a value that a mapping does not hold.
+        Empty cells and errors stay, and so do values that are not in the mapping.
         """
         if isinstance(change, Mapping):
             held = change
@@ -267,12 +267,12 @@ class Column(ColumnCore):
         """Round numbers half away from zero, as spreadsheets do."""
         scale = 10.0**digits
         numbers = self._numbers()
-        with np.errstate(over="ignore"):  # what is too large to scale stays as it is
+        with np.errstate(over="ignore"):  # a number that is too large to scale stays as it is
             rounded = np.sign(numbers) * np.floor(np.abs(numbers) * scale + 0.5 + 1e-9) / scale
         return self._computed(rounded).where(Mask(np.isfinite(rounded)), self)
 
     def shift(self, rows: int = 1) -> Column:
-        """Move every cell so many rows down; the first ones become empty."""
+        """Move every cell down by this many rows; the first cells become empty."""
         source = np.arange(len(self)) - rows
         inside = (source >= 0) & (source < len(self))
         taken = np.clip(source, 0, max(len(self) - 1, 0))
@@ -282,7 +282,7 @@ class Column(ColumnCore):
         return self._with(moved).where(Mask(inside))
 
     def cumulative_sum(self) -> Column:
-        """Add up the numbers from the top to each cell."""
+        """Return the running total of the numbers."""
         with np.errstate(over="ignore"):
             return self._computed(np.cumsum(np.nan_to_num(self._numbers())))
 
@@ -308,16 +308,16 @@ class Column(ColumnCore):
     def __abs__(self) -> Column:
         return self._computed(np.abs(self._numbers()))
 
-    # --- what validators give back, and the way out ---
+    # --- issues and export ---
 
     def issues_where(
         self, mask: Mask, code: str, severity: str = "error", message: str = ""
     ) -> Issues:
-        """Say that the marked cells have an issue; the message must hold no value."""
+        """Report an issue for the marked cells; the message must not hold a cell's value."""
         return Issues(Issue(code, severity, message), self._fitting(mask))
 
     def to_polars(self) -> pl.Series:
-        """Return the cells as a polars series: of numbers or dates if all are, else of texts."""
+        """Return a polars series: of numbers or dates if all cells are, else of texts."""
         kinds = set(np.unique(self.cells.kinds).tolist()) - {CellKind.EMPTY, CellKind.NO_VALUE}
         if kinds == {CellKind.NUMBER}:
             return pl.Series(self.cells.numbers, nan_to_null=True)
@@ -327,14 +327,14 @@ class Column(ColumnCore):
 
 
 def _matching(text: pl.Series, pattern: str, whole: str | None) -> pl.Series:
-    """Search with the fast engine; look-around and back-references go to Python's."""
+    """Search with polars; a pattern with look-around or back-references needs Python's `re`."""
     try:
         return text.str.contains(pattern)
     except pl.exceptions.ComputeError:
         try:
             expression = re.compile(pattern if whole is None else whole)
         except re.error:
-            raise Misuse("this is no regular expression") from None
+            raise Misuse("this is not a valid regular expression") from None
     found = expression.search if whole is None else expression.fullmatch
     answers = {one: found(one) is not None for one in text.drop_nulls().unique().to_list()}
     return pl.Series(

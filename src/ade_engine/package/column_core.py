@@ -1,4 +1,4 @@
-"""What every column can do for itself: hold cells, know which are empty, be compared."""
+"""The internals of `Column`: holding cells, finding empty ones, comparing, computing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Compare = Callable[[Any, Any], Any]
 
 
 class ColumnCore:
-    """Cells with what is known about their column, and the ways to look at them."""
+    """Cells of one column with its header, letters and field, and internal operations."""
 
     __slots__ = ("cells", "day_first", "decimal", "field", "header", "letter")
     __hash__ = None  # type: ignore[assignment]
@@ -46,7 +46,7 @@ class ColumnCore:
         return len(self.cells)
 
     def is_empty(self) -> Mask:
-        """Mark empty cells, blank texts and formulas without a value."""
+        """Mark empty cells, blank texts and formulas without a result."""
         empty = self.cells.is_kind(CellKind.EMPTY, CellKind.NO_VALUE)
         if not self._written().any():
             return Mask(empty)
@@ -64,7 +64,7 @@ class ColumnCore:
         return self.cells.is_kind(CellKind.TEXT)
 
     def _text(self) -> pl.Series:
-        """Return every cell as it would be written; null where it is empty or an error."""
+        """Return every cell as text; null if it is empty or an error."""
         cells = conversion.to_text(self.cells)
         written = cells.is_kind(CellKind.TEXT)
         filled = cells.text.set(cells.text == "", None) if written.any() else cells.text
@@ -73,9 +73,9 @@ class ColumnCore:
         return filled.set(pl.Series(~written), None)
 
     def fingerprints(self) -> pl.Series:
-        """Return one number for each different value, null where a cell is empty."""
+        """Return a 64-bit hash of each value; null if the cell is empty."""
         kinds = self.cells.kinds.astype(np.uint64)
-        prints = (self.cells.numbers + 0.0).view(np.uint64)  # -0.0 is 0.0
+        prints = (self.cells.numbers + 0.0).view(np.uint64)  # -0.0 becomes 0.0
         if self._written().any() or self.cells.is_kind(CellKind.ERROR).any():
             prints = np.where(np.isnan(self.cells.numbers), self.cells.text.hash(seed=0), prints)
         mixed = pl.Series(prints * np.uint64(0x9E3779B97F4A7C15) + kinds)
@@ -92,7 +92,7 @@ class ColumnCore:
         if isinstance(other, ColumnCore):
             return self._same_length(other)._numbers()
         if not isinstance(other, int | float):
-            raise Misuse("columns are computed with columns and numbers")
+            raise Misuse("arithmetic needs a column or a number")
         return other
 
     def _computed(self, numbers: Any) -> Self:
@@ -138,7 +138,7 @@ class ColumnCore:
         return Mask(known.series.set(~both, None))
 
     def _known(self, result: pl.Series, comparable: Any, compare: Compare) -> Mask:
-        """Leave cells of another kind without an answer; for equality they are simply not equal."""
+        """Set cells of another kind to null; for equality, to false."""
         if not comparable.all():
             instead = False if compare is operator.eq else None
             result = result.set(pl.Series(~comparable), instead)
@@ -146,14 +146,14 @@ class ColumnCore:
 
     def _fitting(self, mask: object) -> Mask:
         if not isinstance(mask, Mask):
-            raise Misuse("a mask is wanted here, such as column.matches(...) or column > 0")
+            raise Misuse("a mask is needed here, such as column.matches(...) or column > 0")
         if len(mask) != len(self):
-            raise Misuse(f"the mask is of {len(mask)} cells, the column of {len(self)}")
+            raise Misuse(f"the mask has {len(mask)} cells, the column has {len(self)}")
         return mask
 
     def _same_length(self, other: ColumnCore) -> ColumnCore:
         if len(other) != len(self):
-            raise Misuse(f"the other column is of {len(other)} cells, this one of {len(self)}")
+            raise Misuse(f"the other column has {len(other)} cells, this one has {len(self)}")
         return other
 
 
@@ -164,4 +164,4 @@ def _kind_and_number(value: object) -> tuple[CellKind, float]:
         return CellKind.NUMBER, float(value)
     if isinstance(value, dt.date | dt.time):
         return CellKind.DATE, date_ms(value)
-    raise Misuse("a column is compared with a column, a text, a number, a date or a truth value")
+    raise Misuse("a column can be compared with a column, a text, a number, a date or a boolean")

@@ -1,15 +1,17 @@
-"""A config package: fields, row types and hooks, found by where their files are.
+"""Load a config package: fields, row types and hooks, found by the paths of their files.
 
 ```
 config.toml                      settings (optional)
-requirements.txt                 what the code imports (optional; installed by whoever runs it)
+requirements.txt                 what the code imports (optional; ADE installs it, not the engine)
 columns/<field>.py               FIELD, detect_<rule>, transform, validate, ...
 row_types/<type>.py              detect_<rule>
-hooks/<event>.py                 a function named as the event, or `run`
-hooks/<event>/<anything>.py      several of them, in the order of their names
+hooks/<event>.py                 a function named like the event, or `run`
+hooks/<event>/<name>.py          several hooks, called in the order of their file names
+vendor/<module>.py               modules that the code imports by their own names (optional)
 ```
 
-Files whose names begin with `_`, and files elsewhere, are the author's own to import.
+Files whose names begin with `_`, and files elsewhere, are modules that the author's code may
+import.
 """
 
 from __future__ import annotations
@@ -54,11 +56,11 @@ FIELDS_MAX = 1_000
 
 @dataclass(frozen=True)
 class FieldRules:
-    """One field and everything that its file says about it."""
+    """One field with the functions that its file defines."""
 
     name: str
     field: Field
-    place: SourceLocation
+    location: SourceLocation
     detectors: tuple[AuthorFunction, ...]
     functions: dict[str, AuthorFunction]
 
@@ -70,7 +72,7 @@ class FieldRules:
 
 @dataclass(frozen=True)
 class RowDetector:
-    """One row detector and the row type that it speaks for."""
+    """One row detector and its row type."""
 
     row_type: str
     function: AuthorFunction
@@ -78,7 +80,7 @@ class RowDetector:
 
 @dataclass
 class Package:
-    """A loaded package; leave its `with` block, or call `close`, to unload its modules."""
+    """A loaded package; `close`, or leaving a `with` block, unloads its modules."""
 
     folder: Path
     settings: PackageSettings
@@ -96,7 +98,7 @@ class Package:
         self.close()
 
     def close(self) -> None:
-        """Forget the package's modules."""
+        """Unload the package's modules."""
         self._open.close()
 
     def call_hooks(self, event: str, arguments: dict[str, Any]) -> list[Any]:
@@ -109,7 +111,7 @@ def load_package(folder: Path | str) -> Package:
     folder = Path(folder).resolve()
     if not folder.is_dir():
         missing = PackageProblem(
-            "package_not_found", "there is no such folder.", SourceLocation(folder.name)
+            "package_not_found", "the folder does not exist.", SourceLocation(folder.name)
         )
         raise PackageInvalid([missing])
     loading = _Loading(folder)
@@ -146,23 +148,23 @@ class _Loading:
         found = [rules for file in self.files("columns") if (rules := self.field_rules(file))]
         if not found and not self.problems:
             hint = "Write columns/<field>.py with FIELD = Field(...); `ade config init` makes one."
-            place = SourceLocation("columns/")
-            self.problems.append(
-                PackageProblem("no_fields", "the package has no fields.", place, hint)
-            )
+            location = SourceLocation("columns/")
+            self.report("no_fields", "the package has no fields.", location, hint)
         labels: dict[str, FieldRules] = {}
         for rules in found[:FIELDS_MAX]:
             if rules.label in labels:
-                message = f"the label {rules.label!r} is also that of {labels[rules.label].place}."
-                self.problems.append(PackageProblem("duplicate_label", message, rules.place))
+                message = (
+                    f"the label {rules.label!r} is also that of {labels[rules.label].location}."
+                )
+                self.report("duplicate_label", message, rules.location)
             labels[rules.label] = rules
         return sorted(found, key=lambda rules: (rules.field.order, rules.name))
 
     def field_rules(self, file: Path) -> FieldRules | None:
         name = self.sources.name(file)
         if not file.stem.isidentifier() or keyword.iskeyword(file.stem):
-            message = "a field's file is named as a Python name, such as member_id.py."
-            self.problems.append(PackageProblem("file_name", message, SourceLocation(name)))
+            message = "the file name of a field must be a Python identifier, such as member_id.py."
+            self.report("file_name", message, SourceLocation(name))
             return None
         if self.has_unknown_keywords(name):
             return None
@@ -171,20 +173,20 @@ class _Loading:
             return None
         declared = vars(module).get("FIELD")
         if not isinstance(declared, Field):
-            message = "the file declares no FIELD."
+            message = "the file does not define FIELD."
             hint = 'Write FIELD = Field(label="...", type="text").'
-            self.problems.append(PackageProblem("no_field", message, SourceLocation(name, 1), hint))
+            self.report("no_field", message, SourceLocation(name, 1), hint)
             return None
         return FieldRules(
             name=file.stem,
             field=declared,
-            place=SourceLocation(name, 1),
+            location=SourceLocation(name, 1),
             detectors=tuple(self.detectors(module, f"col.{file.stem}", DETECT_COLUMN, file.stem)),
             functions=dict(self.column_functions(module, file.stem, name)),
         )
 
     def has_unknown_keywords(self, file: str) -> bool:
-        """Note what `Field(...)` does not take, with the line that gives it."""
+        """Report arguments that `Field(...)` does not have, with their lines."""
         known = [one.name for one in fields(Field)]
         noted = len(self.problems)
         tree = self.sources.trees.get(file, ast.Module([], []))
@@ -192,18 +194,18 @@ class _Loading:
         for call in calls:
             if not (isinstance(call.func, ast.Name) and call.func.id == "Field"):
                 continue
-            for given in call.keywords:
-                if given.arg is not None and given.arg not in known:
-                    near = difflib.get_close_matches(given.arg, known, n=1)
+            for argument in call.keywords:
+                if argument.arg is not None and argument.arg not in known:
+                    near = difflib.get_close_matches(argument.arg, known, n=1)
                     meant = f"Did you mean {near[0]}? " if near else ""
-                    message = f"Field takes no {given.arg}."
+                    message = f"Field has no argument {argument.arg}."
                     hint = f"{meant}It takes: {', '.join(known)}."
-                    place = SourceLocation(file, given.value.lineno)
-                    self.problems.append(PackageProblem("unknown_parameter", message, place, hint))
+                    location = SourceLocation(file, argument.value.lineno)
+                    self.report("unknown_parameter", message, location, hint)
         return len(self.problems) > noted
 
-    def look_for_made_up_messages(self, file: str) -> None:
-        """Warn of issues whose code or message is put together at run time."""
+    def warn_about_computed_messages(self, file: str) -> None:
+        """Warn about issues whose code or message is an f-string."""
         tree = self.sources.trees.get(file, ast.Module([], []))
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             name = getattr(call.func, "id", None) or getattr(call.func, "attr", None)
@@ -214,20 +216,16 @@ class _Loading:
                 if isinstance(text, ast.JoinedStr) and any(
                     isinstance(part, ast.FormattedValue) for part in text.values
                 ):
-                    message = "a text that is put together at run time is not recorded."
-                    hint = "Write codes and messages out; they must hold no value."
-                    place = SourceLocation(file, text.lineno)
-                    self.problems.append(
-                        PackageProblem(
-                            "message_not_literal", message, place, hint, severity="warning"
-                        )
-                    )
+                    message = "a text that is computed at run time is not recorded."
+                    hint = "Use literal strings for codes and messages; they must not hold a value."
+                    location = SourceLocation(file, text.lineno)
+                    self.report("message_not_literal", message, location, hint, severity="warning")
 
     def column_functions(
         self, module: ModuleType, field_name: str, file: str
     ) -> Iterator[tuple[str, AuthorFunction]]:
-        self.binder.look_for_slips(module, tuple(COLUMN_FUNCTIONS), file)
-        self.look_for_made_up_messages(file)
+        self.binder.warn_about_typos(module, tuple(COLUMN_FUNCTIONS), file)
+        self.warn_about_computed_messages(file)
         for name, allowed in COLUMN_FUNCTIONS.items():
             function = vars(module).get(name)
             if inspect.isfunction(function):
@@ -238,16 +236,14 @@ class _Loading:
         if {"transform", "transform_column"} <= vars(module).keys():
             message = "the file has both transform and transform_column."
             hint = "Keep transform_column; call the other from it if you need both."
-            self.problems.append(
-                PackageProblem("two_transforms", message, SourceLocation(file), hint)
-            )
+            self.report("two_transforms", message, SourceLocation(file), hint)
 
     def row_detectors(self) -> Iterator[RowDetector]:
         for file in self.files("row_types"):
             module = self.module(file)
             if module is None:
                 continue
-            self.binder.look_for_slips(module, (), self.sources.name(file))
+            self.binder.warn_about_typos(module, (), self.sources.name(file))
             for function in self.detectors(module, f"row.{file.stem}", DETECT_ROW):
                 yield RowDetector(file.stem, function)
 
@@ -269,10 +265,10 @@ class _Loading:
             if event.startswith("_") or (entry.is_file() and entry.suffix != ".py"):
                 continue
             if event not in HOOKS:
-                message = f"there is no event {event}."
-                hint = f"Known are: {', '.join(HOOKS)}."
-                place = SourceLocation(self.sources.name(entry))
-                self.problems.append(PackageProblem("unknown_hook", message, place, hint))
+                message = f"{event} is not an event."
+                hint = f"The events are: {', '.join(HOOKS)}."
+                location = SourceLocation(self.sources.name(entry))
+                self.report("unknown_hook", message, location, hint)
                 continue
             files = sorted(entry.glob("*.py")) if entry.is_dir() else [entry]
             bound = [self.hook(file, event) for file in files if not file.stem.startswith("_")]
@@ -284,13 +280,21 @@ class _Loading:
             return None
         function = vars(module).get(event) or vars(module).get("run")
         if not inspect.isfunction(function):
-            message = f"the file has no function {event}."
-            place = SourceLocation(self.sources.name(file), 1)
-            self.problems.append(
-                PackageProblem("no_hook", message, place, f"Write def {event}(ctx): ...")
-            )
+            message = f"the file does not define the function {event}."
+            location = SourceLocation(self.sources.name(file), 1)
+            self.report("no_hook", message, location, f"Write def {event}(ctx): ...")
             return None
         return self.binder.bind(function, HOOKS[event], rule=f"hook.{event}")
+
+    def report(
+        self,
+        code: str,
+        message: str,
+        location: SourceLocation,
+        hint: str = "",
+        severity: str = "error",
+    ) -> None:
+        self.problems.append(PackageProblem(code, message, location, hint, severity))
 
     def files(self, folder: str) -> list[Path]:
         return [
@@ -300,7 +304,7 @@ class _Loading:
         ]
 
     def module(self, file: Path) -> ModuleType | None:
-        """Import a file, noting why it cannot be."""
+        """Import a file, or report why that fails."""
         name = self.sources.name(file)
         _, problem = parse(file, name)
         if problem is not None:
@@ -310,9 +314,9 @@ class _Loading:
             return self.modules.load(file)
         except KeyboardInterrupt:
             raise
-        except SyntaxError as error:  # of a file that this one imports
-            place, _ = self.failures.place(error, SourceLocation(name))
-            self.problems.append(PackageProblem("syntax_error", "it imports a broken file.", place))
+        except SyntaxError as error:  # in a file that this one imports
+            location, _ = self.failures.locate(error, SourceLocation(name))
+            self.report("syntax_error", "it imports a file that is not valid Python.", location)
         except BaseException as error:
             self.problems.append(self.import_problem(self.failures.of_import(error, name)))
         return None
@@ -327,7 +331,7 @@ class _Loading:
                 hint = failed.advice
             named = f"the module {failed.module}" if failed.module else "a module"
             message = f"it imports {named}, which is not installed."
-            return PackageProblem("dependency_missing", message, failure.place, hint)
+            return PackageProblem("dependency_missing", message, failure.location, hint)
         shown = f" at `{failure.source}`" if failure.source else ""
         message = f"loading the file raised {failure.exception}{shown}."
-        return PackageProblem("load_failed", message, failure.place, failure.hint)
+        return PackageProblem("load_failed", message, failure.location, failure.hint)

@@ -1,7 +1,8 @@
-"""Turn cells into text, numbers, dates or truth values, a whole column at a time.
+"""Convert cells to text, numbers, dates or booleans, a whole column at a time.
 
-What cannot be turned stays as it is: whoever asked checks the kinds afterwards. Nothing is guessed
-that depends on habits: `decimal` and `day_first` say how numbers and dates are written.
+Cells that cannot be converted stay as they are; the caller checks the kinds afterwards. Nothing
+that depends on the locale is guessed: `decimal` and `day_first` say how numbers and dates are
+written.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from ade_engine.sheets.cells import DAY_MS, TIME_DAY_MS, CellArray, CellKind
 
 SPACES = " \t\r\n\u00a0\u202f\u2007"
 WHOLE_MAX = 2.0**53
-SERIALS = (10_000, 80_000)  # dates of 1927 to 2119 as spreadsheets count days
-SERIAL_ZERO_DAYS = 25_569  # the serial of 1970-01-01
+SERIALS = (10_000, 80_000)  # date serial numbers of the years 1927 to 2119
+SERIAL_ZERO_DAYS = 25_569  # the serial number of 1970-01-01
 YEARS = (1800, 2200)
 CALENDAR_MS = (-62_135_596_800_000, 253_402_300_799_999)  # the years 1 to 9999
 TRUE_WORDS = ("true", "yes", "y", "t", "on", "1")
@@ -27,7 +28,7 @@ _TAIL = r"(?:[ T]\d{1,2}:\d\d(?::\d\d)?)?$"
 _DAY_FIRST = tuple(f"%d/%m/{year}{clock}" for year in ("%Y", "%y") for clock in _CLOCKS)
 _MONTH_FIRST = tuple(f"%m/%d/{year}{clock}" for year in ("%Y", "%y") for clock in _CLOCKS)
 _COMPACT_DATE = "%Y%m%d"
-# What a text of each look may be. Dashes and dots are read as slashes, a T as a space.
+# (pattern, formats): dashes and dots are replaced by slashes, and T by a space, before parsing.
 _LOOKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (rf"^\d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}{_TAIL}", tuple(f"%Y/%m/%d{c}" for c in _CLOCKS)),
     (rf"^\d{{1,2}}\.\d{{1,2}}\.(?:\d\d|\d{{4}}){_TAIL}", _DAY_FIRST),
@@ -40,7 +41,7 @@ _ANY_LOOK = "|".join(f"(?:{look})" for look in (*(look for look, _ in _LOOKS), _
 
 
 def to_text(cells: CellArray) -> CellArray:
-    """Write numbers, dates and truth values as text; dates as ISO 8601 does."""
+    """Convert numbers, dates (ISO 8601) and booleans to text."""
     dates = cells.is_kind(CellKind.DATE) & _in_calendar(cells.numbers)
     others = cells.is_kind(CellKind.NUMBER, CellKind.BOOL) | dates
     if not others.any():
@@ -61,7 +62,7 @@ def to_text(cells: CellArray) -> CellArray:
 
 
 def to_number(cells: CellArray, decimal: str = ".") -> CellArray:
-    """Read texts such as `1,234.50`, `(12)`, `$ 5`, `7-` and `12.5 %` as numbers."""
+    """Convert texts such as `1,234.50`, `(12)`, `$ 5`, `7-` and `12.5 %` to numbers."""
     written = cells.is_kind(CellKind.TEXT)
     if not written.any():
         return cells
@@ -69,7 +70,7 @@ def to_number(cells: CellArray, decimal: str = ".") -> CellArray:
 
 
 def to_date(cells: CellArray, *, day_first: bool = False) -> CellArray:
-    """Read texts that are dates, and numbers that only a date's serial or YYYYMMDD can be."""
+    """Convert texts that are dates, and numbers in the range of date serials or YYYYMMDD."""
     found = cells
     if (written := cells.is_kind(CellKind.TEXT)).any():
         found = _with_numbers(found, written, CellKind.DATE, _parsed_dates(cells.text, day_first))
@@ -79,7 +80,7 @@ def to_date(cells: CellArray, *, day_first: bool = False) -> CellArray:
 
 
 def to_boolean(cells: CellArray) -> CellArray:
-    """Read yes and no, true and false, 1 and 0 and the like."""
+    """Convert yes and no, true and false, 1 and 0 and the like to booleans."""
     found = cells
     if (written := cells.is_kind(CellKind.TEXT)).any():
         words = cells.text.str.strip_chars(SPACES).str.to_lowercase()
@@ -93,14 +94,14 @@ def to_boolean(cells: CellArray) -> CellArray:
 
 
 def trimmed(cells: CellArray) -> CellArray:
-    """Take spaces off both ends of texts; what is nothing but spaces becomes empty."""
+    """Strip whitespace from texts; a blank text becomes an empty cell."""
     if not cells.is_kind(CellKind.TEXT).any():
         return cells
     return with_texts(cells, cells.text.str.strip_chars(SPACES))
 
 
 def with_texts(cells: CellArray, texts: pl.Series) -> CellArray:
-    """Put other texts into the cells that hold text; an empty text makes an empty cell."""
+    """Replace the texts of the cells that hold text; an empty text becomes an empty cell."""
     written = cells.is_kind(CellKind.TEXT)
     if not written.all():
         texts = _chosen(written, texts, cells.text)
@@ -119,7 +120,7 @@ def with_texts(cells: CellArray, texts: pl.Series) -> CellArray:
 def to_type(
     cells: CellArray, wanted: str, *, decimal: str = ".", day_first: bool = False
 ) -> CellArray:
-    """Turn cells into what a field's type asks for, as far as they can be."""
+    """Convert cells to a field's type, as far as possible."""
     match wanted:
         case FieldType.TEXT:
             return trimmed(to_text(cells))
@@ -134,7 +135,7 @@ def to_type(
 
 
 def misfits(cells: CellArray, wanted: str) -> BoolArray:
-    """Mark the cells that hold something else than a field's type asks for."""
+    """Mark the cells that are not of a field's type."""
     kind = _KIND_OF_TYPE.get(wanted)
     if kind is None:
         return np.zeros(len(cells), np.bool_)
@@ -171,7 +172,7 @@ def changed_cells(before: CellArray, after: CellArray) -> int:
 def _with_numbers(
     cells: CellArray, candidates: BoolArray, kind: CellKind, numbers: FloatArray
 ) -> CellArray:
-    """Make the candidates that got a number cells of a kind; the others stay."""
+    """Convert the candidates that have a finite number to a kind; other cells stay."""
     turned = candidates & np.isfinite(numbers)
     if not turned.any():
         return cells
@@ -214,14 +215,14 @@ def _dates_as_text(numbers: FloatArray) -> pl.Series:
 
 
 def _in_calendar(numbers: FloatArray) -> BoolArray:
-    """Mark what lies in the years 1 to 9999; NaN does not."""
+    """Mark the timestamps in the years 1 to 9999; NaN is not marked."""
     with np.errstate(invalid="ignore"):
         inside: BoolArray = (numbers >= CALENDAR_MS[0]) & (numbers <= CALENDAR_MS[1])
     return inside
 
 
 def moments(numbers: FloatArray) -> pl.Series:
-    """Return numbers of DATE cells as moments; null where there is none that a calendar has."""
+    """Convert the numbers of DATE cells to datetimes; null outside the years 1 to 9999."""
     known = _in_calendar(numbers)
     ms = pl.Series(np.where(known, numbers, 0).round().astype(np.int64)).cast(pl.Datetime("ms"))
     return (
@@ -244,7 +245,7 @@ def _parsed_numbers(text: pl.Series, decimal: str) -> FloatArray:
 
 
 def _decorated_numbers(text: pl.Series, decimal: str) -> FloatArray:
-    """Read numbers with separators, signs, currencies, percent signs and parentheses."""
+    """Parse numbers with separators, signs, currencies, percent signs and parentheses."""
     groups = r"[,'\s\x{a0}\x{202f}]" if decimal == "." else r"[.'\s\x{a0}\x{202f}]"
     money = r"(?:[$€£¥₹]|[A-Z]{3})?"
     pattern = (
@@ -289,7 +290,7 @@ def _parsed_dates(text: pl.Series, day_first: bool) -> FloatArray:
 
 
 def _plain_date(text: pl.Series, look: str) -> pl.Series:
-    """Write dates of one look in one way, so that few patterns fit them all."""
+    """Normalise the separators of dates, so that few formats match them all."""
     if "A-Z" in look:
         return text.str.replace_all(r"[ .,-]+", " ")
     return text.str.replace_all(r"[-.]", "/").str.replace("T", " ", literal=True)

@@ -1,8 +1,8 @@
-"""Tell what may be told of an exception that came out of a package's code.
+"""Describe an exception of a package's code without revealing the value of a cell.
 
-Never its message: that may hold a cell's value. The name of its type only if the type stands where
-it says it was defined. The name of a missing module, attribute or variable only if the package's
-own source uses that name.
+Its message is never reported, because it may hold a value. The name of its type is reported only if
+the type can be found in the module that claims to define it. The name of a missing module,
+attribute or variable is reported only if the package's source contains that name.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ SOURCE_CHARACTERS_MAX = 200
 class FunctionIdentity:
     """What an error says about a function of the package."""
 
-    name: str  # as it was when the package was loaded: running code can change its own
+    name: str  # recorded when the package was loaded: running code can change `__name__`
     parameters: tuple[str, ...]
-    place: SourceLocation
+    location: SourceLocation
     field: str | None = None
     rule: str | None = None
 
 
 @dataclass(frozen=True)
 class Failures:
-    """Describe exceptions of one package."""
+    """Turn exceptions of one package into AuthorErrors."""
 
     sources: PackageSource
 
@@ -49,12 +49,12 @@ class Failures:
         """Describe an exception that a function of the package raised."""
         if isinstance(error, AuthorError):
             return error  # one function of the package called another through the engine
-        place, source = self.place(error, function.place)
+        location, source = self.locate(error, function.location)
         return self._described(
             error,
             Failure(
                 exception=public_name(type(error)),
-                place=place,
+                location=location,
                 function=function.name,
                 source=source,
                 field=function.field,
@@ -67,11 +67,11 @@ class Failures:
     def misused(
         self, function: FunctionIdentity, wants: str, cell: str | None = None
     ) -> AuthorError:
-        """Say that a function gave back something that the engine cannot use."""
+        """Return an error that says that a function returned something unusable."""
         return AuthorError(
             Failure(
                 exception=Misuse.__name__,
-                place=function.place,
+                location=function.location,
                 function=function.name,
                 field=function.field,
                 rule=function.rule,
@@ -82,10 +82,10 @@ class Failures:
 
     def of_import(self, error: BaseException, file: str) -> AuthorError:
         """Describe an exception that a file of the package raised while it was loaded."""
-        place, source = self.place(error, SourceLocation(file))
+        location, source = self.locate(error, SourceLocation(file))
         failure = Failure(
             exception=public_name(type(error)),
-            place=place,
+            location=location,
             function="loading the file",
             source=source,
             hint=self.hint(error, source) if isinstance(error, Misuse | NameError) else "",
@@ -97,8 +97,8 @@ class Failures:
             return DependencyMissing(self._module(error), failure, error)
         return AuthorError(failure, error)
 
-    def place(self, error: BaseException, otherwise: SourceLocation) -> tuple[SourceLocation, str]:
-        """Find the innermost line of the package that the exception came through."""
+    def locate(self, error: BaseException, otherwise: SourceLocation) -> tuple[SourceLocation, str]:
+        """Find the innermost line of the package in the traceback, and its source."""
         found = None
         step: TracebackType | None = error.__traceback__
         while step is not None:
@@ -113,21 +113,21 @@ class Failures:
         return SourceLocation(self.sources.name(path), line), source
 
     def hint(self, error: BaseException, source: str) -> str:
-        """Say what helps, out of words that the package or the engine wrote."""
+        """Return a hint made only of words that the package's source or the engine contains."""
         if isinstance(error, Misuse) and _raised_by_engine(error):
-            said = str(error)
-            return said[:1].upper() + said[1:] + ("" if said.endswith("?") else ".")
+            message = str(error)
+            return message[:1].upper() + message[1:] + ("" if message.endswith("?") else ".")
         name = getattr(error, "name", None)
         named = isinstance(name, str) and name in self.sources.words and name in source
         if isinstance(error, NameError) and named:
             return f"`{name}` is not defined there."
         if isinstance(error, AttributeError) and named:
             held = public_name(type(getattr(error, "obj", None)))
-            return f"`{name}` was asked of {held}; `type` in Field says what a value is."
+            return f"{held} has no attribute `{name}`; `type` in Field sets the type of a value."
         return ""
 
     def _module(self, error: ModuleNotFoundError) -> str:
-        """Name a missing module if an import statement names it."""
+        """Return the name of a missing module if an import statement contains it."""
         name = error.name or ""
         top = name.partition(".")[0]
         wanted = {module.partition(".")[0] for module in self.sources.imports}
@@ -135,20 +135,20 @@ class Failures:
 
 
 def _advice(error: BaseException, function: FunctionIdentity) -> str:
-    """Say what often is the cause, with a function that was given such things."""
-    given = set(function.parameters)
+    """Return the usual cause of such an exception in a function with these parameters."""
+    parameters = set(function.parameters)
     if isinstance(error, TypeError | ValueError):
-        if function.field is not None and given & {"value", "column", "row", "table"}:
-            return "Think of numbers, dates and texts of another form in this column."
-        if "row" in given:
-            return "Think of rows with other cells than those that you have in mind."
-    if isinstance(error, KeyError) and given & {"row", "table"}:
-        return "`row` and `table` know the fields that were mapped; ask with .get()."
+        if function.field is not None and parameters & {"value", "column", "row", "table"}:
+            return "The column may hold numbers, dates, or texts of another form."
+        if "row" in parameters:
+            return "The sheet may have rows with other cells than expected."
+    if isinstance(error, KeyError) and parameters & {"row", "table"}:
+        return "`row` and `table` hold only the fields that were mapped; use .get()."
     return ""
 
 
 def public_name(kind: type) -> str:
-    """Name a type, or the nearest one above it that stands where it says it was defined."""
+    """Return the name of a type, or of its nearest base, that its module really defines."""
     for known in kind.__mro__:
         home = sys.modules.get(known.__module__)
         if home is not None and getattr(home, str(known.__qualname__), None) is known:

@@ -1,4 +1,4 @@
-"""What an author says of a field: `FIELD = Field(...)` in `columns/<field>.py`."""
+"""Declare a field of the output: `FIELD = Field(...)` in `columns/<field>.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORDER_DEFAULT = 1000
 
 
 class FieldType(StrEnum):
-    """What the cells of a field hold once they are normalised."""
+    """The type of a field's cells in the output."""
 
     ANY = "any"
     TEXT = "text"
@@ -28,12 +28,11 @@ class FieldType(StrEnum):
 class Field:
     """Describe one column of the output.
 
-    `label` is its header there (default: the file's name in words). A `required` field must be
-    found in every table, and its cells must not be empty. `type` turns cells into that type before
-    `transform` sees them, and checks them after it. Columns stand in the order of `order`, then of
-    their names. `synonyms` are headers by which the field is known. `unique`: no value twice in a
-    table. `allowed`: the values that a cell may have. `totals`: where a table has a total row, it
-    must be the sum of the column.
+    `label` is its header (default: the file name in words). A `required` field must be found in
+    every table, and its cells must not be empty. Cells are converted to `type` before `transform`
+    and checked after it. Columns are sorted by `order`, then by name. `synonyms` are other headers
+    of the field. `unique`: no value occurs twice in a table. `allowed`: the values that a cell may
+    have. `totals`: if a table has a total row, it must be the sum of the column.
     """
 
     label: str = ""
@@ -48,16 +47,16 @@ class Field:
     threshold: float | None = None
 
     def __post_init__(self) -> None:
-        _expect(isinstance(self.label, str), "label must be a text")
-        _expect(isinstance(self.description, str), "description must be a text")
+        _expect(isinstance(self.label, str), "label must be a string")
+        _expect(isinstance(self.description, str), "description must be a string")
         for flag in ("required", "unique", "totals"):
             _expect(isinstance(getattr(self, flag), bool), f"{flag} must be True or False")
         _expect(_finite(self.order), "order must be a number")
         _expect(self.threshold is None or _finite(self.threshold), "threshold must be a number")
-        _expect(self.type in list(FieldType), f"type must be one of {_types(self.type)}")
+        _expect(self.type in list(FieldType), f"type must be one of {_known_types(self.type)}")
         _expect(
             not isinstance(self.synonyms, str) and all(isinstance(s, str) for s in self.synonyms),
-            'synonyms must be a list of texts, as in synonyms=["member no"]',
+            'synonyms must be a list of strings, as in synonyms=["member no"]',
         )
         _expect(not isinstance(self.allowed, str), "allowed must be a list of values")
         object.__setattr__(self, "synonyms", tuple(self.synonyms))
@@ -74,7 +73,7 @@ def _finite(number: object) -> bool:
     return isinstance(number, int | float) and math.isfinite(number)
 
 
-def _types(given: object) -> str:
+def _known_types(wrong: object) -> str:
     known = ", ".join(FieldType)
-    near = difflib.get_close_matches(str(given), list(FieldType), n=1)
+    near = difflib.get_close_matches(str(wrong), list(FieldType), n=1)
     return f"{known}; did you mean {str(near[0])!r}?" if near else known

@@ -1,7 +1,7 @@
-"""The functions of a package: which there are, what they may ask for, and how they are called.
+"""The functions of a package: their names, the parameters that they may declare, and the call.
 
-A function receives the parameters that it declares and no others. What they may be depends on the
-function; anything else is a problem of the package, found before it runs.
+A function receives the parameters that it declares and no others. Which ones it may declare depends
+on the function; any other parameter is reported when the package is loaded.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ class AuthorFunction(FunctionIdentity):
     function: Callable[..., Any]
     failures: Failures
 
-    def __call__(self, given: Mapping[str, Any], cell: str | None = None) -> Any:
-        """Call it; an exception of its own becomes an AuthorError that holds no value."""
+    def __call__(self, arguments: Mapping[str, Any], cell: str | None = None) -> Any:
+        """Call the function; an exception becomes an AuthorError, which holds no cell's value."""
         try:
-            return self.function(**{name: given[name] for name in self.parameters})
+            return self.function(**{name: arguments[name] for name in self.parameters})
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # sys.exit and panics of libraries, too
+        except BaseException as error:  # including sys.exit and panics of Rust libraries
             failed = self.failures.of(error, self, cell)
         raise failed
 
     def texts(self) -> frozenset[str]:
-        """Return the texts that are written out in the function, such as names of fields."""
+        """Return the string literals of the function, such as names of fields."""
         return frozenset(_constants(self.function.__code__))
 
 
@@ -68,7 +68,7 @@ def _constants(code: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Binder:
-    """Take functions out of a package's modules, noting what is wrong with them."""
+    """Find the functions of a package's modules, and report what is wrong with them."""
 
     folder: Path
     failures: Failures
@@ -82,10 +82,10 @@ class Binder:
         field: str | None = None,
         rule: str | None = None,
     ) -> AuthorFunction | None:
-        """Check a function's parameters against those that it may declare."""
-        place = self._place(function)
+        """Check the parameters of a function and wrap it."""
+        location = self._location(function)
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            self._note("async_function", f"{function.__name__} must not be async.", place)
+            self._note("async_function", f"{function.__name__} must not be async.", location)
             return None
         declared = []
         for parameter in inspect.signature(function).parameters.values():
@@ -93,15 +93,15 @@ class Binder:
                 continue
             if parameter.kind is parameter.POSITIONAL_ONLY:
                 message = f"{function.__name__} takes {parameter.name} by position only."
-                self._note("parameter_kind", message, place, "Remove the `/`.")
+                self._note("parameter_kind", message, location, "Remove the `/`.")
             elif parameter.name in allowed:
                 declared.append(parameter.name)
             elif parameter.default is parameter.empty or _near(parameter.name, allowed):
-                self._unknown(function, parameter.name, allowed, place)
+                self._unknown(function, parameter.name, allowed, location)
         return AuthorFunction(
             name=function.__name__,
             parameters=tuple(declared),
-            place=place,
+            location=location,
             field=field,
             rule=rule,
             function=function,
@@ -109,31 +109,31 @@ class Binder:
         )
 
     def detectors(self, module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
-        """Find `detect_<rule>` functions in the order in which they are written."""
+        """Yield the `detect_<rule>` functions of a module in source order."""
         for name, function in self.own_functions(module):
             if name.startswith(DETECT) and name != DETECT:
                 yield name.removeprefix(DETECT), function
 
     def own_functions(self, module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
-        """Find the functions of a module, imported ones too, as they are written."""
+        """Yield the public functions of a module, including imported ones, in source order."""
         for name, held in vars(module).items():
             if inspect.isfunction(held) and not name.startswith("_"):
                 yield name, held
 
-    def look_for_slips(self, module: ModuleType, known: tuple[str, ...], file: str) -> None:
-        """Warn of functions that nothing calls and whose names look like slips of the pen."""
+    def warn_about_typos(self, module: ModuleType, known: tuple[str, ...], file: str) -> None:
+        """Warn about functions that are never called and whose names look like typos."""
         for name, function in self.own_functions(module):
             if name in known or name.startswith(DETECT) or function.__module__ != module.__name__:
                 continue
             near = _near(name, (*known, "detect"))
             if near or name.startswith("detect"):
                 meant = near if near and near != "detect" else f"{DETECT}<rule>"
-                place = SourceLocation(file, function.__code__.co_firstlineno)
+                location = SourceLocation(file, function.__code__.co_firstlineno)
                 self.problems.append(
                     PackageProblem(
                         "unused_function",
-                        f"nothing calls {name}.",
-                        place,
+                        f"{name} is never called.",
+                        location,
                         f"Did you mean {meant}?",
                         severity="warning",
                     )
@@ -144,18 +144,18 @@ class Binder:
         function: Callable[..., Any],
         name: str,
         allowed: tuple[str, ...],
-        place: SourceLocation,
+        location: SourceLocation,
     ) -> None:
         near = _near(name, allowed)
         meant = f"Did you mean {near}? " if near else ""
         hint = f"{meant}It may declare: {', '.join(allowed)}."
         message = f"{function.__name__} declares a parameter that does not exist: {name}."
-        self._note("unknown_parameter", message, place, hint)
+        self._note("unknown_parameter", message, location, hint)
 
-    def _note(self, code: str, message: str, place: SourceLocation, hint: str = "") -> None:
-        self.problems.append(PackageProblem(code, message, place, hint))
+    def _note(self, code: str, message: str, location: SourceLocation, hint: str = "") -> None:
+        self.problems.append(PackageProblem(code, message, location, hint))
 
-    def _place(self, function: Callable[..., Any]) -> SourceLocation:
+    def _location(self, function: Callable[..., Any]) -> SourceLocation:
         code = inspect.unwrap(function).__code__
         path = Path(code.co_filename)
         inside = path.is_relative_to(self.folder)

@@ -1,4 +1,4 @@
-"""What validators give back: a code, a severity and a message, never a value."""
+"""What validators return: a code, a severity and a message, never a value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MESSAGE_CHARACTERS_MAX = 300
 
 
 class Severity(StrEnum):
-    """How bad an issue is."""
+    """How severe an issue is."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -23,7 +23,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Issue:
-    """Say what is wrong with one value, or with a table as a whole."""
+    """A problem with one value, or with a table as a whole."""
 
     code: str
     severity: str = Severity.ERROR
@@ -31,17 +31,19 @@ class Issue:
 
     def __post_init__(self) -> None:
         if not isinstance(self.code, str) or not CODE.fullmatch(self.code):
-            raise Misuse("an issue's code is written in lower case, such as invalid_format")
+            raise Misuse("an issue's code must be lower case, such as invalid_format")
         if self.severity not in list(Severity):
-            raise Misuse("an issue's severity is error, warning or info")
+            raise Misuse("an issue's severity must be error, warning or info")
         if not isinstance(self.message, str) or len(self.message) > MESSAGE_CHARACTERS_MAX:
-            raise Misuse(f"an issue's message is at most {MESSAGE_CHARACTERS_MAX} characters")
+            raise Misuse(
+                f"an issue's message must have at most {MESSAGE_CHARACTERS_MAX} characters"
+            )
         object.__setattr__(self, "severity", Severity(self.severity))
 
 
 @dataclass(frozen=True)
 class Issues:
-    """Say what is wrong with some cells of a chunk; `where` marks them."""
+    """One problem of the cells of a chunk that `where` marks."""
 
     issue: Issue
     where: Mask

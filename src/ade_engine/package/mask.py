@@ -1,4 +1,4 @@
-"""Mark cells of a column: yes, no, or nothing to say where a cell is empty."""
+"""A three-valued mask of a column's cells: true, false, or null for an empty cell."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from ade_engine.sheets.arrays import BoolArray
 
 
 class Mask:
-    """Mark cells; combine with `~`, `&`, `|`.
+    """A mask of cells; combine masks with `~`, `&` and `|`.
 
-    An empty cell is neither marked nor unmarked, so that neither `matches(...)` nor its opposite
-    counts it.
+    An empty cell is null, so that neither `matches(...)` nor its negation marks it.
     """
 
     __slots__ = ("series",)
@@ -36,7 +35,7 @@ class Mask:
         return Mask(self.series | self._fitting(other))
 
     def __bool__(self) -> bool:
-        raise Misuse("a mask is many answers: write ~, & and | instead of not, and, or")
+        raise Misuse("a mask has one value for each cell: use ~, & and | instead of not, and, or")
 
     @property
     def count(self) -> int:
@@ -45,20 +44,20 @@ class Mask:
 
     @property
     def share(self) -> float:
-        """Return the share of marked cells among those with an answer; 0 where there is none."""
+        """Return the share of marked cells among those that are not null; 0 if all are null."""
         answered = len(self.series) - self.series.null_count()
         return self.count / answered if answered else 0.0
 
     def any(self) -> bool:
-        """Return whether some cell is marked."""
+        """Return whether any cell is marked."""
         return self.count > 0
 
     def all(self) -> bool:
-        """Return whether every cell with an answer is marked."""
+        """Return whether every cell that is not null is marked."""
         return bool(self.series.all(ignore_nulls=True))
 
     def marked(self) -> BoolArray:
-        """Return the marks as an array; no answer is no mark."""
+        """Return the mask as a boolean array; null becomes false."""
         if self.series.null_count():
             return self.series.fill_null(False).to_numpy()
         return self.series.to_numpy()
@@ -67,5 +66,5 @@ class Mask:
         if not isinstance(other, Mask):
             raise Misuse("& and | combine two masks; put parentheses around each comparison")
         if len(other) != len(self):
-            raise Misuse("these masks are of chunks of different lengths")
+            raise Misuse("the masks have different lengths")
         return other.series

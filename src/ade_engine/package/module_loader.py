@@ -1,9 +1,13 @@
-"""Load a package's files as modules of a name of their own.
+"""Load the files of a package as modules below a unique name.
 
-The modules live under a name that no other package has (`ade_config_1.columns.member_id`), found by
-one finder that knows nothing else. `sys.path` is not touched, so a file of the package can never
-stand in for a module of the runtime, whatever it is called; files of the package import each other
-relatively (`from ..shared import tidy`). Nothing is written beside the source.
+The modules of a package have a name that no other package has (`ade_config_1.columns.member_id`)
+and are found by an import finder of their own. The folder is not on `sys.path`, so a file of the
+package never shadows a module of the runtime, whatever its name is. Files of the package import
+each other relatively (`from ..shared import tidy`). No bytecode is written.
+
+The folder `vendor/` holds modules that the package imports by their own names. It is searched after
+everything else, so a module in it never replaces one of the runtime or of requirements.txt: while
+the package is loaded, `vendor/` is at the end of `sys.path`.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from types import ModuleType
 from typing import Any
 
 PREFIX = "ade_config_"
+VENDOR = "vendor"
 _numbers = itertools.count(1)
 
 
@@ -29,21 +34,28 @@ class PackageModules(importlib.abc.MetaPathFinder):
     def __init__(self, folder: Path, names: dict[str, Any]) -> None:
         self.folder = folder
         self.name = f"{PREFIX}{next(_numbers)}"
-        self._names = names  # what authors may use without importing it
+        self._names = names  # names that authors may use without an import
+        self._vendor = folder / VENDOR
 
     def __enter__(self) -> PackageModules:
         sys.meta_path.insert(0, self)
+        if self._vendor.is_dir():
+            sys.path.append(str(self._vendor))
         return self
 
     def __exit__(self, *_: object) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Remove the finder and every module that it found."""
+        """Remove the finder, the vendor folder, and every module that they loaded."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        for name in [name for name in sys.modules if self._owns(name)]:
-            del sys.modules[name]
+        if str(self._vendor) in sys.path:
+            sys.path.remove(str(self._vendor))
+            sys.path_importer_cache.pop(str(self._vendor), None)
+        for name, module in list(sys.modules.items()):
+            if self._owns(name) or self._is_vendored(module):
+                del sys.modules[name]
 
     def load(self, file: Path) -> ModuleType:
         """Import one file of the package."""
@@ -56,29 +68,34 @@ class PackageModules(importlib.abc.MetaPathFinder):
         """Find a module of this package; a folder is a package with or without `__init__.py`."""
         if not self._owns(fullname):
             return None
-        place = self.folder.joinpath(*fullname.split(".")[1:])
-        if place.is_dir():
-            init = place / "__init__.py"
+        module_path = self.folder.joinpath(*fullname.split(".")[1:])
+        if module_path.is_dir():
+            init = module_path / "__init__.py"
             loader = _Loader(fullname, str(init), self._names) if init.is_file() else None
             spec = importlib.machinery.ModuleSpec(
                 fullname, loader, origin=str(init) if loader else None, is_package=True
             )
-            spec.submodule_search_locations = [str(place)]
+            spec.submodule_search_locations = [str(module_path)]
             spec.has_location = loader is not None
             return spec
-        file = place.with_name(f"{place.name}.py")
+        file = module_path.with_name(f"{module_path.name}.py")
         if not file.is_file():
             return None
         return importlib.util.spec_from_file_location(
             fullname, file, loader=_Loader(fullname, str(file), self._names)
         )
 
+    def _is_vendored(self, module: ModuleType) -> bool:
+        spec = getattr(module, "__spec__", None)
+        places = [getattr(spec, "origin", None), *(getattr(module, "__path__", None) or ())]
+        return any(place and Path(place).is_relative_to(self._vendor) for place in places)
+
     def _owns(self, name: str) -> bool:
         return name == self.name or name.startswith(f"{self.name}.")
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Return a module the author's names before it runs; leave no bytecode."""
+    """Define the author's names in a module before it runs; write no bytecode."""
 
     def __init__(self, fullname: str, path: str, names: dict[str, Any]) -> None:
         super().__init__(fullname, path)

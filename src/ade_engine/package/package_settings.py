@@ -1,4 +1,4 @@
-"""What an author may set in `config.toml`; everything has a default, nothing else is known."""
+"""Read `config.toml`: every setting has a default, and an unknown setting is an error."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from ade_engine.package.source_code import SETTINGS_FILE
 
 @dataclass(frozen=True)
 class OutputSettings:
-    """What is written: `[output]`."""
+    """What is written: section `[output]`."""
 
-    sheet: str = field(default="Normalized", metadata={"says": "name of the output's sheet"})
+    sheet: str = field(default="Normalized", metadata={"says": "name of the sheet in the output"})
     unmapped: str = field(
         default="drop",
         metadata={
-            "says": "what becomes of unmapped columns: left out, or kept at the end under their own"
-            " header",
+            "says": "unmapped columns are left out, or kept at the end under their own header",
             "one_of": ("drop", "keep"),
         },
     )
     tables: str = field(
         default="stack",
         metadata={
-            "says": "several tables: one below the other in one sheet, or a sheet for each",
+            "says": "several tables go below each other in one sheet, or each into its own sheet",
             "one_of": ("stack", "sheets"),
         },
     )
@@ -37,47 +36,45 @@ class OutputSettings:
 
 @dataclass(frozen=True)
 class MappingSettings:
-    """How columns find their fields: `[mapping]`."""
+    """How columns are mapped to fields: section `[mapping]`."""
 
     threshold: float = field(
-        default=0.5, metadata={"says": "least score of a column for a field", "range": (0, 100)}
+        default=0.5, metadata={"says": "minimum score of a column for a field", "range": (0, 100)}
     )
     margin: float = field(
         default=0.05,
         metadata={
-            "says": "two free fields closer than this are ambiguous; 0 decides by order",
+            "says": "a column is ambiguous if a free field scores this close; 0 decides by order",
             "range": (0, 100),
         },
     )
     sample_rows: int = field(
         default=1000,
-        metadata={"says": "data rows that detectors see", "range": (1, 100_000)},
+        metadata={"says": "number of data rows that detectors receive", "range": (1, 100_000)},
     )
 
 
 @dataclass(frozen=True)
 class ReadingSettings:
-    """What is read: `[reading]`."""
+    """What is read: section `[reading]`."""
 
     sheets: tuple[str, ...] = field(
         default=(),
-        metadata={"says": "names of the sheets to read, `*` and `?` allowed; none reads all"},
+        metadata={"says": "names of the sheets to read, with `*` and `?`; an empty list reads all"},
     )
     hidden_sheets: bool = field(default=False, metadata={"says": "read hidden sheets"})
     hidden_rows: bool = field(default=True, metadata={"says": "read hidden rows"})
     hidden_columns: bool = field(default=True, metadata={"says": "read hidden columns"})
     decimal: str = field(
         default=".",
-        metadata={"says": "decimal sign of numbers written as text", "one_of": (".", ",")},
+        metadata={"says": "decimal separator of numbers written as text", "one_of": (".", ",")},
     )
-    day_first: bool = field(
-        default=False, metadata={"says": "read 01/02/2024 as the first of February"}
-    )
+    day_first: bool = field(default=False, metadata={"says": "read 01/02/2024 as 1 February"})
 
 
 @dataclass(frozen=True)
 class PackageSettings:
-    """All of `config.toml`; `author` is the author's own, handed on as `ctx.settings`."""
+    """All of `config.toml`; `author` is the author's own section, passed on as `ctx.settings`."""
 
     name: str = ""
     description: str = ""
@@ -95,21 +92,21 @@ SECTIONS: dict[str, type] = {
 
 
 def read_settings(folder: Path, problems: list[PackageProblem]) -> PackageSettings:
-    """Read `config.toml` if there is one, noting whatever is not known or not allowed."""
+    """Read `config.toml` if it exists, and report settings that are unknown or not allowed."""
     path = folder / SETTINGS_FILE
     if not path.is_file():
         return PackageSettings(name=folder.name)
     try:
         text = path.read_text(encoding="utf-8")
-        given = tomllib.loads(text)
+        values = tomllib.loads(text)
     except (OSError, ValueError) as error:
         line = getattr(error, "lineno", None)
-        message = "this is not TOML that can be read."
+        message = "the file is not valid TOML."
         problems.append(
             PackageProblem("settings_unreadable", message, SourceLocation(SETTINGS_FILE, line))
         )
         return PackageSettings(name=folder.name)
-    return _Reader(text, problems).settings(given, folder.name)
+    return _Reader(text, problems).settings(values, folder.name)
 
 
 @dataclass(frozen=True)
@@ -117,17 +114,17 @@ class _Reader:
     text: str
     problems: list[PackageProblem]
 
-    def settings(self, given: dict[str, Any], name: str) -> PackageSettings:
+    def settings(self, values: dict[str, Any], name: str) -> PackageSettings:
         sections = {
-            key: self.section(key, kind, given.pop(key, {})) for key, kind in SECTIONS.items()
+            key: self.section(key, kind, values.pop(key, {})) for key, kind in SECTIONS.items()
         }
-        author = given.pop("author", {})
-        words = {key: given.pop(key, "") for key in ("name", "description")}
-        for key in given:
+        author = values.pop("author", {})
+        words = {key: values.pop(key, "") for key in ("name", "description")}
+        for key in values:
             self.unknown(key, (*SECTIONS, "author", *words))
         for key, value in words.items():
             if not isinstance(value, str):
-                self.refuse(key, f"{key} must be a text.")
+                self.refuse(key, f"{key} must be a string.")
         return PackageSettings(
             name=str(words["name"]) or name,
             description=str(words["description"]),
@@ -135,13 +132,13 @@ class _Reader:
             **sections,
         )
 
-    def section(self, section: str, kind: type, given: Any) -> Any:
-        if not isinstance(given, dict):
+    def section(self, section: str, kind: type, values: Any) -> Any:
+        if not isinstance(values, dict):
             self.refuse(section, f"{section} must be a table: [{section}].")
             return kind()
         known = {one.name: one for one in fields(kind)}
         taken = {}
-        for key, value in given.items():
+        for key, value in values.items():
             if key not in known:
                 self.unknown(key, tuple(known), section)
             elif (wrong := _wrong(value, known[key])) is not None:
@@ -151,11 +148,11 @@ class _Reader:
         return kind(**taken)
 
     def unknown(self, key: str, known: tuple[str, ...], section: str = "") -> None:
-        place = f"[{section}] has" if section else "there is"
+        subject = f"[{section}] has" if section else "there is"
         near = difflib.get_close_matches(key, known, n=1)
         meant = f"Did you mean {near[0]}? " if near else ""
-        hint = f"{meant}Known are: {', '.join(known)}."
-        self.refuse(key, f"{place} no setting {key}.", hint, "unknown_setting")
+        hint = f"{meant}The settings are: {', '.join(known)}."
+        self.refuse(key, f"{subject} no setting {key}.", hint, "unknown_setting")
 
     def refuse(
         self, key: str, message: str, hint: str = "", code: str = "setting_not_allowed"
@@ -165,7 +162,7 @@ class _Reader:
         )
 
     def line(self, key: str) -> int | None:
-        """Find the line that names a key; the first, if several do."""
+        """Find the first line that begins with a key."""
         for number, line in enumerate(self.text.splitlines(), 1):
             if line.lstrip(" [\"'").startswith(key):
                 return number
@@ -173,18 +170,18 @@ class _Reader:
 
 
 def _wrong(value: Any, known: Any) -> str | None:
-    """Say what a setting must be, if the value is not."""
+    """Return what a setting must be, or None if the value is allowed."""
     default, about = known.default, known.metadata
     if isinstance(default, bool):
         return None if isinstance(value, bool) else "true or false"
     if isinstance(default, tuple):
         fits = isinstance(value, list) and all(isinstance(one, str) for one in value)
-        return None if fits else "a list of texts"
+        return None if fits else "a list of strings"
     if isinstance(default, str):
         choices = about.get("one_of")
         if choices:
             return None if value in choices else " or ".join(f'"{one}"' for one in choices)
-        return None if isinstance(value, str) and value else "a text"
+        return None if isinstance(value, str) and value else "a string"
     low, high = about["range"]
     kinds = (int,) if isinstance(default, int) else (int, float)
     fits = isinstance(value, kinds) and not isinstance(value, bool) and low <= value <= high

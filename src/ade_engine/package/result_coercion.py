@@ -1,4 +1,4 @@
-"""Take what an author's function made of a column back into cells."""
+"""Convert what `transform_column` returned to cells."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ade_engine.package.column_core import ColumnCore
 from ade_engine.sheets.cells import CellArray, CellKind
 
 
-def cells_of(made: object, height: int) -> CellArray:
-    """Take what a function made of a column: a column, a series, an array or a list."""
+def cells_of_result(made: object, height: int) -> CellArray:
+    """Convert a column, a series, an array or a list to as many cells as it must have."""
     if isinstance(made, ColumnCore):
         cells = made.cells
     elif isinstance(made, pl.Series):
@@ -23,9 +23,9 @@ def cells_of(made: object, height: int) -> CellArray:
     elif isinstance(made, list | tuple):
         cells = _cells_of_values(made)
     else:
-        raise Misuse("transform_column gives back a column, or a list with a value for each cell")
+        raise Misuse("transform_column must return a column, or a list with a value for each cell")
     if len(cells) != height:
-        raise Misuse(f"transform_column got {height} cells and gave back {len(cells)}")
+        raise Misuse(f"transform_column received {height} cells and returned {len(cells)}")
     return cells
 
 
@@ -34,7 +34,7 @@ def _cells_of_values(values: Iterable[object]) -> CellArray:
         return CellArray.of(values)
     except (TypeError, ValueError):
         raise Misuse(
-            "a cell holds text, a number, True or False, a date, a time or nothing (None)"
+            "a cell can hold text, a number, True or False, a date, a time or None"
         ) from None
 
 

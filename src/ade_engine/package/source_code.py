@@ -1,7 +1,7 @@
-"""Read what a package's files say without running them: their texts, words and imports.
+"""Analyse the files of a package without running them: string literals, names and imports.
 
-A text that an author's code hands over at run time is recorded only if it stands in the package's
-source: what is written there was written before any cell was read.
+A text that an author's code passes to the engine is recorded only if it is a literal in the
+package's source: a literal was written before any cell was read, so it cannot hold a value.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ade_engine.package.author_errors import PackageProblem, SourceLocation
+from ade_engine.package.module_loader import VENDOR
 
 SETTINGS_FILE = "config.toml"
-LEFT_OUT = {"__pycache__", ".git", ".venv", ".pytest_cache", "vendor"}
+LEFT_OUT = {"__pycache__", ".git", ".venv", ".pytest_cache"}
 FILES_MAX = 2_000
 FILE_BYTES_MAX = 1_000_000
 
@@ -31,7 +32,7 @@ class PackageSource:
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
-        """List the files that make up the package, in order."""
+        """List the files that make up the package, including vendored modules, in order."""
         found = sorted(path for path in self.folder.rglob("*") if self._counts(path))
         return tuple(found[:FILES_MAX])
 
@@ -41,7 +42,7 @@ class PackageSource:
 
     @cached_property
     def digest(self) -> str:
-        """Return one number for names and contents of all files."""
+        """Return a digest of the names and contents of all files."""
         whole = hashlib.sha256()
         for path in self.files:
             content = path.read_bytes()
@@ -50,15 +51,15 @@ class PackageSource:
         return f"sha256:{whole.hexdigest()}"
 
     def name(self, path: Path) -> str:
-        """Return a file's path within the package."""
+        """Return a file's path relative to the package."""
         return path.relative_to(self.folder).as_posix()
 
     @cached_property
     def trees(self) -> dict[str, ast.Module]:
-        """Return the syntax tree of every Python file that has one."""
+        """Return the syntax tree of every Python file of the author's own that has one."""
         trees = {}
         for path in self.files:
-            if path.suffix == ".py":
+            if path.suffix == ".py" and path.relative_to(self.folder).parts[0] != VENDOR:
                 tree, _ = parse(path, self.name(path))
                 if tree is not None:
                     trees[self.name(path)] = tree
@@ -66,31 +67,31 @@ class PackageSource:
 
     @cached_property
     def texts(self) -> frozenset[str]:
-        """Return every text that is written out in the package."""
+        """Return every string literal of the code and every string of `config.toml`."""
         return frozenset(_texts_of_code(self.trees.values())) | frozenset(
             _texts_of_settings(self.folder / SETTINGS_FILE)
         )
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Return every name that the package's code uses."""
+        """Return every identifier in the package's code."""
         return frozenset(_words_of_code(self.trees.values()))
 
     @cached_property
     def imports(self) -> frozenset[str]:
-        """Return the modules that the package's code imports by statement."""
+        """Return the modules that import statements of the package name."""
         return frozenset(_imports_of_code(self.trees.values()))
 
 
 def parse(path: Path, name: str) -> tuple[ast.Module | None, PackageProblem | None]:
-    """Read one file's syntax tree, or say what is wrong with it."""
+    """Parse one file, or report what is wrong with it."""
     if path.stat().st_size > FILE_BYTES_MAX:
         message = f"the file is larger than {FILE_BYTES_MAX // 1000} kB."
         return None, PackageProblem("file_too_large", message, SourceLocation(name))
     try:
         return ast.parse(path.read_bytes(), filename=str(path)), None
     except SyntaxError as error:
-        message = f"Python cannot read this file: {error.msg}."
+        message = f"the file is not valid Python: {error.msg}."
         return None, PackageProblem("syntax_error", message, SourceLocation(name, error.lineno))
     except ValueError:
         return None, PackageProblem(

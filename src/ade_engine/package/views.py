@@ -1,4 +1,4 @@
-"""What else an author's functions may ask for: `ctx`, `table` and `row`."""
+"""The other arguments of an author's functions: `ctx`, `table`, `mapping` and `row`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ade_engine.sheets.cells import CellError
 
 @dataclass(frozen=True)
 class Context:
-    """What a job knows: `ctx`.
+    """The context of a job: `ctx`.
 
     `settings` is the `[author]` part of config.toml; `state` is a dict for the author's own use,
     shared by all functions of one job.
@@ -27,10 +27,10 @@ class Context:
 
 
 class Table:
-    """The table at hand: `table`.
+    """The current table: `table`.
 
-    `table["field"]` is the column of a mapped field: the chunk at hand in `transform_column` and
-    `validate_column`, all rows in `validate_table`. `get` gives None where a field was not mapped.
+    `table["field"]` is the column of a mapped field: the current chunk in `transform_column` and
+    `validate_column`, all rows in `validate_table`. `get` returns None for an unmapped field.
     """
 
     def __init__(
@@ -60,9 +60,9 @@ class Table:
 
     def __getitem__(self, name: str) -> Column:
         if name not in self.fields:
-            raise Misuse("the table has no such field mapped; ask with table.get(...)")
+            raise Misuse("the field is not mapped in this table; use table.get(...)")
         if self._column is None:
-            raise Misuse("columns of fields are there once the table is mapped")
+            raise Misuse("the columns of fields are available once the table is mapped")
         return self._column(name)
 
     def get(self, name: str) -> Column | None:
@@ -70,15 +70,15 @@ class Table:
         return self[name] if name in self.fields else None
 
     def stated_total(self, name: str) -> float | None:
-        """Return what the table's last total row says of a field, or None if there is none."""
+        """Return the number in the table's last total row, or None if there is none."""
         return self._stated(name) if self._stated is not None and name in self.fields else None
 
 
 class TableMapping:
-    """What the columns of a table became: `mapping`; a hook may change it.
+    """The mapping of a table: `mapping`; a hook may change it.
 
-    `targets` is {field: letters of its column}, `headers` {letters: header}, `fields` every field
-    of the package, `missing` the required ones that no column is.
+    `targets` is {field: letters of its column}, `headers` is {letters: header}, `fields` are all
+    fields of the package, and `missing` are the required fields that are not mapped.
     """
 
     def __init__(
@@ -95,15 +95,15 @@ class TableMapping:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """List the required fields that no column is."""
+        """List the required fields that are not mapped."""
         return tuple(name for name in self._required if name not in self.targets)
 
     def assign(self, name: str, column: str) -> None:
-        """Make a column, named by its letters, a field; whatever held either lets go."""
+        """Map a column, given by its letters, to a field; earlier mappings of both are dropped."""
         if name not in self.fields:
             raise Misuse("mapping.assign: the package has no such field")
         if column not in self.headers:
-            raise Misuse('mapping.assign: the table has no such column; give letters, as in "B"')
+            raise Misuse('mapping.assign: the table has no such column; use letters, as in "B"')
         self.targets = {one: held for one, held in self.targets.items() if held != column}
         self.targets[name] = column
 
@@ -113,7 +113,7 @@ class TableMapping:
 
 
 class RowValues:
-    """The values of some rows by field, taken out of their columns only when asked for."""
+    """The values of some rows by field, extracted from their columns on first access."""
 
     def __init__(self, columns: Mapping[str, Any], numbers: IntArray) -> None:
         self._columns = columns
@@ -137,7 +137,7 @@ class RowValues:
 
 
 class Row(Mapping[str, object]):
-    """The row at hand by field: `row`; `row.number` is its number in the sheet."""
+    """The current row by field: `row`; `row.number` is its number in the sheet."""
 
     __slots__ = ("_index", "_rows")
 

@@ -1,1 +1,1 @@
-"""The passes over a file: structure, mapping, then transform, validate and write in one stream."""
+"""The steps of a run: read tables, map columns, then transform, validate and write the rows."""

@@ -1,8 +1,8 @@
-"""Call an author's function for each value of a chunk, and put what it gave back into cells.
+"""Call an author's function for each value of a chunk.
 
-A function that declares `value` alone is taken to be a function of that value: it is called once
-for each different value, as long as there are not too many to remember. Empty cells are not given
-to it.
+A function that declares only `value` is treated as a pure function: its results are cached, so that
+it is called once for each distinct value while the cache has room. It is not called for empty
+cells.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ade_engine.package.views import Row, RowValues
 from ade_engine.pipeline.python_values import values_of
 from ade_engine.sheets.cells import CellArray, CellKind
 
-REMEMBERED_MAX = 100_000
-CELL_TYPES = "It must give back text, a number, True or False, a date, a time or None."
+CACHED_MAX = 100_000
+CELL_TYPES = "It must return text, a number, True or False, a date, a time or None."
 
 
-class _Memory(dict[Any, Any]):
-    """Remember what a function gave back; a hit costs no Python code."""
+class _Cache(dict[Any, Any]):
+    """Cache the results of a function; a hit runs no Python code."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self.clear()
         self[None] = None
 
@@ -38,23 +38,23 @@ class _Memory(dict[Any, Any]):
 
 @dataclass
 class ApplyPerValue:
-    """Call one function for the values of chunk after chunk."""
+    """Call one function for the values of each chunk of a table."""
 
     function: AuthorFunction
-    given: Mapping[str, Any]
-    _memory: _Memory = field(init=False)
+    arguments: Mapping[str, Any]
+    _cache: _Cache = field(init=False)
 
     def __post_init__(self) -> None:
-        self._memory = _Memory(self.function.function)
+        self._cache = _Cache(self.function.function)
 
     def results(
         self, cells: CellArray, rows: RowValues, cell_of: Callable[[int], str]
     ) -> list[Any]:
-        """Return what the function gives back for each cell, None for an empty one."""
-        steps = self._steps(values_of(cells), rows, _can_remember(cells))
+        """Return the result of the function for each cell, None for an empty cell."""
+        steps = self._steps(values_of(cells), rows, _can_cache(cells))
         results: list[Any] = []
         try:
-            results.extend(steps)  # keeps what came before an exception, which tells the cell
+            results.extend(steps)  # keeps earlier results, whose count says which cell failed
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -63,15 +63,15 @@ class ApplyPerValue:
             return results
         raise failed
 
-    def _steps(self, values: list[Any], rows: RowValues, remembers: bool) -> Iterator[Any]:
+    def _steps(self, values: list[Any], rows: RowValues, cached: bool) -> Iterator[Any]:
         function, parameters = self.function.function, self.function.parameters
         if parameters == ("value",):
-            if not remembers:
+            if not cached:
                 return (None if value is None else function(value=value) for value in values)
-            if len(self._memory) > REMEMBERED_MAX:
-                self._memory.forget()
-            return map(self._memory.__getitem__, values)
-        fixed = {name: self.given[name] for name in parameters if name not in ("value", "row")}
+            if len(self._cache) > CACHED_MAX:
+                self._cache.reset()
+            return map(self._cache.__getitem__, values)
+        fixed = {name: self.arguments[name] for name in parameters if name not in ("value", "row")}
         wants_value, wants_row = "value" in parameters, "row" in parameters
 
         def called(index: int, value: Any) -> Any:
@@ -85,6 +85,6 @@ class ApplyPerValue:
         return (called(index, value) for index, value in enumerate(values))
 
 
-def _can_remember(cells: CellArray) -> bool:
-    """Return whether equal values are the same: True and 1 are equal, too, and are not."""
+def _can_cache(cells: CellArray) -> bool:
+    """Return whether values may be dictionary keys: True and 1 are equal but not the same."""
     return not (cells.is_kind(CellKind.BOOL).any() and cells.is_kind(CellKind.NUMBER).any())

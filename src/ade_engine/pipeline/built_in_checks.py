@@ -1,4 +1,4 @@
-"""The checks that come with a field: required, type, allowed values, uniqueness, totals."""
+"""The checks that a field declares: required, type, allowed values, uniqueness, totals."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ERROR_CELL = Issue("error_cell", message="The cell shows an error instead of a v
 NO_CACHED_VALUE = Issue(
     "formula_without_value",
     Severity.WARNING,
-    "The file holds a formula here, and not its value; open and save it in a spreadsheet program.",
+    "The file holds a formula without its result; open and save it in a spreadsheet program.",
 )
 INVALID_TYPE = {
     "text": Issue("invalid_type", message="The value is not a text."),
     "number": Issue("invalid_type", message="The value is not a number."),
     "integer": Issue("invalid_type", message="The value is not a whole number."),
     "date": Issue("invalid_type", message="The value is not a date."),
-    "boolean": Issue("invalid_type", message="The value is not yes or no."),
+    "boolean": Issue("invalid_type", message="The value is not true or false."),
 }
-NOT_ALLOWED = Issue("not_allowed", message="The value is not one of those that are allowed.")
-DUPLICATE_VALUE = Issue("duplicate_value", message="The value stands in an earlier row, too.")
+NOT_ALLOWED = Issue("not_allowed", message="The value is not one of the allowed values.")
+DUPLICATE_VALUE = Issue("duplicate_value", message="The value also occurs in an earlier row.")
 TOTAL_MISMATCH = Issue(
     "total_mismatch", message="The total row is not the sum of the rows above it."
 )
@@ -57,13 +57,13 @@ def check_cells(rules: FieldRules, column: Column, rows: IntArray, issue_log: Is
 
 @dataclass
 class UniqueCheck:
-    """Find values that stand in several rows of a table, by fingerprints of eight bytes each."""
+    """Find values that occur more than once in a table, by hashes of eight bytes each."""
 
     prints: list[np.ndarray] = field(default_factory=list)
     rows: list[IntArray] = field(default_factory=list)
 
     def add(self, column: Column, rows: IntArray) -> None:
-        """Take the fingerprints of a chunk, empty cells left out."""
+        """Add the hashes of a chunk, leaving out empty cells."""
         prints = column.fingerprints()
         if prints.null_count():
             filled = prints.is_not_null()
@@ -72,7 +72,7 @@ class UniqueCheck:
         self.rows.append(rows)
 
     def repeated(self) -> IntArray:
-        """Return the rows whose value stands in an earlier row."""
+        """Return the rows whose value also occurs in an earlier row."""
         if not self.prints:
             return np.zeros(0, np.int64)
         prints, rows = np.concatenate(self.prints), np.concatenate(self.rows)
@@ -84,7 +84,7 @@ class UniqueCheck:
 
 @dataclass
 class TotalCheck:
-    """Compare what a table's total row says with the sum of its data rows."""
+    """Compare a table's total row with the sum of its data rows."""
 
     sum: float = 0.0
 
@@ -93,7 +93,7 @@ class TotalCheck:
         self.sum += column.sum()
 
     def disagrees(self, stated: Callable[[], float | None]) -> bool:
-        """Return whether a total is stated, and is another."""
+        """Return whether the table has a total that differs from the sum."""
         total = stated()
         tolerance = max(TOTAL_TOLERANCE, abs(self.sum) * 1e-9)
         return total is not None and abs(total - self.sum) > tolerance

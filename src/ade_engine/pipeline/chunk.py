@@ -1,4 +1,4 @@
-"""Some rows of a table on their way through the passes: a column of cells for each mapped field."""
+"""Read the data rows of a table in chunks: the unit in which rows are processed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Columns = dict[str, CellArray]
 
 @dataclass(frozen=True)
 class MappedTable:
-    """A table, where it is, and which of its columns is which field."""
+    """A table of a sheet with its region and its column mapping."""
 
     number: int
     sheet: str
@@ -47,9 +47,9 @@ class MappedTable:
         )
 
     def cell(self, name: str, row: int) -> str:
-        """Name a cell of a field: `Sheet1!B7`, or `B7` in a text file."""
-        place = a1(row, self.targets[name])
-        return f"{self.sheet}!{place}" if self.sheet else place
+        """Return the reference of a cell of a field: `Sheet1!B7`, or `B7` in a text file."""
+        reference = a1(row, self.targets[name])
+        return f"{self.sheet}!{reference}" if self.sheet else reference
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Chunk:
     raw: dict[int, CellArray]
 
     def cells(self, number: int) -> CellArray:
-        """Return a column's cells, empty ones if the chunk has none there."""
+        """Return a column's cells, or empty cells if the chunk does not have it."""
         found = self.raw.get(number)
         return CellArray.empty(len(self.rows)) if found is None else found
 
@@ -68,7 +68,7 @@ class Chunk:
 def chunks(
     region: TableRegion, blocks: Iterator[Block], hidden_rows: IntArray | None = None
 ) -> Iterator[Chunk]:
-    """Cut the data rows of a table out of a sheet's blocks."""
+    """Yield the data rows of a table from the blocks of its sheet."""
     for block in blocks:
         wanted = region.data_mask(block)
         rows = np.arange(block.first_row, block.first_row + block.height)

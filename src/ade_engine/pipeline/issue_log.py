@@ -1,4 +1,4 @@
-"""Keep the issues of a table: one line for each rule, field and code, with counts and ranges."""
+"""Collect the issues of a table: one line for each field, rule and code, with count and ranges."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ade_engine.sheets.arrays import IntArray
 from ade_engine.sheets.coordinates import Range, a1
 
 LINES_MAX = 1_000
-RANGES_MAX = 100  # kept of one line; the count is of all
+RANGES_MAX = 100  # of one line; further ranges are only counted
 UNDECLARED = "undeclared_code"
 
 
 @dataclass
 class RowRuns:
-    """Rows as runs, the first hundred of them kept; the count is of all."""
+    """Row numbers as runs; at most `RANGES_MAX` runs are kept, but all rows are counted."""
 
     count: int = 0
     kept: list[tuple[int, int]] = field(default_factory=list)
     omitted: int = 0
 
     def add(self, rows: IntArray) -> None:
-        """Add rows, further down than those before."""
+        """Add rows, which must follow all rows added before."""
         if not len(rows):
             return
         self.count += len(rows)
@@ -45,7 +45,7 @@ class RowRuns:
         self.omitted += max(len(firsts) - start - room, 0)
 
     def ranges(self, column: int) -> list[str]:
-        """Return the kept runs as ranges of a column."""
+        """Return the runs as ranges of a column in A1 notation."""
         return [
             a1(first, column) if first == last else str(Range(first, column, last, column))
             for first, last in self.kept
@@ -54,7 +54,7 @@ class RowRuns:
 
 @dataclass(frozen=True)
 class IssueLine:
-    """What one line of the issue log is about."""
+    """What the issues of one line have in common."""
 
     field: str
     rule: str
@@ -66,14 +66,14 @@ class IssueLine:
 
 @dataclass
 class IssueLog:
-    """Take issues; a text is kept only if the engine or the package's source wrote it."""
+    """The issues of a table; texts are kept only if the package's source contains them."""
 
     texts: frozenset[str]
     lines: dict[IssueLine, RowRuns] = field(default_factory=dict)
     lines_omitted: int = 0
 
     def built_in(self, name: str, rule: str, issue: Issue, rows: IntArray) -> None:
-        """Take an issue that the engine itself found."""
+        """Add an issue that a built-in check found."""
         if len(rows):
             line = IssueLine(
                 name, f"col.{name}.{rule}", issue.code, Severity(issue.severity), issue.message
@@ -81,11 +81,11 @@ class IssueLog:
             self._runs(line).add(rows)
 
     def authored(self, name: str, rule: str, issue: Issue, rows: IntArray | None) -> None:
-        """Take an issue of a package's validator; without rows it is about the whole table."""
-        told = issue.message in self.texts or not issue.message
+        """Add an issue of a package's validator; without rows it is about the whole table."""
+        known = issue.message in self.texts or not issue.message
         code = issue.code if issue.code in self.texts else UNDECLARED
-        message = issue.message if told else ""
-        withheld = not told or code == UNDECLARED
+        message = issue.message if known else ""
+        withheld = not known or code == UNDECLARED
         runs = self._runs(IssueLine(name, rule, code, Severity(issue.severity), message, withheld))
         if rows is None:
             runs.count += 1
@@ -106,7 +106,7 @@ class IssueLog:
         return {f"{severity}s": count for severity, count in found.items()}
 
     def as_json(self, columns: Mapping[str, int]) -> list[dict[str, Any]]:
-        """Return the lines with their ranges in the sheet, worst first, then by field and code."""
+        """Return the lines with their ranges, sorted by severity, column, field, rule and code."""
         order = list(Severity)
         ranked = sorted(
             self.lines.items(),

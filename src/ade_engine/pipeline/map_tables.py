@@ -1,4 +1,4 @@
-"""The second pass: map the columns of every table, from its headers and a sample of its rows."""
+"""Second step: map the columns of each table, from its headers and a sample of its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ade_engine.tables.header_text import header_texts
 
 
 class Evaluation(StrEnum):
-    """How much of what was asked for a table, or a whole file, has."""
+    """Whether a table, or a whole file, has the required fields."""
 
     COMPLETE = "complete"
     PARTIAL = "partial"
@@ -31,7 +31,7 @@ class Evaluation(StrEnum):
 
 @dataclass(frozen=True)
 class PlannedTable:
-    """A mapped table with the sheet to read it from."""
+    """A mapped table, the sheet to read it from, and its evaluation."""
 
     mapped: MappedTable
     sheet: Sheet
@@ -39,14 +39,14 @@ class PlannedTable:
 
     @property
     def is_written(self) -> bool:
-        """Return whether the table's rows go into the output."""
+        """Return whether the table's rows are written to the output."""
         return self.evaluation is not Evaluation.UNUSABLE
 
 
 def map_table(
     found: WorkbookTable, package: Package, ctx: Context, record: Recorder, *, headers: bool
 ) -> PlannedTable:
-    """Map one table, let the hooks see it, and note what came of each column."""
+    """Map one table, call the hooks, and record the result for each column."""
     region = found.region
     view = Table(
         number=found.number,
@@ -77,7 +77,7 @@ def _changed_by_hooks(
 
 
 def evaluate(mapping: ColumnMapping) -> Evaluation:
-    """Judge a table by the required fields that it has."""
+    """Evaluate a table by the required fields that it has."""
     found = set(mapping.required) - set(mapping.missing)
     if not mapping.targets or (mapping.required and not found):
         return Evaluation.UNUSABLE
@@ -85,7 +85,7 @@ def evaluate(mapping: ColumnMapping) -> Evaluation:
 
 
 def evaluate_all(tables: list[PlannedTable]) -> Evaluation:
-    """Judge a file by the tables that are written."""
+    """Evaluate a file by the tables that are written."""
     written = [table.evaluation for table in tables if table.is_written]
     if not written:
         return Evaluation.UNUSABLE
@@ -110,7 +110,7 @@ def _raw_columns(found: WorkbookTable, package: Package) -> Iterator[RawColumn]:
 
 
 def _sample(found: WorkbookTable, rows_max: int) -> dict[int, CellArray]:
-    """Take the first data rows of a table."""
+    """Return the first data rows of a table, by column."""
     region = found.region
     if not region.data_rows:
         return {}
@@ -136,19 +136,19 @@ def _mapped_json(planned: PlannedTable, headers: bool) -> dict[str, Any]:
         "evaluation": planned.evaluation.value,
         "missing": list(mapped.mapping.missing),
         "columns": [
-            _column_json(place, column, mapped, headers)
-            for place, column in enumerate(mapped.mapping.columns, 1)
+            _column_json(position, column, mapped, headers)
+            for position, column in enumerate(mapped.mapping.columns, 1)
         ],
     }
 
 
 def _column_json(
-    place: int, column: MappedColumn, mapped: MappedTable, headers: bool
+    position: int, column: MappedColumn, mapped: MappedTable, headers: bool
 ) -> dict[str, Any]:
     chosen = column.chosen
     rows = mapped.region.data_range
     reach = f"{column.letter}{rows.first_row}:{column.letter}{rows.last_row}" if rows else None
-    raw = {"col": f"col_{place}", "column": column.letter}
+    raw = {"col": f"col_{position}", "column": column.letter}
     if headers:
         raw["header"] = column.header
     return {

@@ -1,4 +1,4 @@
-"""The last passes, in one stream: transform, validate and write chunk after chunk of a table."""
+"""Third step: transform, validate and write a table, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ade_engine.sheets.coordinates import column_letters
 
 
 class Sink(Protocol):
-    """Take columns of equal height, one block after the other."""
+    """Something that rows can be written to."""
 
     def write(self, columns: Sequence[CellArray]) -> None:
-        """Write some rows."""
+        """Write rows, as columns of equal height."""
 
 
 @dataclass(frozen=True)
 class OutputColumns:
-    """What the columns of the output are: fields first, then unmapped columns that are kept."""
+    """The columns of an output sheet: fields first, then unmapped columns that are kept."""
 
     fields: tuple[str, ...]
     kept: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class OutputColumns:
 
 @dataclass(frozen=True)
 class ProcessedTable:
-    """What came of one table."""
+    """The result of processing one table."""
 
     rows: int
     changed: dict[str, int]
@@ -45,7 +45,7 @@ class ProcessedTable:
 
 
 class _View:
-    """Hold what `table[...]` shows at the moment."""
+    """Hold the columns that `table[...]` currently returns."""
 
     def __init__(self, planned: PlannedTable) -> None:
         self._planned = planned
@@ -60,7 +60,7 @@ class _View:
             return self._planned.mapped.column(name, self._columns[name])
         column = self.whole(name)
         if column is None:
-            raise Misuse("validate_table sees the fields whose names are written out in it")
+            raise Misuse("validate_table can use only fields whose names are string literals in it")
         return column
 
 
@@ -71,18 +71,18 @@ def process_table(
     layout: OutputColumns,
     kept_columns: dict[str, int],
     sink: Sink,
-    told: Callable[[int], None],
+    report_rows: Callable[[int], None],
 ) -> ProcessedTable:
-    """Stream one table; `told` hears how many rows were done."""
+    """Process one table; `report_rows` is called with the number of rows of each chunk."""
     mapped = planned.mapped
     rules = tuple(rules for rules in package.fields if rules.name in mapped.targets)
     totals = _StatedTotals(planned)
     view = _View(planned)
     table = author_table(planned, view.column, totals)
-    given: dict[str, Any] = {"table": table, "ctx": ctx}
+    arguments: dict[str, Any] = {"table": table, "ctx": ctx}
     issue_log = IssueLog(package.sources.texts | {INVALID})
-    transform = Transform(mapped, rules, given)
-    validate = Validate(mapped, rules, given, issue_log, totals)
+    transform = Transform(mapped, rules, arguments)
+    validate = Validate(mapped, rules, arguments, issue_log, totals)
     rows = 0
     region = mapped.region
     if region.data_rows:
@@ -104,7 +104,7 @@ def process_table(
                 ]
             )
             rows += height
-            told(height)
+            report_rows(height)
     view.whole = validate.whole_column
     validate.finish()
     return ProcessedTable(rows, transform.changed, issue_log)
@@ -115,7 +115,7 @@ def author_table(
     column: Callable[[str], Column] | None = None,
     stated: Callable[[str], float | None] | None = None,
 ) -> Table:
-    """Make the view of a table that the author's functions get."""
+    """Make the `table` argument of the author's functions."""
     mapped = planned.mapped
     return Table(
         number=mapped.number,
@@ -129,7 +129,7 @@ def author_table(
 
 
 class _StatedTotals:
-    """Look up what the last total row of a table says."""
+    """Look up the numbers in the last total row of a table."""
 
     def __init__(self, planned: PlannedTable) -> None:
         self._planned = planned

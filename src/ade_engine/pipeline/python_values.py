@@ -1,4 +1,4 @@
-"""Turn cells into Python values and back, the usual columns without a step for each cell."""
+"""Convert cells to Python values and back, vectorised where all cells are of one kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTHING = type(None)
 
 
 def values_of(cells: CellArray) -> list[Any]:
-    """Return the cells as Python values, None where they are empty or show an error."""
+    """Return the cells as Python values, None if they are empty or an error."""
     kinds = set(np.unique(cells.kinds).tolist()) - {CellKind.EMPTY, CellKind.NO_VALUE}
     if kinds <= {CellKind.TEXT}:
         return cells.text.to_list()
@@ -55,7 +55,7 @@ def _numbers(cells: CellArray) -> list[Any]:
 
 
 def _dates(cells: CellArray) -> list[Any] | None:
-    """Return dates if all are, or moments if all have a time of day, else nothing."""
+    """Return dates, or datetimes if all have a time of day; None for a mixture."""
     numbers = cells.numbers[cells.is_kind(CellKind.DATE)]
     if ((numbers >= TIME_DAY_MS) & (numbers < TIME_DAY_MS + DAY_MS)).any():
         return None
@@ -66,7 +66,7 @@ def _dates(cells: CellArray) -> list[Any] | None:
 
 
 def cells_of_values(values: list[Any]) -> CellArray | None:
-    """Put values into cells; None if one of them is nothing that a cell can hold."""
+    """Convert values to cells; None if a cell cannot hold one of them."""
     types = set(map(type, values))
     try:
         if types <= {str, NOTHING}:

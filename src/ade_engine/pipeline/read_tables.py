@@ -1,4 +1,4 @@
-"""The first pass: read the sheets that the settings ask for, and find their tables."""
+"""First step: read the sheets that the settings select, and find their tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ade_engine.package.config_package import Package
+from ade_engine.package.config_package import Package, RowDetector
 from ade_engine.package.package_settings import ReadingSettings
 from ade_engine.package.views import Context
 from ade_engine.record.run_events import EventName, Recorder
@@ -21,7 +21,7 @@ Finder = Callable[[Sheet, list[RowScorer] | None], SheetTables]
 
 @dataclass(frozen=True)
 class WorkbookTable:
-    """A table and the sheet that it is in; tables are numbered through the whole file."""
+    """A table and its sheet; tables are numbered across the whole file."""
 
     number: int
     sheet: Sheet
@@ -31,8 +31,8 @@ class WorkbookTable:
 def read_tables(
     sheets: list[Sheet], package: Package, ctx: Context, record: Recorder, finder: Finder
 ) -> Iterator[WorkbookTable]:
-    """Read sheet after sheet and give its tables, noting where they are and why."""
-    rules = row_rules(package, ctx)
+    """Yield the tables of all sheets, and record where they are and why."""
+    scorers = row_scorers(package, ctx)
     number = 0
     for sheet in sheets:
         reason = why_skipped(sheet.name, sheet.hidden, package.settings.reading)
@@ -40,37 +40,37 @@ def read_tables(
             record.emit(EventName.SHEET_SKIPPED, sheet=sheet.name, reason=reason)
             continue
         sheet.scan()
-        structure = finder(sheet, rules or None)
+        found = finder(sheet, scorers or None)
         hidden = _hidden_columns(sheet, package.settings.reading)
-        tables = [_without(table, hidden) for table in structure.tables]
+        tables = [_without(table, hidden) for table in found.tables]
         numbered = [
-            WorkbookTable(place, sheet, table) for place, table in enumerate(tables, number + 1)
+            WorkbookTable(index, sheet, table) for index, table in enumerate(tables, number + 1)
         ]
         number += len(tables)
-        record.emit(EventName.SHEET_READ, **_sheet_json(sheet, structure, numbered))
+        record.emit(EventName.SHEET_READ, **_sheet_json(sheet, found, numbered))
         yield from numbered
 
 
 def why_skipped(name: str, hidden: bool, reading: ReadingSettings) -> str | None:
-    """Say why a sheet is not read, if it is not."""
+    """Return why a sheet is skipped, or None if it is read."""
     if hidden and not reading.hidden_sheets:
         return "hidden"
     chosen = not reading.sheets or any(fnmatchcase(name, one) for one in reading.sheets)
     return None if chosen else "not_chosen"
 
 
-def row_rules(package: Package, ctx: Context) -> list[RowScorer]:
-    """Wrap the package's row detectors for the finder of tables."""
+def row_scorers(package: Package, ctx: Context) -> list[RowScorer]:
+    """Wrap the package's row detectors for the table finder."""
 
-    def rule(detector: Any) -> RowScorer:
+    def scorer(detector: RowDetector) -> RowScorer:
         function = detector.function
 
         def score(row: SheetRow) -> Any:
             return function({"row": row, "ctx": ctx})
 
-        return RowScorer(detector.row_type, function.rule, score)
+        return RowScorer(detector.row_type, str(function.rule), score)
 
-    return [rule(detector) for detector in package.row_detectors]
+    return [scorer(detector) for detector in package.row_detectors]
 
 
 def _hidden_columns(sheet: Sheet, reading: ReadingSettings) -> frozenset[int]:
@@ -86,9 +86,7 @@ def _without(table: TableRegion, hidden: frozenset[int]) -> TableRegion:
     return replace(table, columns=numbers, header=texts)
 
 
-def _sheet_json(
-    sheet: Sheet, structure: SheetTables, tables: list[WorkbookTable]
-) -> dict[str, Any]:
+def _sheet_json(sheet: Sheet, found: SheetTables, tables: list[WorkbookTable]) -> dict[str, Any]:
     first = tables[0].region.header_row if tables else None
     return {
         "sheet": sheet.name,
@@ -97,7 +95,7 @@ def _sheet_json(
         "columns": sheet.width,
         "header_row": first,
         "tables": [_table_json(one) for one in tables],
-        "unused": _spans_json(structure.unused),
+        "unused": _spans_json(found.unused),
         "notes": [str(note) for note in sheet.notes],
     }
 
@@ -123,6 +121,6 @@ def _spans_json(spans: Any) -> dict[str, list[str]]:
 
 
 def rows_json(rows: RowSpans, at_most: int = 100) -> list[str]:
-    """Return rows as people write them: `7`, `9:12`."""
+    """Return rows as in spreadsheet programs: `7`, `9:12`."""
     shown = [str(first) if first == last else f"{first}:{last}" for first, last in rows]
     return shown if len(shown) <= at_most else [*shown[:at_most], "..."]

@@ -1,4 +1,4 @@
-"""All passes over one file, from its sheets to the output, with the hooks between them."""
+"""Run all steps for one file, from its sheets to the output, and call the hooks in between."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _write(
     total = sum(table.mapped.region.data_rows.count for table in written)
     done = 0
 
-    def told(rows: int) -> None:
+    def report_rows(rows: int) -> None:
         nonlocal done
         done += rows
         progress(done, total, "writing")
@@ -77,26 +77,26 @@ def _write(
     with OutputWorkbook(path, package, layouts) as output:
         for table, layout in zip(written, layouts, strict=True):
             sheet = output.open_table(layout)
-            made = process_table(
-                table, package, ctx, layout.columns, layout.kept_columns, output, told
+            result = process_table(
+                table, package, ctx, layout.columns, layout.kept_columns, output, report_rows
             )
             number = table.mapped.number
-            place = {"table": number, "sheet": table.mapped.sheet}
+            origin = {"table": number, "sheet": table.mapped.sheet}
             record.emit(
                 EventName.TABLE_TRANSFORMED,
-                **place,
-                rows=made.rows,
-                changed={name: count for name, count in made.changed.items() if count},
+                **origin,
+                rows=result.rows,
+                changed={name: count for name, count in result.changed.items() if count},
             )
             record.emit(
                 EventName.TABLE_VALIDATED,
-                **place,
-                **made.issue_log.counts(),
-                issues=made.issue_log.as_json(table.mapped.targets),
-                lines_omitted=made.issue_log.lines_omitted,
+                **origin,
+                **result.issue_log.counts(),
+                issues=result.issue_log.as_json(table.mapped.targets),
+                lines_omitted=result.issue_log.lines_omitted,
             )
-            record.emit(EventName.TABLE_WRITTEN, table=number, sheet=sheet, rows=made.rows)
-            summary = {"rows": made.rows, **made.issue_log.counts()}
-            given = {"table": author_table(table), "summary": summary, "ctx": ctx}
-            package.call_hooks("on_table_written", given)
+            record.emit(EventName.TABLE_WRITTEN, table=number, sheet=sheet, rows=result.rows)
+            summary = {"rows": result.rows, **result.issue_log.counts()}
+            arguments = {"table": author_table(table), "summary": summary, "ctx": ctx}
+            package.call_hooks("on_table_written", arguments)
     record.emit(EventName.OUTPUT_WRITTEN, path=OUTPUT_FILE, **output.as_json())

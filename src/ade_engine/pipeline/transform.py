@@ -1,4 +1,4 @@
-"""Make cells what their fields say: first the declared type, then the author's transform."""
+"""Convert cells to the declared types of their fields, then apply the author's transforms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 from ade_engine.package.author_errors import Misuse
 from ade_engine.package.config_package import FieldRules
 from ade_engine.package.conversion import changed_cells, to_type, with_texts
-from ade_engine.package.result_coercion import cells_of
+from ade_engine.package.result_coercion import cells_of_result
 from ade_engine.package.views import RowValues
 from ade_engine.pipeline.apply_per_value import CELL_TYPES, ApplyPerValue
 from ade_engine.pipeline.chunk import Chunk, Columns, MappedTable
@@ -23,20 +23,20 @@ from ade_engine.sheets.cells import CellArray, CellKind
 
 @dataclass
 class Transform:
-    """Transform chunk after chunk of one table, counting the cells that change.
+    """Transform the chunks of one table, counting the cells that change.
 
-    Every transform sees the other fields as they were before any transform, so that the order of
-    the fields does not matter.
+    Every transform receives the other fields as they were before any transform, so that the order
+    of the fields does not matter.
     """
 
     table: MappedTable
     rules: tuple[FieldRules, ...]
-    given: dict[str, Any]
+    arguments: dict[str, Any]
     changed: dict[str, int] = field(default_factory=dict)
     _each: dict[str, ApplyPerValue] = field(default_factory=dict)
 
     def __call__(self, chunk: Chunk, show: Callable[[Columns], None]) -> Columns:
-        """Return the transformed columns; `show` makes those before visible as `table[...]`."""
+        """Return the transformed columns; `show` makes the typed ones available as `table[...]`."""
         before = {rules.name: self._typed(rules, chunk) for rules in self.rules}
         show(before)
         rows = RowValues(before, chunk.rows)
@@ -60,19 +60,19 @@ class Transform:
     def _transformed(
         self, rules: FieldRules, cells: CellArray, rows: RowValues, numbers: IntArray
     ) -> CellArray:
-        given = {**self.given, "field": rules.field}
+        arguments = {**self.arguments, "field": rules.field}
         whole = rules.functions.get("transform_column")
         if whole is not None:
-            made = whole({**given, "column": self.table.column(rules.name, cells)})
+            made = whole({**arguments, "column": self.table.column(rules.name, cells)})
             try:
-                return _without_blanks(cells_of(made, len(cells)))
+                return _without_blanks(cells_of_result(made, len(cells)))
             except Misuse as misuse:
                 wants = str(misuse)
             raise whole.failures.misused(whole, wants)
         single = rules.functions.get("transform")
         if single is None:
             return cells
-        each = self._each.setdefault(rules.name, ApplyPerValue(single, given))
+        each = self._each.setdefault(rules.name, ApplyPerValue(single, arguments))
         results = each.results(
             cells, rows, lambda index: self.table.cell(rules.name, int(numbers[index]))
         )
@@ -83,14 +83,14 @@ class Transform:
 
 
 def _without_blanks(cells: CellArray) -> CellArray:
-    """Make cells with an empty text empty."""
+    """Replace empty texts by empty cells."""
     if not cells.is_kind(CellKind.TEXT).any():
         return cells
     return with_texts(cells, cells.text)
 
 
 def _keep_errors(before: CellArray, after: CellArray) -> CellArray:
-    """Let errors and formulas without a value stay what they are; no function was asked."""
+    """Restore errors and formulas without a result, for which no function was called."""
     lost = before.is_kind(CellKind.ERROR, CellKind.NO_VALUE)
     if not lost.any():
         return after

@@ -1,4 +1,4 @@
-"""Look for issues: each cell against its field, then the author's validators, then whole tables."""
+"""Find issues: built-in checks of each cell, the author's validators, checks of whole tables."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from ade_engine.sheets.arrays import IntArray
 from ade_engine.sheets.cells import CellArray
 
 INVALID = "invalid"
-WANTS_VALUE = "It must give back None, True, False, a code, or one or several Issue(...)."
-WANTS_COLUMN = "It must give back column.issues_where(...), a list of those, or None."
-WANTS_TABLE = "It must give back column.issues_where(...), Issue(...), a list of those, or None."
+WANTS_VALUE = "It must return None, True, False, a code, or one or several Issue(...)."
+WANTS_COLUMN = "It must return column.issues_where(...), a list of those, or None."
+WANTS_TABLE = "It must return column.issues_where(...), Issue(...), a list of those, or None."
 
 
 @dataclass
 class Validate:
-    """Validate chunk after chunk of one table, then the table as a whole."""
+    """Validate the chunks of one table, then the table as a whole."""
 
     table: MappedTable
     rules: tuple[FieldRules, ...]
-    given: dict[str, Any]
+    arguments: dict[str, Any]
     issue_log: IssueLog
     stated_total: Callable[[str], float | None]
     _each: dict[str, ApplyPerValue] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Validate:
         self._kept = {name: [] for name in self._needed_whole()}
 
     def _needed_whole(self) -> list[str]:
-        """List the fields whose columns a validator of the whole table names."""
+        """List the fields that a `validate_table` function uses, whose columns are kept whole."""
         named: set[str] = set()
         for rules in self.rules:
             function = rules.functions.get("validate_table")
@@ -86,8 +86,8 @@ class Validate:
         function = rules.functions.get("validate_column")
         if function is None:
             return
-        said = function({**self.given, "field": rules.field, "column": column})
-        for issues in _several(said, function, Issues, WANTS_COLUMN):
+        result = function({**self.arguments, "field": rules.field, "column": column})
+        for issues in _several(result, function, Issues, WANTS_COLUMN):
             self._note(rules, function, issues, rows)
 
     def _by_value(
@@ -96,8 +96,8 @@ class Validate:
         function = rules.functions.get("validate")
         if function is None:
             return
-        given = {**self.given, "field": rules.field}
-        each = self._each.setdefault(rules.name, ApplyPerValue(function, given))
+        arguments = {**self.arguments, "field": rules.field}
+        each = self._each.setdefault(rules.name, ApplyPerValue(function, arguments))
 
         def cell(index: int) -> str:
             return self.table.cell(rules.name, int(rows[index]))
@@ -106,16 +106,16 @@ class Validate:
         if set(map(type, results)) <= {NOTHING}:
             return
         found: dict[Issue, list[int]] = {}
-        for index, said in enumerate(results):
-            if said is None or said is True:
+        for index, result in enumerate(results):
+            if result is None or result is True:
                 continue
-            for issue in _issues_of_value(said, function, cell(index)):
+            for issue in _issues_of_value(result, function, cell(index)):
                 found.setdefault(issue, []).append(index)
         for issue, indexes in found.items():
             self.issue_log.authored(rules.name, str(function.rule), issue, rows[np.array(indexes)])
 
     def finish(self) -> None:
-        """Validate the table as a whole, once all of its chunks went by."""
+        """Validate the table as a whole, after all of its chunks."""
         for name, unique in self._unique.items():
             self.issue_log.built_in(name, "unique", DUPLICATE_VALUE, unique.repeated())
         for name, total in self._totals.items():
@@ -132,17 +132,17 @@ class Validate:
     def _by_table(
         self, rules: FieldRules, function: AuthorFunction, whole: Columns, rows: IntArray
     ) -> None:
-        given = {**self.given, "field": rules.field}
+        arguments = {**self.arguments, "field": rules.field}
         if rules.name in whole:
-            given["column"] = self.table.column(rules.name, whole[rules.name])
-        for said in _several(function(given), function, Issues | Issue, WANTS_TABLE):
-            if isinstance(said, Issue):
-                self.issue_log.authored(rules.name, str(function.rule), said, None)
+            arguments["column"] = self.table.column(rules.name, whole[rules.name])
+        for result in _several(function(arguments), function, Issues | Issue, WANTS_TABLE):
+            if isinstance(result, Issue):
+                self.issue_log.authored(rules.name, str(function.rule), result, None)
             else:
-                self._note(rules, function, said, rows)
+                self._note(rules, function, result, rows)
 
     def whole_column(self, name: str) -> Column | None:
-        """Return all rows of a field, if a validator of the whole table names it."""
+        """Return all rows of a field, if a `validate_table` function uses it."""
         parts = self._kept.get(name)
         return self.table.column(name, CellArray.joined(parts)) if parts else None
 
@@ -150,31 +150,35 @@ class Validate:
         self, rules: FieldRules, function: AuthorFunction, issues: Issues, rows: IntArray
     ) -> None:
         if len(issues.where) != len(rows):
-            raise function.failures.misused(function, "Its mask is of other rows than the column.")
+            raise function.failures.misused(
+                function, "Its mask does not have the length of the column."
+            )
         marked = issues.where.marked()
         if marked.any():
             self.issue_log.authored(rules.name, str(function.rule), issues.issue, rows[marked])
 
 
-def _several(said: object, function: AuthorFunction, kind: Any, wants: str) -> Iterable[Any]:
-    if said is None:
+def _several(result: object, function: AuthorFunction, kind: Any, wants: str) -> Iterable[Any]:
+    if result is None:
         return ()
-    if isinstance(said, kind):
-        return (said,)
-    found = list(said) if isinstance(said, Iterable) and not isinstance(said, str) else [said]
+    if isinstance(result, kind):
+        return (result,)
+    found = (
+        list(result) if isinstance(result, Iterable) and not isinstance(result, str) else [result]
+    )
     if not all(isinstance(one, kind) for one in found if one is not None):
         raise function.failures.misused(function, wants)
     return [one for one in found if one is not None]
 
 
-def _issues_of_value(said: object, function: AuthorFunction, cell: str) -> Iterable[Issue]:
-    if said is False:
+def _issues_of_value(result: object, function: AuthorFunction, cell: str) -> Iterable[Issue]:
+    if result is False:
         return (Issue(INVALID),)
-    if isinstance(said, str):
-        said = _issue_of_code(said)
-    if said is None:
+    if isinstance(result, str):
+        result = _issue_of_code(result)
+    if result is None:
         raise function.failures.misused(function, WANTS_VALUE, cell)
-    return _several(said, function, Issue, WANTS_VALUE)
+    return _several(result, function, Issue, WANTS_VALUE)
 
 
 def _issue_of_code(code: str) -> Issue | None:

@@ -1,4 +1,4 @@
-"""Lay out the output: which columns, which sheets, under which headers; then write it."""
+"""Lay out the sheets and columns of the output, and write it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ade_engine.writing.workbook_writer import WorkbookWriter
 
 @dataclass(frozen=True)
 class TableLayout:
-    """Where one table goes: its sheet, the sheet's columns, and its own columns that are kept."""
+    """Where one table is written: its sheet, the sheet's columns, and its kept columns."""
 
     sheet: str
     columns: OutputColumns
@@ -45,7 +45,7 @@ def lay_out_tables(tables: Sequence[PlannedTable], package: Package) -> list[Tab
 
 
 def _kept_columns(table: PlannedTable, labels: list[str]) -> dict[str, int]:
-    """Name the unmapped columns of a table by their headers, each name once."""
+    """Return the unmapped columns of a table by their headers, made unique."""
     left = [one for one in table.mapped.mapping.columns if one.target is None]
     names = [one.header.strip() or f"Column {one.letter}" for one in left]
     unique = unique_names([*labels, *names])[len(labels) :]
@@ -53,7 +53,7 @@ def _kept_columns(table: PlannedTable, labels: list[str]) -> dict[str, int]:
 
 
 def unique_names(names: Iterable[str]) -> list[str]:
-    """Add a number to names that were there before."""
+    """Make names unique by appending numbers."""
     taken: set[str] = set()
     unique = []
     for name in names:
@@ -67,7 +67,7 @@ def unique_names(names: Iterable[str]) -> list[str]:
 
 
 class OutputWorkbook:
-    """Write tables into sheets, several into one where the layout says so."""
+    """Write tables to sheets as laid out; several tables may share a sheet."""
 
     def __init__(self, path: Path, package: Package, layouts: Sequence[TableLayout]) -> None:
         self._labels = {rules.name: rules.label for rules in package.fields}
@@ -88,7 +88,7 @@ class OutputWorkbook:
             self._writer.abandon()
 
     def open_table(self, layout: TableLayout) -> str:
-        """Make the sheet of a table ready; give its name."""
+        """Open the sheet of a table, and return its name."""
         if self._open != layout.sheet:
             header = [self._labels[name] for name in layout.columns.fields]
             name = self._writer.add_sheet(layout.sheet, [*header, *layout.columns.kept])
@@ -97,13 +97,13 @@ class OutputWorkbook:
         return self._sheets[-1][0]
 
     def write(self, columns: Sequence[CellArray]) -> None:
-        """Write some rows of the table that was opened last."""
+        """Write rows of the table that was opened last."""
         self._writer.write(columns)
         name, rows = self._sheets[-1]
         self._sheets[-1] = (name, rows + len(columns[0]))
 
     def as_json(self) -> dict[str, Any]:
-        """Say what was written: sheets that were full went on in further ones."""
+        """Return what was written; a sheet that was full continues in the ones after it."""
         names = self._writer.names
         firsts = [names.index(name) for name, _ in self._sheets]
         return {

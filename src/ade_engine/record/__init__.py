@@ -1,1 +1,1 @@
-"""The record of a run: one stream of events, and the artifact that is derived from it."""
+"""Record a run: a stream of events, and the artifact that is derived from it."""

@@ -1,7 +1,7 @@
-"""Derive the artifact from the events: what was decided where, and why, without a value.
+"""Derive the artifact from the events: what was decided and why, without any cell's value.
 
-The same events give the same artifact, byte for byte. What differs between two runs of the same
-input and package is `timings` alone; a run without timings leaves that key out.
+The same events give the same artifact, byte for byte. Two runs of the same input and package differ
+only in `timings`; a run without timings leaves that key out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STAGE_ORDER = ("structure", "mapping", "transform", "validate", "output")
 
 
 def artifact_of(events: Iterable[RunEvent]) -> dict[str, Any]:
-    """Fold the events of a run into its artifact."""
+    """Derive the artifact from the events of a run."""
     events = list(events)
     by_name = _by_name(events)
     started = by_name[EventName.RUN_STARTED][0]["data"]
@@ -51,7 +51,7 @@ def artifact_of(events: Iterable[RunEvent]) -> dict[str, Any]:
 
 
 def write_artifact(artifact: dict[str, Any], path: Path) -> None:
-    """Write the artifact, whole or not at all."""
+    """Write the artifact atomically."""
     scratch = path.with_name(f".{path.name}.part")
     text = json.dumps(artifact, indent=2, ensure_ascii=False) + "\n"
     scratch.write_text(text, encoding="utf-8")
@@ -82,7 +82,7 @@ def _stages(events: list[RunEvent]) -> list[dict[str, Any]]:
 
 
 def summary_of(events: Iterable[RunEvent]) -> dict[str, Any]:
-    """Count what the events tell: tables, rows, columns and issues."""
+    """Count tables, rows, columns and issues."""
     by_name = _by_name(events)
 
     def data(name: EventName) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ def summary_of(events: Iterable[RunEvent]) -> dict[str, Any]:
 
 
 def _timings(events: list[RunEvent]) -> dict[str, int]:
-    """Add up how long each stage took: the time up to each of its events since the one before."""
+    """Sum the time of each stage: an event's time since the event before it."""
     spent: dict[str, int] = {}
     before = 0
     for event in events:

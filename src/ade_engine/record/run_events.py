@@ -1,8 +1,7 @@
-"""One stream of events is the source of everything that a run says about itself.
+"""Record the events of a run, from which everything that is reported about it is derived.
 
-Events are facts about where things are and how many there are. No event holds the value of a data
-cell: whoever emits one may only put into it what this module's callers can vouch for (coordinates,
-counts, names of fields and rules, texts that stand in the package's source, headers).
+No event holds the value of a data cell. An event may only hold coordinates, counts, names of fields
+and rules, literals of the package's source, and headers.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ RunEvent = dict[str, Any]
 
 
 class EventName(StrEnum):
-    """Name everything that happens in a run, in the order in which it happens."""
+    """The events of a run, in the order in which they happen."""
 
     RUN_STARTED = "run.started"
     PACKAGE_LOADED = "package.loaded"
@@ -36,21 +35,21 @@ class EventName(StrEnum):
 MEANINGS = {
     EventName.RUN_STARTED: "`job_id`, `engine`, the package's digest, the input's name and size",
     EventName.PACKAGE_LOADED: "the package's `name` and `fields`",
-    EventName.FILE_OPENED: "the file's `format`, and of text its `encoding` and `delimiter`",
+    EventName.FILE_OPENED: "the file's `format`; for a text file also `encoding` and `delimiter`",
     EventName.SHEET_READ: "a sheet and the tables in it: stage `structure`",
-    EventName.SHEET_SKIPPED: "a sheet that the settings leave out, and the `reason`",
-    EventName.TABLE_MAPPED: "what each column of a table is: stage `mapping`",
-    EventName.TABLE_TRANSFORMED: "the cells that changed: stage `transform`",
+    EventName.SHEET_SKIPPED: "a sheet that the settings exclude, and the `reason`",
+    EventName.TABLE_MAPPED: "the field of each column of a table: stage `mapping`",
+    EventName.TABLE_TRANSFORMED: "the number of changed cells by field: stage `transform`",
     EventName.TABLE_VALIDATED: "the issues: stage `validate`",
-    EventName.TABLE_WRITTEN: "the `rows` of a table, and the output's `sheet` that they are in",
-    EventName.OUTPUT_WRITTEN: "the workbook is complete: stage `output`",
+    EventName.TABLE_WRITTEN: "the number of `rows` of a table, and their `sheet` in the output",
+    EventName.OUTPUT_WRITTEN: "the output workbook is complete: stage `output`",
     EventName.RUN_FAILED: "the `error`; the last event of a run that failed",
     EventName.RUN_FINISHED: "the `evaluation`; the last event of a run that succeeded",
 }
 
 
 class Recorder:
-    """Take events, number them, and write each one down as it comes."""
+    """Number events and write each one to a stream as it happens."""
 
     def __init__(
         self,

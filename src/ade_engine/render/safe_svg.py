@@ -61,7 +61,7 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Hold a drawing as SVG that is safe to embed, and its size in CSS pixels.
+    """A drawing as SVG that is safe to embed, and its size in CSS pixels.
 
     `baseline` is the distance from the lower edge of the drawing up to the baseline of its text. To
     align the drawing with a line of text, lower it by that distance (CSS:

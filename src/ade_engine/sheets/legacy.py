@@ -9,10 +9,10 @@ sandbox of the job.
 | --- | --- |
 | an error | DamagedFile, EncryptedFile |
 | a panic, which Python sees as a BaseException | ReaderCrashed |
-| an abort, a signal, no memory, too much time | ReaderCrashed; without a child the process ends |
+| an abort, a signal, no memory, too much time | ReaderCrashed; without a child, it ends the job |
 
-Calamine returns error cells as empty. `legacy_details` finds those of .xls and .xlsb; the `notes` of
-other sheets say `errors_read_as_empty`.
+Calamine returns error cells as empty. `legacy_details` finds those of .xls and .xlsb; the `notes`
+of other sheets say `errors_read_as_empty`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Find the tables of a sheet: headers, data, totals, groups, notes, and what is none of them."""
+"""Find the tables of a sheet, and tell header, data, total, group and note rows apart."""

@@ -1,8 +1,8 @@
-"""Put labelled rows together into tables.
+"""Assemble labelled rows into tables.
 
-A header begins a table, and so does data where no table is open. A table goes on over blank rows,
-totals, groups and notes until the next header; a header that says the same as the open table's is
-a repetition (a page break), not a new table.
+A header begins a table, and so does data when no table is open. A table continues over blank rows,
+totals, groups and notes until the next header. A header with the same texts as that of the open
+table is a repetition (after a page break), not a new table.
 """
 
 from __future__ import annotations
@@ -18,26 +18,28 @@ from ade_engine.tables.regions import Contribution, RowKind, TableShape
 from ade_engine.tables.spans import RowSpans
 
 HEADER = {Label.HEADER, Label.HEADER_END}
-HEADINGS = {Label.PREAMBLE, Label.GROUP}  # which of the two depends on what follows
+HEADINGS = {Label.PREAMBLE, Label.GROUP}  # which of the two depends on the rows that follow
 KEY_VALUE_ROWS_MIN = 3
-KEY_VALUE_SHARE = 0.8  # of a sheet's rows that are a name and a value
+KEY_VALUE_SHARE = 0.8  # of the rows that are a name and a value
 KEY_CHARACTERS_MAX = 60
 
 
 @dataclass
 class TableDraft:
-    """A table while its rows are being gathered; places are those of the grid."""
+    """A table while its rows are being collected; rows are indexes into the grid."""
 
     header: list[int] = field(default_factory=list)
     body: list[int] = field(default_factory=list)
-    stretches: list[tuple[int, int]] = field(default_factory=list)  # rows that no grid shows
+    stretches: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # rows of the sheet that are not in the grid
     skipped: dict[str, list[int]] = field(default_factory=dict)
     confidence: float = 0.0
     why: tuple[Contribution, ...] = ()
     shape: TableShape = TableShape.HEADED
 
     def skip(self, kind: str, places: list[int]) -> None:
-        """Note rows that are no data."""
+        """Add rows that are not data, by their kind."""
         if places:
             self.skipped.setdefault(kind, []).extend(places)
 
@@ -58,21 +60,21 @@ class DraftTables:
 
 
 def assemble_tables(labelled: LabelledRows, left_out: RowSpans) -> DraftTables:
-    """Gather rows into tables; rows that the grid left out are data of the table around them."""
-    return _Gathering(labelled, left_out).gather()
+    """Assemble rows into tables; rows outside the grid are data of the table around them."""
+    return _Assembler(labelled, left_out).assemble()
 
 
-class _Gathering:
+class _Assembler:
     def __init__(self, labelled: LabelledRows, left_out: RowSpans) -> None:
         self._labelled = labelled
         self._grid = labelled.grid
         self._left_out = list(left_out)
         self._drafts = DraftTables()
         self._open: TableDraft | None = None
-        self._header: list[int] = []  # rows of a header whose end has not come
-        self._waiting: list[int] = []  # titles whose table has not come
+        self._header: list[int] = []  # rows of a header that is not complete yet
+        self._waiting: list[int] = []  # titles of a table that has not begun yet
 
-    def gather(self) -> DraftTables:
+    def assemble(self) -> DraftTables:
         for index, place in enumerate(self._labelled.places.tolist()):
             self._take_left_out(int(self._grid.rows[place]))
             self._take(index, place, self._labelled.kinds[index])
@@ -97,7 +99,7 @@ class _Gathering:
             self._data().skip(kind, [place])
 
     def _begin(self, index: int) -> None:
-        """Begin a table under a header that is complete, or go on after a repeated one."""
+        """Begin a table at a complete header, or continue the open one after a repeated header."""
         header, self._header = self._header, []
         if self._open is not None and self._repeats(header):
             self._open.skip(RowKind.NOTE, self._waiting)
@@ -114,7 +116,7 @@ class _Gathering:
 
     def _data(self) -> TableDraft:
         """Return the table that data belongs to; begin one without a header if none is open."""
-        if self._header:  # a header that never ended is titles
+        if self._header:  # an incomplete header is a title
             self._waiting += self._header
             self._header = []
         if self._open is None:
@@ -134,7 +136,7 @@ class _Gathering:
             self._drafts.unused[RowKind.PREAMBLE] = rest
 
     def _repeats(self, header: list[int]) -> bool:
-        """Return whether a header's last row says what the open table's says."""
+        """Return whether the last row of a header repeats that of the open table."""
         assert self._open is not None
         texts = _texts(self._grid, self._open.header[-1:])
         again = _texts(self._grid, header[-1:])
@@ -153,7 +155,7 @@ def _texts(grid: Grid, places: list[int]) -> set[tuple[int, str]]:
 
 
 def is_key_value(grid: Grid, places: list[int]) -> bool:
-    """Return whether rows are a name and its value each, as forms have them."""
+    """Return whether each row is a name and its value, as in a form."""
     if len(places) < KEY_VALUE_ROWS_MIN:
         return False
     filled = grid.filled[places]

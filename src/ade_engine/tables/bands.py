@@ -1,8 +1,8 @@
-"""Tell tables that stand side by side from one table with a gap between its columns.
+"""Tell tables side by side from one table that has an empty column.
 
-Statistics put empty columns inside of tables, so a gap alone says nothing. Two bands of columns are
-two tables if the second repeats the first's header, or if both have a header of their own, begin
-with a column of names, and end on different rows.
+Tables of statistics often have empty columns, so a gap alone decides nothing. Two bands of columns
+are two tables if the second repeats the header of the first, or if both have a header of their own,
+begin with a column of names, and end on different rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ade_engine.tables.assembly import TableDraft
 from ade_engine.tables.grid import Grid
 from ade_engine.tables.looks import CellLook
 
-COLUMNS_MIN = 2  # a single column is never a table beside another
+COLUMNS_MIN = 2  # a single column is never a table next to another
 HEADER_CONFIDENCE_MIN = 0.5
 SAME_HEADER_SHARE = 0.6
 NAMES_SHARE = 0.8
@@ -25,14 +25,14 @@ ENDS_APART_ROWS = 2
 
 @dataclass(frozen=True)
 class Band:
-    """Some columns of a grid, and the first table that stands in them."""
+    """Some columns of a grid, and the first table in them."""
 
     grid: Grid
     first: TableDraft
 
     @property
     def header_texts(self) -> set[str]:
-        """Return the texts of the header, whatever their columns."""
+        """Return the set of the header's texts."""
         found = self.grid.texts[self.first.header].ravel()
         return {text.casefold() for text in found if text}
 
@@ -44,13 +44,13 @@ class Band:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """Return the rows on which header and data begin and end."""
+        """Return the last row of the header and the last row of the data."""
         rows = self.grid.rows
         return int(rows[self.first.header[-1]]), int(rows[max(self.first.body)])
 
 
 def side_by_side(grid: Grid, first_table: Callable[[Grid], TableDraft | None]) -> list[Grid]:
-    """Cut a grid into bands of columns that hold tables of their own; else give it whole."""
+    """Split a grid into bands of columns that hold separate tables, or return it whole."""
     groups = _groups(grid)
     if len(groups) < 2:
         return [grid]
@@ -67,7 +67,7 @@ def side_by_side(grid: Grid, first_table: Callable[[Grid], TableDraft | None]) -
 
 
 def _groups(grid: Grid) -> list[list[int]]:
-    """Group columns that stand next to each other; titles, alone in their rows, do not count."""
+    """Group adjacent columns; rows with a single cell, such as titles, are ignored."""
     several = grid.filled.sum(axis=1) >= COLUMNS_MIN
     used = np.flatnonzero(grid.filled[several].any(axis=0)).tolist()
     groups: list[list[int]] = []

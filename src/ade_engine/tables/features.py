@@ -1,7 +1,7 @@
-"""Describe each row by numbers: what stands in it, and how it differs from the rows around.
+"""Compute numeric features of each row: its content, and how it differs from the rows around it.
 
-Nothing here knows a subject's words; the few words that it looks for (`total`, `note`, `source`)
-are those that all sheets share. Blank rows have no features: they are only distances.
+No feature depends on the subject of a sheet; the only words searched for (`total`, `note`,
+`source`) are common to all sheets. Blank rows have no features; they only count as distance.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ade_engine.sheets.arrays import BoolArray, FloatArray, IntArray, ObjectArra
 from ade_engine.tables.grid import Grid
 from ade_engine.tables.looks import CellLook
 
-DISTANCE_MAX = 40  # rows; what is further away is only "far"
+DISTANCE_MAX = 40  # rows; larger distances count as this one
 BELOW_ROWS = (3, 10)
 ABOVE_ROWS = (3,)
 SUM_ROWS_MAX = 64
-SUM_CELLS_MIN = 2  # a single equal number is chance
-SUM_TOLERANCE = 1e-3  # rounded parts do not add up exactly
+SUM_CELLS_MIN = 2  # a single matching number may be chance
+SUM_TOLERANCE = 1e-3  # rounded numbers do not add up exactly
 NEIGHBOURS = (-2, -1, 1, 2, 3)
 
 _TOTAL = re.compile(
@@ -37,7 +37,7 @@ _UNIT = re.compile(r"[(\[][^)\]]*[)\]]$|%|\bper\b|\bno\.|#|\bnumber\b|\brate\b",
 
 
 class RowFeatures:
-    """The features of a grid's rows that are not blank, as a matrix whose columns have names."""
+    """The features of a grid's rows that are not blank, as a matrix with named columns."""
 
     def __init__(self, grid: Grid) -> None:
         self.places = np.flatnonzero(~grid.blank)
@@ -81,14 +81,18 @@ class RowFeatures:
         )
 
     def _own(self) -> dict[str, FloatArray]:
-        """Describe what stands in the row itself."""
+        """Describe the row itself."""
         width = max(self._looks.shape[1], 1)
         word_count = np.maximum(self._words.sum(axis=1), 1)
         lengths = self._lengths * self._words
         first = np.argmax(self._filled, axis=1)
         last = width - 1 - np.argmax(self._filled[:, ::-1], axis=1)
-        told = [_told(row, words) for row, words in zip(self._texts, self._words, strict=True)]
-        spoken = np.array(told, dtype=float).reshape(len(told), len(TOLD))
+        rows_of_features = [
+            _text_features(row, words) for row, words in zip(self._texts, self._words, strict=True)
+        ]
+        of_texts = np.array(rows_of_features, dtype=float).reshape(
+            len(rows_of_features), len(TEXT_FEATURES)
+        )
         return {
             "filled": self._count.astype(float),
             "fill": self._count / width,
@@ -108,10 +112,10 @@ class RowFeatures:
             if len(first)
             else np.zeros(0),
             "progression": self._progression(),
-        } | {name: spoken[:, place] for place, name in enumerate(TOLD)}
+        } | {name: of_texts[:, place] for place, name in enumerate(TEXT_FEATURES)}
 
     def _progression(self) -> FloatArray:
-        """Return the longest stretch of numbers that go up by one: a scale, not values."""
+        """Return the share of the longest run of numbers that go up by one: a scale, not values."""
         steps = np.diff(self._numbers, axis=1) == 1 if self._looks.shape[1] > 1 else None
         longest = np.zeros(len(self.places))
         if steps is None:
@@ -124,7 +128,7 @@ class RowFeatures:
         return shares
 
     def _place(self) -> dict[str, FloatArray]:
-        """Describe where the row stands: from top and end, blank rows around, rows of its block."""
+        """Describe the row's position: distance to both ends, blank rows around it, its block."""
         n = len(self.places)
         order = np.arange(n)
         above = np.diff(self.places, prepend=-1) - 1
@@ -204,7 +208,7 @@ class RowFeatures:
         }
 
     def _repetition(self) -> dict[str, FloatArray]:
-        """Return whether the row's texts come again: in the row, in their columns, as a whole row."""
+        """Describe how often the row's texts occur: in the row, in their columns, as a row."""
         distinct = np.array(
             [
                 len(set(row[mask])) / max(mask.sum(), 1)
@@ -229,7 +233,7 @@ class RowFeatures:
         }
 
     def _sums(self) -> dict[str, FloatArray]:
-        """Tell which share of a row's numbers are the sums of some rows above or below it."""
+        """Return the share of a row's numbers that are sums of the rows directly above or below."""
         known = np.isfinite(self._numbers) & (self._looks == CellLook.NUMBER) & (self._numbers != 0)
         values = np.where(known, self._numbers, 0.0)
         total = np.concatenate((np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)))
@@ -252,10 +256,10 @@ class RowFeatures:
         return found
 
     def says_total(self) -> BoolArray:
-        """Mark rows of values that call themselves a total, and are one as far as can be seen.
+        """Mark rows of values whose first text says that they are a total, and that look like one.
 
-        One word more ("Total 2019") is a total by name; a longer text, such as a company's, must
-        also be the sum of rows above or emptier than the rows around it.
+        "Total" and at most one more word ("Total 2019") is enough. With a longer text, such as the
+        name of a company, the row must also be the sum of rows above it or emptier than most rows.
         """
         own, usual = self.named, np.median(self._count) if len(self.places) else 0
         plausible = (own["sum_of_above"] >= 0.5) | (self._count < 0.8 * usual)
@@ -268,7 +272,7 @@ class RowFeatures:
         return says
 
     def _neighbour(self, distance: int, own: dict[str, FloatArray]) -> dict[str, FloatArray]:
-        """Repeat what matters of a row near by, and how alike the two look."""
+        """Add the main features of a nearby row, and how similar the two rows look."""
         n = len(self.places)
         name = f"{'above' if distance < 0 else 'below'}{abs(distance)}"
         other = np.arange(n) + distance
@@ -286,7 +290,7 @@ class RowFeatures:
         return found
 
 
-TOLD = (
+TEXT_FEATURES = (
     "total_word",
     "note_word",
     "colon",
@@ -311,23 +315,23 @@ NEIGHBOUR_FEATURES = (
 )
 
 
-def _told(texts: ObjectArray, words: BoolArray) -> tuple[float, ...]:
-    """Say what the row's words tell, in the order of `TOLD`."""
-    said = [text for text, is_words in zip(texts, words, strict=True) if is_words and text]
-    if not said:
-        return (0.0,) * len(TOLD)
-    first, count = said[0], len(said)
-    letters = [text for text in said if any(map(str.isalpha, text))]
+def _text_features(texts: ObjectArray, words: BoolArray) -> tuple[float, ...]:
+    """Compute the features of the row's texts, in the order of `TEXT_FEATURES`."""
+    found = [text for text, is_words in zip(texts, words, strict=True) if is_words and text]
+    if not found:
+        return (0.0,) * len(TEXT_FEATURES)
+    first, count = found[0], len(found)
+    letters = [text for text in found if any(map(str.isalpha, text))]
     return (
-        float(any(_TOTAL.search(text) for text in said[:2])),
+        float(any(_TOTAL.search(text) for text in found[:2])),
         float(bool(_NOTE.match(first))),
         float(first.endswith(":")),
         float(first.endswith(".") and " " in first),
         sum(map(str.isupper, letters)) / count,
-        sum(text[0].isupper() for text in said) / count,
-        sum(bool(_UNIT.search(text)) for text in said) / count,
-        sum(any(map(str.isdigit, text)) for text in said) / count,
-        sum("\n" in text for text in said) / count,
+        sum(text[0].isupper() for text in found) / count,
+        sum(bool(_UNIT.search(text)) for text in found) / count,
+        sum(any(map(str.isdigit, text)) for text in found) / count,
+        sum("\n" in text for text in found) / count,
     )
 
 
@@ -341,7 +345,7 @@ def _window(
     lower: IntArray,
     upper: IntArray,
 ) -> FloatArray:
-    """Add up each column over a window of rows."""
+    """Sum each column over a window of rows."""
     sums = np.concatenate((np.zeros((1, cells.shape[1])), np.cumsum(cells, axis=0, dtype=float)))
     window: FloatArray = sums[upper] - sums[lower]
     return window

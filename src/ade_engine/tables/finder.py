@@ -1,4 +1,4 @@
-"""Find the tables of a sheet: sample it, label its rows, put them together."""
+"""Find the tables of a sheet: sample its rows, label them, and assemble the labelled rows."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from ade_engine.tables.row_detectors import RowScorer, score_rows
 from ade_engine.tables.sample import SheetCells, SheetSample, sample_sheet
 from ade_engine.tables.spans import RowSpans
 
-RULE_SCORE_MIN = 0.5  # what a rule must say of a row that looks like all others
+RULE_SCORE_MIN = 0.5  # least score of a row detector for a row that is not in the sample
 
 
 def find_tables(
     sheet: SheetCells, rules: Sequence[RowScorer] | None = None, weights: Weights | None = None
 ) -> SheetTables:
-    """Find the tables of a sheet, by the default model and the rules of a config package."""
+    """Find the tables of a sheet with the default model and a package's row detectors."""
     seen = sample_sheet(sheet)
     if not seen.grid.width:
         return SheetTables()
-    return _Finding(sheet, seen, rules or (), weights or default_weights()).structure()
+    return _TableFinder(sheet, seen, rules or (), weights or default_weights()).find()
 
 
-class _Finding:
+class _TableFinder:
     def __init__(
         self, sheet: SheetCells, seen: SheetSample, rules: Sequence[RowScorer], weights: Weights
     ) -> None:
@@ -51,8 +51,8 @@ class _Finding:
                 sheet, width, rules, seen.grid.rows.tolist(), self._unseen.tolist()
             )
 
-    def structure(self) -> SheetTables:
-        """Gather the tables of all bands of columns, in reading order."""
+    def find(self) -> SheetTables:
+        """Collect the tables of all bands of columns, in reading order."""
         tables: list[TableRegion] = []
         unused: dict[str, RowSpans] = {}
         for grid in side_by_side(self._seen.grid, self._first_table):
@@ -79,7 +79,7 @@ class _Finding:
         return next(iter(self._drafts(grid, with_unseen=False).tables), None)
 
     def _tables(self, grid: Grid, draft: TableDraft) -> Iterator[TableRegion]:
-        """Make a table of a draft, or several if they stand side by side."""
+        """Make a region from a draft, or several if its tables are side by side."""
         places = draft.places
         if not places:
             return
@@ -126,7 +126,7 @@ class _Finding:
         )
 
     def _ruled(self, draft: TableDraft) -> dict[str, IntArray]:
-        """Return the rows of a table's stretches that are no data after all, by row type."""
+        """Return the rows outside the sample that are not data after all, by row type."""
         found: dict[str, list[int]] = {}
         if not draft.stretches:
             return {}
@@ -159,9 +159,9 @@ def _rows(rows: IntArray, stretches: Sequence[tuple[int, int]]) -> IntArray:
     return np.concatenate((rows, *(np.arange(first, last + 1) for first, last in stretches)))
 
 
-def _ruled_kind(said: Mapping[str, Mapping[str, float]]) -> str | None:
-    """Return the row type that rules name clearly enough for a row that looks like data."""
-    totals = {kind: sum(scores.values()) for kind, scores in said.items()}
+def _ruled_kind(scores_of_row: Mapping[str, Mapping[str, float]]) -> str | None:
+    """Return the row type that detectors score high enough for a row that looks like data."""
+    totals = {kind: sum(scores.values()) for kind, scores in scores_of_row.items()}
     data = totals.pop(RowKind.DATA, 0.0)
     if not totals:
         return None
@@ -170,7 +170,7 @@ def _ruled_kind(said: Mapping[str, Mapping[str, float]]) -> str | None:
 
 
 def _with_surroundings(table: TableRegion, grid: Grid, draft: TableDraft) -> TableRegion:
-    """Return the first of several tables side by side what stands above and below all of them."""
+    """Add the rows above and below several tables side by side to the first of them."""
     around = (RowKind.PREAMBLE, RowKind.FOOTER, RowKind.NOTE)
     outside: dict[str, RowSpans] = {
         kind: RowSpans.of(grid.rows[draft.skipped[kind]])

@@ -1,9 +1,9 @@
-"""Judge rows with a small forest of decision trees, and say what each feature added.
+"""Classify rows with a small random forest, and explain what each feature contributed.
 
-The forest is data (`weights.json`, written by `bench/train_headers.py`); numpy alone evaluates it.
-On its way down a tree a row passes nodes, each with the shares of row kinds among the rows it was
-grown from. The change from a node to the next belongs to the feature that was asked there, so that
-the features' contributions and the forest's base add up to exactly the forest's answer.
+The forest is data (`weights.json`, written by `bench/train_headers.py`), and numpy evaluates it.
+Each node holds the shares of row kinds among the training rows that reached it. When a row moves
+from a node to a child, the change of these shares is attributed to the feature that the node tests.
+The contributions of all features and the base add up to exactly the forest's prediction.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import numpy as np
 from ade_engine.sheets.arrays import FloatArray, IntArray
 
 WEIGHTS_FILE = "weights.json"
-SHARE_STEPS = 1000  # shares are written as whole thousandths
+SHARE_STEPS = 1000  # shares are stored as integer thousandths
 LEAF = -1
 
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees laid one behind the other; a node's left child is the node after it."""
+    """All trees in one array of nodes; a node's left child is the node after it."""
 
     features: tuple[str, ...]
     roots: IntArray
@@ -37,52 +37,52 @@ class Forest:
     shares: FloatArray  # by node and kind of row
 
     def shares_of(self, matrix: FloatArray) -> FloatArray:
-        """Return for each row of features the share of trees that see it as each kind."""
+        """Return the predicted share of each kind for each row of features."""
         leaves = self._walk(matrix)[-1]
         means: FloatArray = self.shares[leaves].mean(axis=1)
         return means
 
     def contributions(self, row: FloatArray, kind: int) -> dict[str, float]:
-        """Say what each feature of one row added to its share of a kind, `base` included."""
+        """Return what each feature of one row, and `base`, contributed to its share of a kind."""
         steps = self._walk(row[None, :])
         added: dict[str, float] = {"base": float(self.shares[steps[0], kind].mean())}
         for above, below in pairwise(steps):
             change = (self.shares[below, kind] - self.shares[above, kind])[0] / len(self.roots)
-            asked = self.feature[above[0]]
-            for feature, delta in zip(asked.tolist(), change.tolist(), strict=True):
+            tested = self.feature[above[0]]
+            for feature, delta in zip(tested.tolist(), change.tolist(), strict=True):
                 if feature != LEAF:
                     name = self.features[feature]
                     added[name] = added.get(name, 0.0) + delta
         return added
 
     def _walk(self, matrix: FloatArray) -> list[IntArray]:
-        """Return the nodes that rows (first axis) reach in trees (second axis), step by step."""
+        """Return the nodes that rows (first axis) reach in trees (second axis), level by level."""
         rows = np.arange(len(matrix))[:, None]
-        # The trees were grown on single precision; compare as they did.
+        # The trees were trained in single precision, so compare in single precision.
         values = matrix.astype(np.float32)
         nodes = np.broadcast_to(self.roots, (len(matrix), len(self.roots)))
         steps = [nodes]
         while True:
-            asked = self.feature[nodes]
-            inner = asked != LEAF
+            tested = self.feature[nodes]
+            inner = tested != LEAF
             if not inner.any():
                 return steps
-            smaller = values[rows, asked] <= self.threshold[nodes]
+            smaller = values[rows, tested] <= self.threshold[nodes]
             nodes = np.where(inner, np.where(smaller, nodes + 1, self.right[nodes]), nodes)
             steps.append(nodes)
 
 
 @dataclass(frozen=True)
 class Weights:
-    """All that was learned: the forest, how kinds follow one another, how sure it may be."""
+    """The trained model: the forest, the transitions between kinds, and the calibration."""
 
     kinds: tuple[str, ...]
     forest: Forest
     start: FloatArray
     end: FloatArray
-    following: FloatArray  # log share of a kind after a kind, rows side by side
-    following_blank: FloatArray  # likewise with blank rows between
-    confidence: tuple[tuple[float, float], ...]  # raw score and share of right headers, rising
+    following: FloatArray  # log share of a kind after a kind, in adjacent rows
+    following_blank: FloatArray  # likewise with blank rows in between
+    confidence: tuple[tuple[float, float], ...]  # raw score and share of correct headers, ascending
 
 
 @cache
@@ -92,7 +92,7 @@ def default_weights() -> Weights:
 
 
 def read_weights(data: Mapping[str, Any]) -> Weights:
-    """Make weights from their JSON."""
+    """Parse weights from their JSON."""
     trees = data["trees"]
     sizes = [len(tree["feature"]) for tree in trees]
     roots = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
@@ -119,7 +119,7 @@ def read_weights(data: Mapping[str, Any]) -> Weights:
 
 
 def _node_shares(tree: Mapping[str, Any], kinds: int) -> FloatArray:
-    """Return each node the shares of its leaves, weighted by the rows that grew them."""
+    """Compute the shares of each node from its leaves, weighted by their training rows."""
     size = len(tree["feature"])
     shares = np.zeros((size, kinds))
     weight = np.zeros(size)

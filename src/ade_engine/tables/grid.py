@@ -1,7 +1,6 @@
-"""Keep of a sheet what deciding its structure needs: all of a small one, the odd rows of a big one.
+"""Hold the rows of a sheet that are needed to find its tables, as arrays.
 
-A long stretch of rows like each other is data, whoever looks at it. So a grid holds the rows where
-something may begin or end and leaves out the middle of such stretches and of blank bands.
+`sample` chooses the rows: all rows of a small sheet, and the unusual rows of a big one.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ _LOOK_BY_KIND = np.array([LOOK_OF_KIND[kind] for kind in CellKind], dtype=np.uin
 
 @dataclass(frozen=True)
 class Grid:
-    """Some rows of a sheet with what their cells look like; ``texts`` is "" where no text is."""
+    """Some rows of a sheet: how their cells look, their texts ("" if none) and their numbers."""
 
     rows: IntArray
     columns: tuple[int, ...]
     looks: ByteArray
     texts: ObjectArray
-    numbers: FloatArray  # NaN where no number is seen
+    numbers: FloatArray  # NaN where a cell does not show a number
 
     @classmethod
     def of_columns(cls, rows: Sequence[int] | IntArray, columns: dict[int, CellArray]) -> Grid:
-        """Look at the given rows of columns; columns that hold nothing are left out."""
+        """Make a grid from the given rows of columns, leaving out empty columns."""
         looked = {number: _look(column) for number, column in sorted(columns.items())}
         used = {number: seen for number, seen in looked.items() if seen[0].any()}
         height = len(rows)
@@ -58,18 +57,18 @@ class Grid:
 
     @cached_property
     def filled(self) -> BoolArray:
-        """Mark the cells that are not empty to the eye."""
+        """Mark the cells that do not look empty."""
         filled: BoolArray = self.looks != CellLook.NOTHING
         return filled
 
     @cached_property
     def blank(self) -> BoolArray:
-        """Mark the rows where nothing stands."""
+        """Mark the rows that are entirely empty."""
         blank: BoolArray = np.logical_not(self.filled.any(axis=1))
         return blank
 
     def band(self, first: int, last: int, columns: Sequence[int]) -> Grid:
-        """Cut out rows (places in the grid, last included) and columns (places too)."""
+        """Return some rows and columns, given as indexes into the grid (`last` is included)."""
         places = list(columns)
         return Grid(
             self.rows[first : last + 1],
@@ -81,14 +80,14 @@ class Grid:
 
 
 def _look(column: CellArray) -> tuple[ByteArray, ObjectArray, FloatArray]:
-    """Tell for each cell of a column its sign, its text and its number."""
+    """Return the look, the text and the number of each cell of a column."""
     looks = _LOOK_BY_KIND[column.kinds]
     texts = np.full(len(column), "", dtype=object)
     numbers = np.where(column.kinds == CellKind.NUMBER, column.numbers, np.nan)
     looks[(column.kinds == CellKind.NUMBER) & looks_like_year(numbers)] = CellLook.YEAR
     written = np.flatnonzero(column.kinds == CellKind.TEXT)
     if len(written):
-        # Plain Python: for a few hundred cells a query of polars costs more than the work.
+        # Plain Python is faster than a polars query for a few hundred cells.
         every = column.text.to_list()
         found = [every[place].strip() for place in written.tolist()]
         texts[written] = found

@@ -1,4 +1,4 @@
-"""Read the texts of a header: one for each column, rows joined, merged cells spread."""
+"""Read the header text of each column: rows are joined, merged cells apply to all columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CellTexts = dict[tuple[int, int], str]
 
 
 def header_texts(sheet: SheetCells, rows: Sequence[int], columns: Sequence[int]) -> tuple[str, ...]:
-    """Join what stands in the header rows above each column, from top to bottom."""
+    """Join the texts of the header rows above each column, from top to bottom."""
     if not rows:
         return ("",) * len(columns)
     cells = _cells(sheet, rows)
@@ -27,7 +27,7 @@ def header_texts(sheet: SheetCells, rows: Sequence[int], columns: Sequence[int])
 
 
 def text_of(value: object) -> str:
-    """Write a header cell's value as text: a year is 2007, not 2007.0."""
+    """Convert the value of a header cell to text: a year is 2007, not 2007.0."""
     if value is None:
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -52,7 +52,7 @@ def _cells(sheet: SheetCells, rows: Sequence[int]) -> CellTexts:
 def _spread_merged(
     cells: CellTexts, merged: Sequence[Range], rows: Sequence[int], columns: Sequence[int]
 ) -> None:
-    """Return every cell of a merged range the text of its first."""
+    """Copy the text of the first cell of each merged range to all of its cells."""
     for one in merged:
         text = cells.get((one.first_row, one.first_column))
         if text is None:
@@ -65,9 +65,9 @@ def _spread_merged(
 
 
 def _spread_right(cells: CellTexts, rows: Sequence[int], columns: Sequence[int]) -> None:
-    """Let a text of an upper header row stand for the columns right of it, as merging would.
+    """Copy the texts of upper header rows to the empty cells on their right, as merging would.
 
-    A row whose only text is its first cell is a title and stays where it is.
+    A row whose only text is in the first column is a title and is not copied.
     """
     for place, row in enumerate(rows[:-1]):
         texts = [cells.get((row, column), "") for column in columns]
@@ -86,5 +86,5 @@ def _named_below(cells: Mapping[tuple[int, int], str], rows: Sequence[int], colu
 
 
 def _joined(parts: Sequence[str]) -> str:
-    """Join texts, each once."""
+    """Join the distinct texts."""
     return JOINED_BY.join(dict.fromkeys(part for part in parts if part))

@@ -1,8 +1,8 @@
-"""Decide for each row of a grid what it is, from the forest's shares and the rows' order.
+"""Label each row of a grid with its kind, from the forest's shares and the order of the rows.
 
-The first header is the first row whose share of "last row of a header" comes near the sheet's
-highest. With that row fixed, the most likely sequence of kinds is found for all rows at once
-(Viterbi), so that a row's kind also fits those of its neighbours.
+The first header ends at the first row whose share of "last row of a header" is close to the highest
+of the sheet. With that row fixed, the most likely sequence of kinds for all rows is computed
+(Viterbi), so that the kind of a row also fits the kinds of its neighbours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ade_engine.tables.regions import Contribution, RowKind
 
 
 class Label(StrEnum):
-    """What the forest tells apart; the last row of a header is its own kind."""
+    """The kinds that the forest predicts; the last row of a header is a kind of its own."""
 
     HEADER_END = "header_end"
     HEADER = "header"
@@ -40,23 +40,23 @@ HEADER_LABELS = (HEADER_END, HEADER)
 TOTAL = LABELS.index(Label.TOTAL)
 BODY_LABELS = tuple(LABELS.index(one) for one in (Label.DATA, Label.TOTAL, Label.GROUP))
 
-NEAR_HIGHEST = 0.6  # of the highest share: the first such row ends the first header
-GOES_ON = 1.0  # of a row's share: the next row has at least that, so the header goes on
-HEADER_SHARE_MIN = 0.2  # below it there is no header
-ORDER_WEIGHT = 0.6  # of the order of kinds, against what each row looks like
-ORDER_FLOOR = -6.0  # what never came in training is unlikely, not impossible
-TOTAL_BONUS = 5.0  # a row that calls itself a total and is one
-EDGE_WEIGHT = 0.5  # of which kinds begin and end sheets, which depends on where they come from
+NEAR_HIGHEST = 0.6  # of the highest share; the first row above it ends the first header
+GOES_ON = 1.0  # of a row's share; if the next row has more, the header continues
+HEADER_SHARE_MIN = 0.2  # below it the sheet has no header
+ORDER_WEIGHT = 0.6  # of the transitions between kinds, relative to the shares of each row
+ORDER_FLOOR = -6.0  # a transition that never occurred in training is unlikely, not impossible
+TOTAL_BONUS = 5.0  # for a row that says it is a total and looks like one
+EDGE_WEIGHT = 0.5  # of the kinds at both ends of a sheet, which vary between sources
 SURE_SHARE = 0.5
-SURE_BONUS = 4.0  # what looks like a header below a blank row is one, expected or not
+SURE_BONUS = 4.0  # for a row that looks like a header next to a blank row
 REPETITION_BONUS = 12.0
 REPEATED_TEXTS_MIN = 2
-REPEATED_SHARE = 0.8  # of a header's texts that a repetition repeats
-BEFORE_HEADER_MALUS = 4.0  # data above the first header is rarely data
+REPEATED_SHARE = 0.8  # of a header's texts that must be the same in a repetition
+BEFORE_HEADER_MALUS = 4.0  # rows above the first header are rarely data
 SHARE_FLOOR = 1e-3
 RULED_SHARE_FLOOR = 0.01
 RULED_HEADER_SCORE = 0.5
-RULE_WEIGHT = 24.0  # a rule's score of 1 outweighs all else, one of 0.1 is a hint
+RULE_WEIGHT = 24.0  # a detector's score of 1 outweighs everything else, 0.1 is a hint
 REASONS_MAX = 8
 
 LABELS_OF_TYPE: dict[str, tuple[int, ...]] = {
@@ -70,7 +70,7 @@ LABELS_OF_TYPE: dict[str, tuple[int, ...]] = {
 }
 
 RowScores = Mapping[int, Mapping[str, Mapping[str, float]]]
-"""By row number and row type: what each rule of a config package said."""
+"""The scores of row detectors: {row number: {row type: {rule: score}}}."""
 
 
 @dataclass(frozen=True)
@@ -86,57 +86,61 @@ class LabelledRows:
 
     @property
     def places(self) -> IntArray:
-        """Return the places of these rows in the grid."""
+        """Return the indexes of these rows in the grid."""
         return self.features.places
 
     def why(self, index: int) -> tuple[Contribution, ...]:
-        """Say what spoke for and against this row being the last of a header."""
+        """Return what contributed to this row being the last of a header."""
         added = self.weights.forest.contributions(self.features.matrix[index], HEADER_END)
         base = added.pop("base")
         ordered = sorted(added.items(), key=lambda item: (-abs(item[1]), item[0]))
         shown, rest = ordered[:REASONS_MAX], ordered[REASONS_MAX:]
-        said = [("base", base), *shown, ("other_features", sum(delta for _, delta in rest))]
+        contributions = [
+            ("base", base),
+            *shown,
+            ("other_features", sum(delta for _, delta in rest)),
+        ]
         row = int(self.grid.rows[self.places[index]])
         rules = [
             Contribution(name, round(delta, 4))
             for name, delta in self.scores.get(row, {}).get(RowKind.HEADER, {}).items()
         ]
         return (
-            *(Contribution(f"row.header.{name}", round(delta, 4)) for name, delta in said),
+            *(Contribution(f"row.header.{name}", round(delta, 4)) for name, delta in contributions),
             *rules,
         )
 
     def confidence(self, index: int) -> float:
-        """Return the share of headers as clear as this one that were right in training."""
+        """Return the share of headers with such a score that were correct in training."""
         raw, right = zip(*self.weights.confidence, strict=True)
         return round(float(np.interp(header_score(self.shares, index), raw, right)), 3)
 
 
 def header_score(shares: FloatArray, index: int) -> float:
-    """Say how clear a header is: its share, less if another row near it claims the same."""
+    """Return a raw score: the row's share, reduced by the shares of the rows around it."""
     ends = shares[:, HEADER_END]
     around = ends[max(index - 3, 0) : index + 4].sum() - ends[index]
     return float(ends[index] / (1 + around))
 
 
 def label_rows(grid: Grid, weights: Weights, scores: RowScores | None = None) -> LabelledRows:
-    """Return each row of a grid that is not blank its kind."""
+    """Label each row of a grid that is not blank."""
     features = RowFeatures(grid)
     scores = scores or {}
     shares = weights.forest.shares_of(features.matrix)
     rows = grid.rows[features.places].tolist()
-    names, said = _said(rows, scores)
+    names, odds = _detector_odds(rows, scores)
     shares = np.pad(shares, ((0, 0), (0, len(names) - len(LABELS))))
-    looks = np.log(shares + SHARE_FLOOR) + said
+    looks = np.log(shares + SHARE_FLOOR) + odds
     if scores:
-        shares = _shares(np.log(shares + RULED_SHARE_FLOOR) + said)
+        shares = _shares(np.log(shares + RULED_SHARE_FLOOR) + odds)
     if not rows:
         return LabelledRows(grid, features, shares, (), scores, weights)
     looks[features.says_total(), TOTAL] += TOTAL_BONUS
     gaps = np.diff(features.places, prepend=-1) > 1
     after_gap = gaps | np.roll(gaps, 1)
     looks[after_gap & (shares[:, HEADER_END] >= SURE_SHARE), HEADER_END] += SURE_BONUS
-    ruled = said[:, HEADER_END] >= RULE_WEIGHT * RULED_HEADER_SCORE
+    ruled = odds[:, HEADER_END] >= RULE_WEIGHT * RULED_HEADER_SCORE
     header = first_header(shares, ruled)
     if header is not None:
         looks[_repetitions(grid.texts[features.places], header), HEADER_END] += REPETITION_BONUS
@@ -149,7 +153,7 @@ def label_rows(grid: Grid, weights: Weights, scores: RowScores | None = None) ->
 def first_header(shares: FloatArray, ruled: BoolArray | None = None) -> int | None:
     """Return the row that ends the first header, or None if no row looks like one.
 
-    Where rules of a config package name headers, no other row can be one.
+    If row detectors of a config package name headers, only those rows are considered.
     """
     ends = shares[:, HEADER_END]
     if ruled is not None and ruled.any():
@@ -163,7 +167,7 @@ def first_header(shares: FloatArray, ruled: BoolArray | None = None) -> int | No
 
 
 def _repetitions(texts: ObjectArray, header: int) -> BoolArray:
-    """Mark the rows that say what the first header's last row says, as on the next page."""
+    """Mark the rows that repeat the last row of the first header, as on each printed page."""
     named = texts[header] != ""
     if named.sum() < REPEATED_TEXTS_MIN:
         return np.zeros(len(texts), dtype=np.bool_)
@@ -173,20 +177,20 @@ def _repetitions(texts: ObjectArray, header: int) -> BoolArray:
     return repeated
 
 
-def _said(rows: list[int], scores: RowScores) -> tuple[tuple[str, ...], FloatArray]:
-    """Return all kinds, those of a config package last, and what rules add to their odds."""
+def _detector_odds(rows: list[int], scores: RowScores) -> tuple[tuple[str, ...], FloatArray]:
+    """Return all kinds, those of a config package last, and what detectors add to their odds."""
     types = {kind for answers in scores.values() for kind in answers}
     names = (*LABELS, *sorted(types - set(LABELS_OF_TYPE)))
-    said = np.zeros((len(rows), len(names)))
+    odds = np.zeros((len(rows), len(names)))
     for index, row in enumerate(rows):
         for kind, rules in scores.get(row, {}).items():
             labels = LABELS_OF_TYPE.get(kind) or (names.index(kind),)
-            said[index, list(labels)] += RULE_WEIGHT * sum(rules.values())
-    return names, said
+            odds[index, list(labels)] += RULE_WEIGHT * sum(rules.values())
+    return names, odds
 
 
-def _shares(odds: FloatArray) -> FloatArray:
-    ratio = np.exp(odds - odds.max(axis=1, keepdims=True))
+def _shares(log_odds: FloatArray) -> FloatArray:
+    ratio = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
     shares: FloatArray = ratio / ratio.sum(axis=1, keepdims=True)
     return shares
 
@@ -194,7 +198,7 @@ def _shares(odds: FloatArray) -> FloatArray:
 def _most_likely(
     looks: FloatArray, gaps: BoolArray, weights: Weights, header: int | None
 ) -> list[int]:
-    """Find the most likely sequence of kinds in which the first header ends where it must."""
+    """Find the most likely sequence of kinds in which the first header ends at `header`."""
     never = -1e9
     if header is None:
         looks[:, list(HEADER_LABELS)] = never
@@ -222,7 +226,7 @@ def _most_likely(
 
 
 def _padded(table: FloatArray, count: int) -> FloatArray:
-    """Weigh the order of kinds; row types that a config package added follow any other alike."""
+    """Weigh transitions between kinds; row types of a config package get the mean transition."""
     wider = np.full((count,) * table.ndim, float(table.mean()))
     wider[tuple(slice(size) for size in table.shape)] = table
     weighed: FloatArray = ORDER_WEIGHT * np.maximum(wider, ORDER_FLOOR)

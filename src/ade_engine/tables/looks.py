@@ -1,6 +1,6 @@
-"""Tell what a cell looks like to the eye: a number written as text is a number here.
+"""Classify cells by how they look: here a number written as text is a number.
 
-The readers keep text as it is ("1,234" of a CSV stays text); headers are found by what people see.
+The readers keep text as it is ("1,234" in a CSV stays text), but tables are found by appearance.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ade_engine.sheets.cells import CellKind
 
 
 class CellLook(IntEnum):
-    """What a cell looks like."""
+    """What the content of a cell looks like."""
 
     NOTHING = 0
     WORDS = 1
     NUMBER = 2
     DATE = 3
     YEAR = 4
-    MARK = 5  # stands for a value that is missing: "-", "..", "n/a"
+    MARK = 5  # a placeholder for a missing value: "-", "..", "n/a"
 
 
 LOOK_OF_KIND = {
@@ -33,12 +33,12 @@ LOOK_OF_KIND = {
     CellKind.NUMBER: CellLook.NUMBER,
     CellKind.BOOL: CellLook.WORDS,
     CellKind.DATE: CellLook.DATE,
-    CellKind.ERROR: CellLook.NUMBER,  # a formula that failed stands where a number would
+    CellKind.ERROR: CellLook.NUMBER,  # a formula that failed usually computes a number
     CellKind.NO_VALUE: CellLook.NUMBER,
 }
 
 FIRST_YEAR, LAST_YEAR = 1900, 2100
-TEXT_CHARACTERS_MAX = 40  # longer texts are no numbers
+TEXT_CHARACTERS_MAX = 40  # longer texts are not numbers
 
 _NUMBER = re.compile(
     r"[-+−(<>≤≥~]?\s*(?:[$€£¥]|US\$|USD|EUR|GBP)?\s*[-+−(]?\s*"
@@ -65,7 +65,7 @@ _MARK = re.compile(
 
 @lru_cache(maxsize=8192)
 def look_of_text(text: str) -> CellLook:
-    """Tell what a text looks like."""
+    """Classify a text."""
     text = text.strip()
     if not text:
         return CellLook.NOTHING
@@ -84,13 +84,13 @@ def look_of_text(text: str) -> CellLook:
 
 @lru_cache(maxsize=8192)
 def number_of_text(text: str) -> float:
-    """Read the number that a text shows, as far as it can be read at a glance; else NaN."""
+    """Return the first number in a text, ignoring commas; NaN if there is none."""
     digits = _DIGITS.search(text.replace(",", "")) if len(text) <= TEXT_CHARACTERS_MAX else None
     return float(digits[0]) if digits else math.nan
 
 
 def looks_like_year(numbers: FloatArray) -> BoolArray:
-    """Tell years from other numbers."""
+    """Mark the numbers that are probably years."""
     years: BoolArray = (
         (numbers >= FIRST_YEAR) & (numbers <= LAST_YEAR) & (numbers == np.floor(numbers))
     )

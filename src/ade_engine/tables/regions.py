@@ -1,6 +1,6 @@
-"""Say where the tables of a sheet are: what the finder returns and every later pass reads.
+"""Describe where the tables of a sheet are: the result of the table finder.
 
-Rows and columns are those of the sheet, 1-based and absolute, whatever was skipped.
+Row and column numbers are those of the sheet, 1-based and absolute.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RowKind(StrEnum):
-    """What a row is; a config package may add row types of its own, which are skipped."""
+    """The kind of a row; a config package may add row types, whose rows are skipped."""
 
     HEADER = "header"
     DATA = "data"
@@ -33,7 +33,7 @@ class RowKind(StrEnum):
 
 
 class TableShape(StrEnum):
-    """How a table is laid out."""
+    """The layout of a table."""
 
     HEADED = "headed"
     HEADERLESS = "headerless"
@@ -42,7 +42,7 @@ class TableShape(StrEnum):
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one rule added to a decision."""
+    """What one rule contributed to a decision."""
 
     rule: str
     delta: float
@@ -53,11 +53,11 @@ class Contribution:
 
 @dataclass(frozen=True)
 class TableRegion:
-    """One table: its header, its data rows, and what lies between and around them.
+    """One table: its header, its data rows, and the rows between and around them.
 
-    ``range`` spans header and data, ``data_range`` the data alone (None: there is none). Rows
-    that are neither header nor data are in ``skipped`` by kind, those above and below the range
-    too as far as they belong to no other table. ``confidence`` is about the header.
+    `range` covers header and data, `data_range` the data alone (None if there is none). Rows that
+    are neither header nor data are in `skipped` by kind, including those above and below the range
+    that belong to no other table. `confidence` is that of the header.
     """
 
     range: Range
@@ -80,11 +80,11 @@ class TableRegion:
 
     @property
     def header_row(self) -> int | None:
-        """Return the row directly above the data, the last of the header's."""
+        """Return the last row of the header, which is directly above the data."""
         return self.header_rows[-1] if self.header_rows else None
 
     def data_mask(self, block: Block) -> BoolArray:
-        """Say which rows of a block are data of this table."""
+        """Mark the rows of a block that are data of this table."""
         return self.data_rows.mask(block.first_row, block.height)
 
     def headers(self) -> Iterator[tuple[int, str]]:
@@ -94,7 +94,7 @@ class TableRegion:
 
 @dataclass(frozen=True)
 class SheetTables:
-    """All tables of a sheet in reading order, and the rows of a sheet that has none."""
+    """All tables of a sheet in reading order, and the rows that belong to no table."""
 
     tables: tuple[TableRegion, ...] = ()
     unused: Mapping[str, RowSpans] = field(default_factory=dict)

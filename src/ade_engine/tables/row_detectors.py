@@ -17,14 +17,14 @@ from ade_engine.tables.looks import LOOK_OF_KIND, CellLook, look_of_text
 from ade_engine.tables.regions import RowKind
 from ade_engine.tables.sample import SheetCells
 
-WINDOW_ROWS = 4096  # rows are fetched so many at a time
+WINDOW_ROWS = 4096  # fetched together
 WINDOWS_KEPT = 3
 
 Window = dict[int, tuple[tuple[object, ...], tuple[CellKind, ...]]]
 
 
 class SheetRows:
-    """The rows of a sheet, fetched by windows."""
+    """Random access to the rows of a sheet, which are fetched in windows."""
 
     def __init__(self, sheet: SheetCells, width: int) -> None:
         self._sheet = sheet
@@ -33,7 +33,7 @@ class SheetRows:
         self._window = lru_cache(maxsize=WINDOWS_KEPT)(self._fetch)
 
     def row(self, number: int) -> SheetRow | None:
-        """Return a row, or None where the sheet has none."""
+        """Return a row, or None outside the sheet."""
         if not 1 <= number <= self.height:
             return None
         values, kinds = self._window((number - 1) // WINDOW_ROWS).get(number, ((), ()))
@@ -140,20 +140,20 @@ def score_rows(
     seen: Iterable[int],
     unseen: Iterable[int],
 ) -> dict[int, dict[str, dict[str, float]]]:
-    """Ask the rules about rows; only rows that the grid shows may be headers."""
+    """Call the detectors for rows; those of `header` only for rows in the sample."""
     rows = SheetRows(sheet, width)
     others = [rule for rule in rules if rule.row_type != RowKind.HEADER]
-    said: dict[int, dict[str, dict[str, float]]] = {}
-    for asked, numbers in ((rules, seen), (others, unseen)):
-        for number in numbers if asked else ():
+    scores: dict[int, dict[str, dict[str, float]]] = {}
+    for detectors, numbers in ((rules, seen), (others, unseen)):
+        for number in numbers if detectors else ():
             row = rows.row(number)
-            answers = _ask(row, asked) if row is not None and row.filled else {}
+            answers = _scores_of_row(row, detectors) if row is not None and row.filled else {}
             if answers:
-                said[number] = answers
-    return said
+                scores[number] = answers
+    return scores
 
 
-def _ask(row: SheetRow, rules: Iterable[RowScorer]) -> dict[str, dict[str, float]]:
+def _scores_of_row(row: SheetRow, rules: Iterable[RowScorer]) -> dict[str, dict[str, float]]:
     answers: dict[str, dict[str, float]] = {}
     for rule in rules:
         answer = rule.score(row)

@@ -1,8 +1,8 @@
-"""Read a sheet once and keep what deciding its structure needs.
+"""Read a sheet once and keep the rows that are needed to find its tables.
 
-A long stretch of rows like each other is data, whoever looks at it. So the grid of a big sheet
-holds its head, its end and the odd rows with their neighbours (few cells, no value where others
-have some, a word like `total`, a blank row near by); what is left out counts as data.
+A long run of similar rows is data. The grid of a big sheet therefore holds only its first and last
+rows and the unusual rows with their neighbours: rows with few cells, without a value where others
+have one, with a word like `total`, or next to a blank row. All other rows count as data.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ade_engine.sheets.cells import Block, CellArray, CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX, Range
 from ade_engine.tables.grid import Grid
 
-SMALL_SHEET_ROWS = 1500  # up to here every row is looked at
+SMALL_SHEET_ROWS = 1500  # a sheet of at most so many rows is kept whole
 HEAD_ROWS = 400
 END_ROWS = 60
 NEIGHBOUR_ROWS = 6
 BLANK_ROWS_KEPT = 3
-CHUNK_ROWS = 256  # what is usual is judged among so many rows
-GRID_CELLS_MAX = 600_000  # at this size, or so many rows, only the end is still taken
+CHUNK_ROWS = 256  # a row is unusual compared with so many rows
+GRID_CELLS_MAX = 600_000  # from this size, or this many rows, on, only the last rows are added
 GRID_ROWS_MAX = 20_000
-GRID_COLUMNS_MAX = 256  # further columns take no part in the decision
+GRID_COLUMNS_MAX = 256  # further columns are not used to find tables
 
 _NUMBER_LIKE = r"^\s*[-+(]?\s?[$€£]?\s?\.?\d"
 _TOTAL_ALONE = r"(?i)^\W*(?:(?:sub|grand|overall)[\s-]*)?totals?\W*$"
@@ -35,7 +35,7 @@ _TOTAL_LIKE = r"(?i)totals?\b"
 
 
 class SheetCells(Protocol):
-    """What is asked of a sheet: its cells as blocks, again and again."""
+    """What the table finder needs from a sheet; `ade_engine.sheets.workbook.Sheet` has it."""
 
     @property
     def height(self) -> int:
@@ -46,20 +46,20 @@ class SheetCells(Protocol):
         """Return the merged ranges."""
 
     def blocks(self, first_row: int = 1, last_row: int | None = None) -> Iterator[Block]:
-        """Go through the cells."""
+        """Yield the cells from `first_row` to `last_row`."""
 
 
 @dataclass(frozen=True)
 class SheetSample:
-    """A sheet seen once: the grid of what matters, the rows that hold anything, columns in use."""
+    """The rows of a sheet that were kept, and which rows and columns are in use."""
 
     grid: Grid
-    holds_something: BoolArray  # by row, the first row at 0
-    totals: IntArray  # rows that the grid does not show and that say just "total"
+    holds_something: BoolArray  # by row, from row 1 on
+    totals: IntArray  # rows outside the grid whose first text is just "total"
     columns_used: tuple[tuple[int, int, frozenset[int]], ...]  # first row, last row, columns
 
     def columns_within(self, first_row: int, last_row: int) -> set[int]:
-        """Return the columns in use between two rows, as far as whole blocks of rows tell."""
+        """Return the columns in use in the blocks that lie between two rows."""
         found: set[int] = set()
         for first, last, columns in self.columns_used:
             if first >= first_row and last <= last_row:
@@ -67,7 +67,7 @@ class SheetSample:
         return found
 
     def columns_beyond(self, first_row: int, last_row: int) -> set[int]:
-        """Return the columns right of the grid, if it was cut, that the blocks of some rows use."""
+        """Return the columns in use between two rows that are beyond the columns of the grid."""
         edge = self.grid.columns[-1] if self.grid.width >= GRID_COLUMNS_MAX else COLUMNS_MAX
         found: set[int] = set()
         for first, last, columns in self.columns_used:
@@ -77,16 +77,16 @@ class SheetSample:
 
 
 def sample_sheet(sheet: SheetCells) -> SheetSample:
-    """Read a sheet once."""
+    """Read a sheet once and return its sample."""
     height = sheet.height
-    taking = _Taking(height)
+    sampler = _Sampler(height)
     for block in sheet.blocks():
-        taking.take(block)
-    return taking.sample_sheet()
+        sampler.take(block)
+    return sampler.result()
 
 
-class _Taking:
-    """What was kept of the blocks so far."""
+class _Sampler:
+    """Collect the rows to keep, block by block."""
 
     def __init__(self, height: int) -> None:
         self._height = height
@@ -100,9 +100,9 @@ class _Taking:
         self._used: list[tuple[int, int, frozenset[int]]] = []
 
     def take(self, block: Block) -> None:
-        """Keep the rows of a block that matter."""
+        """Keep the rows of a block that are needed."""
         self._skip_to(block.first_row)
-        # No more columns than are judged: 16k of them must not cost 16k times as much.
+        # Only the columns that are used: 16k columns must not cost 16k times as much.
         numbers = sorted(block.columns)[:GRID_COLUMNS_MAX]
         columns = {number: block.columns[number] for number in numbers}
         filled = _count(columns.values(), block.height)
@@ -122,7 +122,7 @@ class _Taking:
         self._next_row = block.last_row + 1
 
     def _skip_to(self, row: int) -> None:
-        """Keep a few of the blank rows that no block covers."""
+        """Keep a few of the blank rows between blocks."""
         blank = min(row - self._next_row, BLANK_ROWS_KEPT)
         if blank > 0:
             self._rows.append(np.arange(self._next_row, self._next_row + blank))
@@ -143,8 +143,8 @@ class _Taking:
         keep &= ends | near
         return keep
 
-    def sample_sheet(self) -> SheetSample:
-        """Put together what was kept."""
+    def result(self) -> SheetSample:
+        """Return what was kept."""
         height = max(self._height, self._next_row - 1)
         holds = np.zeros(height, dtype=np.bool_)
         for first_row, mask in self._holds:
@@ -162,7 +162,7 @@ class _Taking:
 
 
 def _count(columns: Iterable[CellArray], height: int) -> IntArray:
-    """Count the cells of each row that hold something."""
+    """Count the cells of each row that are not empty."""
     total = np.zeros(height, dtype=np.int64)
     for column in columns:
         total += column.kinds != CellKind.EMPTY
@@ -170,7 +170,7 @@ def _count(columns: Iterable[CellArray], height: int) -> IntArray:
 
 
 def _odd(columns: dict[int, CellArray], filled: IntArray) -> BoolArray:
-    """Mark the rows that are not like most of those around them, and those beside blank ones."""
+    """Mark the rows that differ from most rows around them, and those next to blank rows."""
     blank = filled == 0
     valued = _holds_value(columns, len(filled))
     odd: BoolArray = filled < 0.5 * _usual(filled, ~blank)
@@ -187,7 +187,7 @@ def _holds_value(columns: dict[int, CellArray], height: int) -> BoolArray:
     for column in columns.values():
         valued |= column.is_kind(CellKind.NUMBER, CellKind.DATE, CellKind.BOOL, CellKind.NO_VALUE)
     for column in columns.values():
-        # Texts are looked at only where nothing else told, which soon is hardly anywhere.
+        # Texts are searched only in rows without a value so far, which are soon very few.
         unsure = np.flatnonzero(~valued & (column.kinds == CellKind.TEXT))
         if len(unsure):
             begins = column.text.gather(unsure).str.contains(_NUMBER_LIKE)
@@ -196,7 +196,7 @@ def _holds_value(columns: dict[int, CellArray], height: int) -> BoolArray:
 
 
 def _says(pattern: str, columns: dict[int, CellArray], height: int, looked_at: int) -> BoolArray:
-    """Mark the rows of which one of the first columns with words says something."""
+    """Mark the rows where one of the first columns that hold text matches a pattern."""
     says: BoolArray = np.zeros(height, dtype=np.bool_)
     wordy = (one for _, one in sorted(columns.items()) if (one.kinds == CellKind.TEXT).any())
     for column in islice(wordy, looked_at):
@@ -205,7 +205,7 @@ def _says(pattern: str, columns: dict[int, CellArray], height: int, looked_at: i
 
 
 def _usual(counts: IntArray | BoolArray, counted: BoolArray) -> FloatArray:
-    """Return for each row the median of its chunk."""
+    """Return the median of its chunk for each row."""
     usual = np.zeros(len(counts))
     for start in range(0, len(counts), CHUNK_ROWS):
         chunk = slice(start, start + CHUNK_ROWS)
@@ -215,7 +215,7 @@ def _usual(counts: IntArray | BoolArray, counted: BoolArray) -> FloatArray:
 
 
 def _widened(mask: BoolArray, rows: int) -> BoolArray:
-    """Mark the neighbours of marked rows too."""
+    """Also mark the neighbours of marked rows."""
     widened = mask.copy()
     for distance in range(1, rows + 1):
         widened[distance:] |= mask[:-distance]
@@ -224,7 +224,7 @@ def _widened(mask: BoolArray, rows: int) -> BoolArray:
 
 
 def _run_lengths(mask: BoolArray) -> IntArray:
-    """Return for each marked row how many marked rows end with it."""
+    """Return the length of the run of marked rows that ends at each row."""
     order = np.arange(1, len(mask) + 1)
     last_unmarked: IntArray = np.maximum.accumulate(np.where(mask, 0, order))
     return order - last_unmarked

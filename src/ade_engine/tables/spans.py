@@ -1,4 +1,4 @@
-"""Keep sets of rows as runs: a million data rows are one pair of numbers."""
+"""Represent sets of rows as runs: a million consecutive rows are one pair of numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ade_engine.sheets.arrays import BoolArray, IntArray, ObjectArray
 
 
 class RowSpans:
-    """Rows of a sheet (1-based) as sorted runs; first and last row of a run belong to it."""
+    """A set of row numbers as sorted runs (first row, last row), both included."""
 
     __slots__ = ("_firsts", "_lasts")
 
@@ -21,12 +21,12 @@ class RowSpans:
 
     @classmethod
     def of(cls, rows: Iterable[int] | ObjectArray) -> RowSpans:
-        """Gather single rows, in any order, into runs."""
+        """Make runs from single rows in any order."""
         numbers = np.asarray(rows if isinstance(rows, np.ndarray) else list(rows), dtype=np.int64)
         spans = cls()
         if len(numbers):
             lowest = int(numbers.min())
-            # Marking is many times faster than sorting a million numbers.
+            # Marking rows in an array is many times faster than sorting a million numbers.
             marked = np.zeros(int(numbers.max()) - lowest + 3, dtype=np.int8)
             marked[numbers - lowest + 1] = 1
             steps = np.diff(marked)
@@ -67,28 +67,28 @@ class RowSpans:
 
     @property
     def first(self) -> int:
-        """Return the first row; there must be one."""
+        """Return the first row; the set must not be empty."""
         return int(self._firsts[0])
 
     @property
     def last(self) -> int:
-        """Return the last row; there must be one."""
+        """Return the last row; the set must not be empty."""
         return int(self._lasts[-1])
 
     def gaps(self) -> RowSpans:
-        """Return the rows between the first and the last that are not among these."""
+        """Return the rows between the first and the last that are not in the set."""
         between = RowSpans()
         between._firsts = self._lasts[:-1] + 1
         between._lasts = self._firsts[1:] - 1
         return between
 
     def rows(self) -> Iterator[int]:
-        """Go through the rows one by one."""
+        """Iterate over single rows."""
         for first, last in self.runs:
             yield from range(first, last + 1)
 
     def mask(self, first_row: int, height: int) -> BoolArray:
-        """Say for each row of a block whether it is one of these."""
+        """Mark the rows of a block that are in the set."""
         numbers = np.arange(first_row, first_row + height)
         place = np.searchsorted(self._firsts, numbers, side="right") - 1
         if not self:

@@ -1,4 +1,4 @@
-"""The parts of a workbook that are the same in every one, or nearly."""
+"""The parts of a workbook that do not depend on its cells."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ ROOT_RELATIONS = f"""{HEAD}<Relationships xmlns="{PACKAGE}/relationships">\
 
 
 def sheet_part(number: int) -> str:
-    """Name the part of a sheet; the first is 1."""
+    """Return the name of a sheet's part; the first sheet is 1."""
     return f"xl/worksheets/sheet{number}.xml"
 
 
 def content_types(sheets: int) -> str:
-    """List what kind of thing each part is."""
+    """Return the part that lists the content type of each part."""
     overrides = "".join(
         f'<Override PartName="/{sheet_part(number)}" ContentType="{OFFICE}.worksheet+xml"/>'
         for number in range(1, sheets + 1)
@@ -66,7 +66,7 @@ def content_types(sheets: int) -> str:
 
 
 def workbook(names: list[str]) -> str:
-    """List the sheets."""
+    """Return the part that lists the sheets."""
     sheets = "".join(
         f'<sheet name={quoteattr(name)} sheetId="{number}" r:id="rId{number}"/>'
         for number, name in enumerate(names, 1)
@@ -77,7 +77,7 @@ def workbook(names: list[str]) -> str:
 
 
 def workbook_relations(sheets: int) -> str:
-    """Say where the sheets and the styles are."""
+    """Return the relationships of the workbook to its sheets and styles."""
     relations = "".join(
         f'<Relationship Id="rId{number}" Type="{RELATIONS}/worksheet"'
         f' Target="{escape(sheet_part(number).removeprefix("xl/"))}"/>'

@@ -1,4 +1,4 @@
-"""Turn columns of cells into the XML of rows, all rows of a block at once."""
+"""Convert columns of cells to the XML of rows, all rows of a block at once."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def rows_xml(columns: Sequence[CellArray], first_row: int) -> bytes:
 
 
 def _column(column: CellArray, letters: str, frame: dict[str, pl.Series]) -> list[pl.Expr]:
-    """Return the pieces whose concatenation is this column's cells; put what they need in `frame`."""
+    """Return expressions that concatenate to this column's cells; put their inputs in `frame`."""
     present = np.flatnonzero(np.bincount(column.kinds, minlength=len(CellKind))).tolist()
     kinds = [CellKind(kind) for kind in present]
     filled = [kind for kind in kinds if kind not in (CellKind.EMPTY, CellKind.NO_VALUE)]
-    # Only a text is null where its cell is empty; other values would have to be taken out.
+    # Texts are null in empty cells; other values would have to be masked.
     alike = len(filled) == 1 and (filled == kinds or filled == [CellKind.TEXT])
     uniform = _uniform(filled[0], column) if alike else None
     if uniform is not None:
@@ -57,7 +57,7 @@ def _column(column: CellArray, letters: str, frame: dict[str, pl.Series]) -> lis
             merged = merged.zip_with(merged.is_not_null(), cells)
     if merged is None:
         return []
-    frame[letters] = merged  # what stands behind the reference, null where there is no cell
+    frame[letters] = merged  # everything after the cell reference; null where there is no cell
     opening_piece = pl.lit(f'<c r="{letters}')
     if not merged.null_count():
         return [opening_piece, _ROW, pl.lit('"'), pl.col(letters)]
@@ -65,7 +65,7 @@ def _column(column: CellArray, letters: str, frame: dict[str, pl.Series]) -> lis
 
 
 def _uniform(kind: CellKind, column: CellArray) -> tuple[str, pl.Series, str] | None:
-    """Return opening, values and closing where these are the same for all cells."""
+    """Return the XML before and after the values if it is the same for all cells, else None."""
     match kind:
         case CellKind.NUMBER if np.isfinite(column.numbers).all():
             return "><v>", _number_text(column.numbers), _VALUE_END
@@ -83,11 +83,11 @@ def _uniform(kind: CellKind, column: CellArray) -> tuple[str, pl.Series, str] | 
 
 
 def _mixed(kind: CellKind, column: CellArray) -> pl.Series | None:
-    """Give, for the cells of one kind, everything behind the reference; null for the others."""
+    """Return the XML after the reference for the cells of one kind; null for the others."""
     mask = column.kinds == kind
     match kind:
         case CellKind.TEXT:
-            return escaped(_only(column.text, mask)).cells()  # an error has a text too
+            return escaped(_only(column.text, mask)).cells()  # error cells have a text, too
         case CellKind.NUMBER:
             cells = _numbers(column.numbers, mask)
         case CellKind.BOOL:
@@ -118,14 +118,14 @@ def _bool_text(numbers: FloatArray) -> pl.Series:
 
 
 def _number_text(numbers: FloatArray) -> pl.Series:
-    """Write numbers as short as they can be read back exactly."""
+    """Format numbers with the fewest digits that preserve their value."""
     if (np.abs(numbers) < INTEGERS_MAX).all() and (numbers == np.floor(numbers)).all():
         return pl.Series(numbers.astype(np.int64)).cast(pl.String)
     return pl.Series(numbers).cast(pl.String)
 
 
 def _serials(ms: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return the serial numbers of dates, and the style that each is shown in."""
+    """Return the serial numbers of dates and their cell styles."""
     time_only = (ms >= TIME_DAY_MS) & (ms < TIME_DAY_MS + DAY_MS)
     styles = np.where(ms % DAY_MS == 0, STYLE_DATE, STYLE_MOMENT)
     serials: FloatArray = np.round(to_serials(ms), SERIAL_DECIMALS)
@@ -137,7 +137,7 @@ def _dates(ms: FloatArray) -> pl.Series:
     shown = pl.Series(styles).cast(pl.String)
     cells = ' s="' + shown + '"><v>' + _number_text(serials) + _VALUE_END
     early = pl.Series(serials < 0)
-    if early.any():  # before 1900, where no program has dates
+    if early.any():  # before 1900, which date serials cannot express
         moments = pl.Series(ms).cast(pl.Int64).cast(pl.Datetime("ms"))
         texts = moments.dt.strftime("%Y-%m-%dT%H:%M:%S").str.strip_suffix("T00:00:00")
         cells = cells.zip_with(~early, escaped(texts).cells())

@@ -1,7 +1,7 @@
-"""Write texts so that they are read back as they are: never as a formula, never too long.
+"""Escape texts for XML so that they are read back unchanged and never as a formula.
 
-Most blocks of texts hold nothing special, so all of them are first looked through as one long
-buffer, which costs almost nothing; only what was seen there is then done to each text.
+Most texts need no escaping. All texts of a block are first scanned as one buffer, which costs
+almost nothing; only the escapes that the scan found necessary are then applied to each text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import polars as pl
 from ade_engine.sheets.arrays import ByteArray
 from ade_engine.writing.fixed_parts import STYLE_LITERAL
 
-TEXT_CHARS_MAX = 32_767  # more, and Excel calls the workbook damaged
+TEXT_CHARS_MAX = 32_767  # Excel calls a workbook with a longer text damaged
 
 _SPECIAL = r"[\x00-\x08\x0B-\x1F\u{FFFE}\u{FFFF}]|_x[0-9A-Fa-f]{4}_"
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f]")
@@ -28,13 +28,13 @@ _BETWEEN = b"\n"
 
 
 class _Seen(IntFlag):
-    """What a byte may be part of."""
+    """What a byte may be part of, which decides the escapes to apply."""
 
     MARKUP = 1
     CONTROL = 2
     ESCAPE = 4  # the underscore of _x000D_, the first byte of U+FFFE
-    FORMULA = 8  # if it begins a text
-    SPACE = 16  # if it begins or ends one; the bytes of a no-break space too
+    FORMULA = 8  # at the beginning of a text
+    SPACE = 16  # at either end of a text; includes bytes of the no-break space
 
 
 def _table() -> ByteArray:
@@ -52,20 +52,20 @@ _TABLE = _table()
 
 @dataclass(frozen=True, slots=True)
 class EscapedTexts:
-    """Texts as they stand in XML, and how their element must begin."""
+    """Escaped texts, and what their XML elements need."""
 
     text: pl.Series
     literal: pl.Series | None
-    """Which of them begin like a formula, if any does."""
+    """Marks the texts that begin like a formula; None if there are none."""
     keeps_space: bool
 
     @property
     def opening(self) -> str:
-        """Return the tags before the text."""
+        """Return the opening tags of a text."""
         return '<is><t xml:space="preserve">' if self.keeps_space else "<is><t>"
 
     def cells(self) -> pl.Series:
-        """Return everything behind the reference of a cell."""
+        """Return the XML after the reference of each cell."""
         plain = f' t="inlineStr">{self.opening}' + self.text + "</t></is></c>"
         if self.literal is None:
             return plain
@@ -74,13 +74,13 @@ class EscapedTexts:
 
 
 def escaped(texts: pl.Series) -> EscapedTexts:
-    """Prepare texts for XML."""
+    """Escape texts for XML."""
     joined: bytes = texts.str.join(_BETWEEN.decode(), ignore_nulls=True).cast(pl.Binary).item()
     classes = _TABLE[np.frombuffer(joined, np.uint8)]
     seen = int(np.bitwise_or.reduce(classes)) if len(classes) else 0
     at_ends, breaks = _at_ends(joined, classes)
     literal = texts.str.contains(_FORMULA_LIKE) if at_ends & _Seen.FORMULA else None
-    # A line break inside a text looks like the end of one: more are counted than there are texts.
+    # Texts are joined by line breaks: more breaks than texts means that a text contains one.
     inside = breaks > max(len(texts) - texts.null_count() - 1, 0)
     if seen & _Seen.MARKUP:
         texts = texts.str.replace_many(["&", "<", ">"], ["&amp;", "&lt;", "&gt;"])
@@ -88,12 +88,13 @@ def escaped(texts: pl.Series) -> EscapedTexts:
         special = texts.str.contains(_SPECIAL).fill_null(False)
         if special.any():
             changed = [_escape_special(piece) for piece in texts.filter(special).to_list()]
-            texts = texts.scatter(special.arg_true(), pl.Series(changed, dtype=pl.String))
+            # scatter changes a series in place, and this one belongs to the caller.
+            texts = texts.clone().scatter(special.arg_true(), pl.Series(changed, dtype=pl.String))
     return EscapedTexts(texts, literal, inside or bool(at_ends & _Seen.SPACE))
 
 
 def _at_ends(joined: bytes, classes: ByteArray) -> tuple[int, int]:
-    """Return the classes of the bytes where texts begin and end, and how many breaks there are."""
+    """Return the classes of the first and last bytes of texts, and the number of line breaks."""
     if not len(classes):
         return 0, 0
     breaks = np.flatnonzero(np.frombuffer(joined, np.uint8) == _BETWEEN[0])
@@ -104,13 +105,13 @@ def _at_ends(joined: bytes, classes: ByteArray) -> tuple[int, int]:
 
 
 def _escape_special(text: str) -> str:
-    """Write what XML cannot hold in Excel's way, and protect what only looks like that."""
+    """Apply Excel's escapes to characters that XML cannot hold, and to look-alikes of escapes."""
     text = _LOOKALIKE.sub("_x005F_", text).translate(_NEVER)
     return _CONTROL.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
 
 
 def shortened(texts: pl.Series) -> tuple[pl.Series, int]:
-    """Cut texts that no cell can hold; say how many."""
+    """Truncate texts that are too long for a cell, and count them."""
     longest = texts.str.len_bytes().max()
     if not isinstance(longest, int) or longest <= TEXT_CHARS_MAX:
         return texts, 0

@@ -1,6 +1,6 @@
-"""Write a workbook sheet by sheet, in blocks of columns, in little memory.
+"""Write a workbook sheet by sheet, in blocks of columns, with little memory.
 
-The file appears under its name only when it is complete. The same cells give the same bytes.
+The file gets its name only when it is complete. The same cells give the same bytes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ade_engine.writing.text_xml import escaped, shortened
 from ade_engine.writing.zip_writer import OutputTooLarge, ZipWriter
 
 BLOCK_ROWS = 12_000
-PART_BYTES_MAX = 3 * 2**30  # a sheet that grows beyond goes on in the next one
+PART_BYTES_MAX = 3 * 2**30  # a larger sheet continues in another one
 NAME_CHARS_MAX = 31
 
 _NOT_IN_NAMES = re.compile(r"[\[\]:*?/\\\x00-\x1f]")
 
 
 class WorkbookWriter:
-    """Take sheets one after the other, and the rows of each.
+    """Write sheets one after the other, and the rows of each.
 
-    A sheet that is full goes on in another one, under the same header, named `Name (2)`.
+    A sheet that is full continues in another one with the same header, named `Name (2)`.
     `cut_texts` counts the texts that were too long for a cell.
     """
 
@@ -42,9 +42,9 @@ class WorkbookWriter:
         self.cut_texts = 0
 
     def add_sheet(self, name: str, header: Sequence[str]) -> str:
-        """Begin a sheet with its header; give the name that it has in the file."""
+        """Begin a sheet with its header, and return its name in the file."""
         if len(header) > COLUMNS_MAX:
-            raise OutputTooLarge(f"a sheet has room for {COLUMNS_MAX} columns only")
+            raise OutputTooLarge(f"a sheet has at most {COLUMNS_MAX} columns")
         self._end_sheet()
         self._title, self._header = name, list(header)
         self._begin_sheet()
@@ -55,10 +55,11 @@ class WorkbookWriter:
         if not columns:
             return
         if len(columns) > COLUMNS_MAX:
-            raise OutputTooLarge(f"a sheet has room for {COLUMNS_MAX} columns only")
+            raise OutputTooLarge(f"a sheet has at most {COLUMNS_MAX} columns")
         columns = [self._fitting(column) for column in columns]
         height, start = len(columns[0]), 0
-        step = -(-height // -(-height // BLOCK_ROWS)) if height else 0  # equal parts, none tiny
+        # Equal parts of at most BLOCK_ROWS, so that none is tiny.
+        step = -(-height // -(-height // BLOCK_ROWS)) if height else 0
         while start < height:
             if self._next_row > ROWS_MAX or self._archive.part_bytes > PART_BYTES_MAX:
                 self._end_sheet()
@@ -70,7 +71,7 @@ class WorkbookWriter:
             start = stop
 
     def close(self) -> None:
-        """Complete the file and give it its name."""
+        """Finish the file and rename it to its final name."""
         if not self.names:
             self.add_sheet("Sheet1", [])
         self._end_sheet()
@@ -89,7 +90,7 @@ class WorkbookWriter:
         self._unfinished.replace(self._path)
 
     def abandon(self) -> None:
-        """Stop, and leave no file behind."""
+        """Stop and delete the unfinished file."""
         self._archive.abandon()
         self._file.close()
         self._unfinished.unlink(missing_ok=True)
@@ -118,7 +119,7 @@ class WorkbookWriter:
 
 
 def _sheet_name(wanted: str, taken: Sequence[str]) -> str:
-    """Make a name that spreadsheet programs allow, and that no other sheet has."""
+    """Make a valid and unique sheet name."""
     plain = _NOT_IN_NAMES.sub(" ", wanted).strip(" '") or "Sheet"
     used = {name.casefold() for name in taken}
     name, number = plain[:NAME_CHARS_MAX].rstrip(" '"), 1

@@ -1,7 +1,7 @@
-"""Write a zip archive whose parts come as streams; the same parts give the same bytes.
+"""Write a zip archive from streamed parts; the same parts give the same bytes.
 
-No part may grow to 4 GiB and neither may the archive, so that the older layout of zip is enough,
-which every program reads. Packing runs in a thread of its own while the next rows are made.
+Neither a part nor the archive may reach 4 GiB, so that the original zip format (without zip64)
+suffices, which every program reads. Compression runs in a thread while the next rows are prepared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from isal import isal_zlib
 from ade_engine.errors import EngineError
 
 ARCHIVE_BYTES_MAX = 2**32 - 2**26
-PACK_LEVEL = 1  # three times faster than the next level, for files a tenth larger
+PACK_LEVEL = 1  # three times as fast as the next level, and files are a tenth larger
 
 _LOCAL = struct.Struct("<4s5H3I2H")
 _CENTRAL = struct.Struct("<4s6H3I5H2I")
@@ -25,12 +25,12 @@ _END = struct.Struct("<4s4H2IH")
 _VERSION = 20
 _UTF8_NAMES = 0x800
 _DEFLATED = 8
-_DATE_1980 = 0x21  # the first day that zip knows; the real time would change the bytes
+_DATE_1980 = 0x21  # the earliest date of zip; the real time would change the bytes
 _CRC_AT = 14
 
 
 class OutputTooLarge(EngineError):
-    """The workbook that is written would be too large for its format."""
+    """The output workbook would be too large for its format."""
 
     code = "output_too_large"
     advice = "Split the input, or keep fewer columns."
@@ -46,7 +46,7 @@ class _Part:
 
 
 class ZipWriter:
-    """Take parts one after the other, each in pieces."""
+    """Write parts one after the other, each in pieces."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -64,11 +64,11 @@ class ZipWriter:
 
     @property
     def part_bytes(self) -> int:
-        """Tell how large the open part is, before packing."""
+        """Return the uncompressed size of the open part."""
         return self._parts[-1].size
 
     def write(self, data: bytes) -> None:
-        """Add to the open part; at most one piece waits while another is packed."""
+        """Add to the open part, after the previous piece is compressed."""
         self._wait()
         self._parts[-1].size += len(data)
         self._packing = self._packer.submit(self._pack, data)
@@ -84,7 +84,7 @@ class ZipWriter:
         self._file.seek(end)
 
     def close(self) -> None:
-        """Write the directory."""
+        """Write the central directory."""
         start = self._file.tell()
         for part in self._parts:
             fields = (b"PK\1\2", _VERSION, _VERSION, _UTF8_NAMES, _DEFLATED, 0, _DATE_1980)
@@ -96,7 +96,7 @@ class ZipWriter:
         self.abandon()
 
     def abandon(self) -> None:
-        """Stop, and leave the file as it is."""
+        """Stop compressing, and leave the file as it is."""
         self._packer.shutdown(wait=True, cancel_futures=True)
 
     def _header(self, part: _Part) -> bytes:

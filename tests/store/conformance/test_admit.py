@@ -10,9 +10,10 @@ from tests.store.conformance.test_builds import Build
 
 from ade.clock import ManualClock
 from ade.domain.errors import QueueFull
+from ade.domain.job import AGENT_POOL
 from ade.kernel import Kernel
-from ade.stages.rules import AGENT, Rules
-from ade.stages.submit import Accepted
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.submit.model import Accepted
 from ade.store.port import Store
 
 Workspaces = Callable[[int], list[str]]
@@ -21,7 +22,7 @@ Workspaces = Callable[[int], list[str]]
 @pytest.fixture
 def full(store: Store, clock: ManualClock, acts: Acts) -> Acts:
     """Act on a queue of three."""
-    return Acts(Kernel(store, Rules(queue_size=3)), clock)
+    return Acts(Kernel(store, KernelSettings(queue_size=3)), clock)
 
 
 def test_the_queue_takes_its_size_and_no_more(full: Acts) -> None:
@@ -66,12 +67,12 @@ def test_a_joined_job_needs_no_room(full: Acts) -> None:
 
 def test_jobs_for_agents_are_not_counted(full: Acts) -> None:
     for _ in range(5):
-        full.submit(pool=AGENT)
+        full.submit(pool=AGENT_POOL)
     for _ in range(3):
         full.submit()
     with pytest.raises(QueueFull):
         full.submit()
-    full.submit(pool=AGENT)
+    full.submit(pool=AGENT_POOL)
 
 
 def test_paused_and_ended_jobs_are_not_counted(full: Acts) -> None:
@@ -127,13 +128,13 @@ def test_who_is_refused_learns_how_fast_the_queue_drains(full: Acts) -> None:
 @pytest.fixture
 def shared(store: Store, clock: ManualClock, acts: Acts) -> Acts:
     """Act on a queue of five, of which a workspace may have three."""
-    return Acts(Kernel(store, Rules(queue_size=5, workspace_queue_size=3)), clock)
+    return Acts(Kernel(store, KernelSettings(queue_size=5, workspace_queue_size=3)), clock)
 
 
 @pytest.fixture
 def quota(store: Store, clock: ManualClock, acts: Acts) -> Acts:
     """Act on a queue of any length, of which a workspace may have two."""
-    return Acts(Kernel(store, Rules(queue_size=0, workspace_queue_size=2)), clock)
+    return Acts(Kernel(store, KernelSettings(queue_size=0, workspace_queue_size=2)), clock)
 
 
 def test_a_workspace_takes_its_quota_and_leaves_the_rest(
@@ -209,7 +210,7 @@ def test_a_job_that_is_joined_needs_no_quota(quota: Acts) -> None:
 
 def test_jobs_for_agents_are_not_counted_against_the_quota(quota: Acts) -> None:
     for _ in range(5):
-        quota.submit(pool=AGENT)
+        quota.submit(pool=AGENT_POOL)
     quota.submit()
     quota.submit()
     with pytest.raises(QueueFull, match="quota"):

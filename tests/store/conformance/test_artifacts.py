@@ -10,8 +10,8 @@ from ade.clock import ManualClock
 from ade.domain.errors import LeaseLost
 from ade.domain.outcome import Artifact, Outcome
 from ade.kernel import Kernel
+from ade.stages.kernel_settings import KernelSettings
 from ade.stages.retain import Retain
-from ade.stages.rules import Rules
 from ade.store.port import Store
 from ade.store.rows import ArtifactRow, Claim
 
@@ -77,7 +77,7 @@ def test_a_second_end_replaces_the_files_of_the_first(acts: Acts) -> None:
 
 
 def test_files_go_with_their_job(store: Store, clock: ManualClock, acts: Acts) -> None:
-    brief = Acts(Kernel(store, Rules(queue_size=0, retain_seconds=60)), clock)
+    brief = Acts(Kernel(store, KernelSettings(queue_size=0, retain_seconds=60)), clock)
     old = brief.start()
     brief.finish(old, with_files(success(), "1"))
     brief.wait(61)

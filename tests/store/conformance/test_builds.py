@@ -9,7 +9,7 @@ from tests.databases import WORKSPACE, Database, MemoryDatabase, SqlDatabase
 from tests.store.acts import INTERNAL, Acts, submission
 
 from ade.stages.builds import BuildEnded
-from ade.stages.submit import Accepted, Submission
+from ade.stages.submit.model import Accepted, Submission
 from ade.store.rows import JobRow
 
 CONFIGURATION = "0198c000-0000-7000-8000-000000000001"

@@ -11,8 +11,8 @@ from ade.app.catalogue import Catalogue
 from ade.clock import ManualClock
 from ade.domain.errors import NotFound
 from ade.kernel import Kernel
+from ade.stages.kernel_settings import KernelSettings
 from ade.stages.retain import Retain
-from ade.stages.rules import Rules
 
 OTHER = "0198c000-0000-7000-8000-000000000002"
 BIG = replace(FILE, size_bytes=100)
@@ -22,7 +22,7 @@ BIG = replace(FILE, size_bytes=100)
 def acts(sql_database: SqlDatabase, clock: ManualClock) -> Acts:
     """Act on a kernel that forgets ended jobs after a minute, on the catalogue's own database."""
     store = sql_database.open(clock)
-    return Acts(Kernel(store, Rules(queue_size=0, retain_seconds=60)), clock)
+    return Acts(Kernel(store, KernelSettings(queue_size=0, retain_seconds=60)), clock)
 
 
 async def test_an_artifact_is_there_as_long_as_its_job(acts: Acts, catalogue: Catalogue) -> None:

@@ -13,7 +13,7 @@ from ade.app.catalogue import Catalogue
 from ade.clock import ManualClock
 from ade.domain.errors import Conflict, NotFound
 from ade.kernel import Kernel
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.builds import BUILDS_TOPIC
 from ade.store.hints import hear
 from ade.store.rows import Build, BuildHeld, File, JobRow, RunParts, Version
@@ -173,7 +173,7 @@ class Runs:
     """Submit runs that wait for a build."""
 
     def __init__(self, database: SqlDatabase, clock: ManualClock) -> None:
-        self.kernel = Kernel(database.open(clock), Rules(queue_size=0))
+        self.kernel = Kernel(database.open(clock), KernelSettings(queue_size=0))
 
     def submit(self, document_id: str, build: Build) -> JobRow:
         """Ask for a run."""

@@ -7,9 +7,8 @@ import pytest
 from tests.databases import WORKSPACE
 from tests.store.acts import Acts, submission
 
-from ade.domain.job import Priority
+from ade.domain.job import AGENT_POOL, Priority
 from ade.stages.claim import BULK, ClaimRequest
-from ade.stages.rules import AGENT
 
 Workspaces = Callable[[int], list[str]]
 
@@ -105,14 +104,14 @@ def test_askers_in_one_group_get_different_jobs(acts: Acts) -> None:
 
 
 def test_a_pool_is_claimed_by_its_own(acts: Acts) -> None:
-    local, agent = acts.submit(), acts.submit(pool=AGENT)
+    local, agent = acts.submit(), acts.submit(pool=AGENT_POOL)
     assert [claim.id for claim in acts.claim(9)] == [local.id]
-    assert [claim.id for claim in acts.claim(9, pool=AGENT)] == [agent.id]
+    assert [claim.id for claim in acts.claim(9, pool=AGENT_POOL)] == [agent.id]
 
 
 def test_an_agents_claim_is_only_dispatched(acts: Acts) -> None:
-    job = acts.submit(pool=AGENT)
-    (claim,) = acts.claim(pool=AGENT)
+    job = acts.submit(pool=AGENT_POOL)
+    (claim,) = acts.claim(pool=AGENT_POOL)
     assert claim.started_at is None
     assert acts.job(job).started_at is None
     assert acts.log(job) == ["queued", "dispatched"]

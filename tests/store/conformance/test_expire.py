@@ -9,11 +9,10 @@ from tests.databases import Database
 from tests.store.acts import INTERNAL, Acts, submission, success
 
 from ade.domain.errors import LeaseLost
-from ade.domain.job import Cause, Status
+from ade.domain.job import AGENT_POOL, Cause, Status
 from ade.kernel import Kernel
 from ade.stages import transitions
 from ade.stages.expire import ROWS_PER_SWEEP_MAX, Swept
-from ade.stages.rules import AGENT
 from ade.store.port import Transaction
 
 LEASE = 15
@@ -60,11 +59,11 @@ def test_the_last_lost_attempt_fails_the_job(acts: Acts) -> None:
 
 
 def test_an_attempt_that_never_began_costs_no_retry(acts: Acts) -> None:
-    acts.submit(pool=AGENT, retries=0)
-    (claim,) = acts.claim(pool=AGENT)
+    acts.submit(pool=AGENT_POOL, retries=0)
+    (claim,) = acts.claim(pool=AGENT_POOL)
     acts.lose(claim)
     assert (acts.status(claim), acts.job(claim).retries_left) == ("queued", 0)
-    (again,) = acts.claim(pool=AGENT)
+    (again,) = acts.claim(pool=AGENT_POOL)
     assert again.fence == 2
 
 
@@ -138,11 +137,11 @@ def test_a_worker_that_forgets_the_timeout_is_overruled(acts: Acts) -> None:
 def test_timers(acts: Acts) -> None:
     now = acts.clock.now_us()
     later, sooner = acts.submit(not_before=now + 2_000_000), acts.submit(not_before=now + 1_000_000)
-    agents = acts.submit(pool=AGENT, not_before=now + 1_000_000)
+    agents = acts.submit(pool=AGENT_POOL, not_before=now + 1_000_000)
     acts.wait(1)
     assert acts.kernel.now.expire() == Swept(due=2)
     assert [claim.id for claim in acts.claim(9)] == [sooner.id]
-    assert [claim.id for claim in acts.claim(9, pool=AGENT)] == [agents.id]
+    assert [claim.id for claim in acts.claim(9, pool=AGENT_POOL)] == [agents.id]
     assert acts.status(later) == "pending"
 
 
@@ -205,7 +204,7 @@ def test_two_sweeps_of_two_servers(acts: Acts, database: Database) -> None:
         acts.submit(target_id=f"t{number % 5}")
     acts.claim(20)
     acts.wait(LEASE + 1)
-    other = Kernel(database.open(acts.clock), acts.kernel.rules)
+    other = Kernel(database.open(acts.clock), acts.kernel.settings)
     swept = _at_once(acts.kernel.now.expire, other.now.expire)
     assert sum(one.lost for one in swept) == 5
     assert [job.retries_left for job in acts.everything() if job.fence] == [1] * 5

@@ -7,8 +7,8 @@ from tests.store.acts import Acts, submission
 
 from ade.domain.errors import IdempotencyInFlight, IdempotencyKeyReused, QueueFull
 from ade.kernel import Kernel
-from ade.stages.rules import Rules
-from ade.stages.submit import Accepted, Idempotency, Submission
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.submit.model import Accepted, Idempotency, Submission
 from ade.store.port import Store
 from ade.store.rows import IdempotencyRow
 
@@ -74,9 +74,9 @@ def test_a_request_that_waits_is_in_flight_until_answered(acts: Acts) -> None:
     row = IdempotencyRow(
         first.job.workspace_id, "me", "POST /jobs", "k", "", 200, "{}", first.job.id, 0
     )
-    acts.kernel.now.answer(row)
+    acts.kernel.now.record_response(row)
     assert acts.kernel.now.submit(asked(waits=True)).replayed == (200, "{}")
-    acts.kernel.now.answer(row._replace(response_status=500))
+    acts.kernel.now.record_response(row._replace(response_status=500))
     assert acts.kernel.now.submit(asked(waits=True)).replayed == (200, "{}")
 
 
@@ -100,7 +100,7 @@ def test_a_key_is_forgotten_after_a_day(acts: Acts) -> None:
 
 
 def test_a_refusal_leaves_no_trace(store: Store, acts: Acts) -> None:
-    full = Kernel(store, Rules(queue_size=1))
+    full = Kernel(store, KernelSettings(queue_size=1))
     first, again, other = full.now.many("submit", [submission(), asked(), asked()])
     assert isinstance(first, Accepted)
     assert isinstance(again, QueueFull)
@@ -121,7 +121,7 @@ def test_the_job_of_a_key_may_be_gone(store: Store, acts: Acts) -> None:
     acts.kernel.now.submit(asked())
     (claim,) = acts.claim()
     acts.succeed(claim)
-    brief = Kernel(store, Rules(queue_size=0, retain_seconds=60))
+    brief = Kernel(store, KernelSettings(queue_size=0, retain_seconds=60))
     acts.wait(120)
     from ade.stages.retain import Retain
 

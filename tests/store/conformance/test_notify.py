@@ -3,8 +3,8 @@
 import pytest
 from tests.store.acts import INTERNAL, Acts, failure, submission
 
+from ade.domain.job import AGENT_POOL
 from ade.kernel import Kernel
-from ade.stages.rules import AGENT
 from ade.store.port import Transaction
 
 
@@ -29,7 +29,7 @@ def news(acts: Acts, kernel: Kernel) -> News:
 def test_work_wakes_its_pool(acts: Acts, news: News) -> None:
     acts.submit()
     assert news.take() == {"work:local"}
-    acts.submit(pool=AGENT)
+    acts.submit(pool=AGENT_POOL)
     assert news.take() == {"work:agent"}
     acts.submit(target_id="t")
     news.take()

@@ -6,8 +6,7 @@ import pytest
 from tests.databases import WORKSPACE
 from tests.store.acts import Acts, failure, ref, submission
 
-from ade.domain.job import Priority
-from ade.stages.rules import AGENT
+from ade.domain.job import AGENT_POOL, Priority
 from ade.store.port import Reading
 from ade.store.rows import JobRef, Lane
 
@@ -100,7 +99,7 @@ def test_how_many_are_ahead(acts: Acts, together: bool) -> None:
         jobs = [outcome.job for outcome in outcomes]
     else:
         jobs = [acts.submit() for _ in range(5)]
-    acts.submit(pool=AGENT)
+    acts.submit(pool=AGENT_POOL)
     acts.submit(priority=Priority.LOW)
     counts = acts.kernel.now.read(lambda reading: [reading.count_ahead(job, 3) for job in jobs])
     assert counts == [0, 1, 2, 3, 3]
@@ -128,7 +127,7 @@ def test_who_holds_a_lane_and_how_many_wait(acts: Acts) -> None:
 def test_counts_by_pool_and_status(acts: Acts) -> None:
     acts.submit()
     acts.submit()
-    acts.submit(pool=AGENT)
+    acts.submit(pool=AGENT_POOL)
     acts.pause(acts.submit())
     acts.succeed(acts.claim()[0])
     counts = acts.kernel.now.read(lambda reading: reading.count_by_status())

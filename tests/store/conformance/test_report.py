@@ -8,9 +8,10 @@ from tests.store.acts import Acts, held
 from ade.clock import ManualClock
 from ade.domain.errors import LeaseLost
 from ade.domain.events import EventType
+from ade.domain.job import AGENT_POOL
 from ade.kernel import Kernel
-from ade.stages.report import DATA_BYTES_MAX, Report
-from ade.stages.rules import AGENT, Rules
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.report import DATA_BYTES_MAX, AttemptReport
 from ade.store.port import Store, Transaction
 from ade.store.rows import Claim, NewEvent
 
@@ -20,7 +21,7 @@ LIMIT = 10
 @pytest.fixture
 def brief(store: Store, clock: ManualClock, acts: Acts) -> Acts:
     """Act on a kernel whose logs hold ten events; `acts` checks them afterwards."""
-    return Acts(Kernel(store, Rules(queue_size=0, events_per_job_max=LIMIT)), clock)
+    return Acts(Kernel(store, KernelSettings(queue_size=0, events_per_job_max=LIMIT)), clock)
 
 
 def lines(acts: Acts, claim: Claim) -> list[str]:
@@ -67,7 +68,8 @@ def test_an_old_fence_says_nothing(acts: Acts) -> None:
 def test_reports_on_one_job_in_one_batch(acts: Acts) -> None:
     claim = acts.start()
     said = [
-        Report(held(claim), ((EventType.LOG, {"line": line}),)) for line in ("one", "two", "three")
+        AttemptReport(held(claim), ((EventType.LOG, {"line": line}),))
+        for line in ("one", "two", "three")
     ]
     assert acts.kernel.now.many("report", said) == [True] * 3
     assert lines(acts, claim) == ["one", "two", "three"]
@@ -118,8 +120,8 @@ def test_a_huge_event_is_cut(acts: Acts) -> None:
 
 
 def test_a_dispatched_attempt_reports_that_it_has_begun(store: Store, acts: Acts) -> None:
-    acts.submit(pool=AGENT)
-    (claim,) = acts.claim(pool=AGENT)
+    acts.submit(pool=AGENT_POOL)
+    (claim,) = acts.claim(pool=AGENT_POOL)
     acts.wait(5)
     now = acts.clock.now_us()
 

@@ -8,8 +8,8 @@ from tests.store.acts import Acts, failure, ref
 
 from ade.clock import ManualClock
 from ade.kernel import Kernel
-from ade.stages.retain import JOBS_PER_TURN_MAX, Retain
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.retain import JOBS_PER_CALL_MAX, Retain
 from ade.store.port import Store
 
 HOUR = 3600
@@ -19,7 +19,7 @@ KEY = "sha256:k"
 @pytest.fixture
 def brief(store: Store, clock: ManualClock, acts: Acts) -> Acts:
     """Act on a kernel that keeps finished jobs for an hour."""
-    return Acts(Kernel(store, Rules(queue_size=0, retain_seconds=HOUR)), clock)
+    return Acts(Kernel(store, KernelSettings(queue_size=0, retain_seconds=HOUR)), clock)
 
 
 def test_a_finished_job_is_kept_for_its_time(brief: Acts) -> None:
@@ -88,11 +88,11 @@ def test_workspaces_are_apart(brief: Acts, workspaces: Callable[[int], list[str]
 def test_it_takes_the_oldest_in_turns(brief: Acts) -> None:
     from tests.store.acts import submission
 
-    count = JOBS_PER_TURN_MAX + 5
+    count = JOBS_PER_CALL_MAX + 5
     brief.kernel.now.many("submit", [submission() for _ in range(count)])
     for claim in brief.claim(count):
         brief.succeed(claim)
-    oldest = sorted(job.id for job in brief.everything())[:JOBS_PER_TURN_MAX]
+    oldest = sorted(job.id for job in brief.everything())[:JOBS_PER_CALL_MAX]
     brief.wait(2 * HOUR)
     assert [gone.id for gone in brief.kernel.now.retain(Retain(WORKSPACE))] == oldest
     assert len(brief.kernel.now.retain(Retain(WORKSPACE))) == 5
@@ -101,5 +101,5 @@ def test_it_takes_the_oldest_in_turns(brief: Acts) -> None:
 def test_no_time_means_for_ever(store: Store, acts: Acts) -> None:
     acts.succeed(acts.start())
     acts.wait(10**7)
-    forever = Kernel(store, Rules(retain_seconds=0))
+    forever = Kernel(store, KernelSettings(retain_seconds=0))
     assert forever.now.retain(Retain(WORKSPACE)) == []

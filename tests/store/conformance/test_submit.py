@@ -12,7 +12,7 @@ from ade.domain.errors import QueueFull, SafeMode
 from ade.domain.job import Priority, Status
 from ade.domain.lease import MICROSECONDS
 from ade.kernel import Kernel
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.port import Store
 from ade.store.rows import JobRow
 
@@ -86,7 +86,7 @@ def test_many_that_differ_in_anything_are_each_remembered(acts: Acts, count: int
 
 
 def test_safe_mode_refuses_and_leaves_no_row(store: Store, acts: Acts) -> None:
-    safe = Kernel(store, Rules(safe_mode=True))
+    safe = Kernel(store, KernelSettings(safe_mode=True))
     with pytest.raises(SafeMode, match="ADE_SAFE_MODE is enabled"):
         safe.now.submit(submission())
     assert acts.everything() == []
@@ -94,7 +94,7 @@ def test_safe_mode_refuses_and_leaves_no_row(store: Store, acts: Acts) -> None:
 
 def test_nothing_is_claimed_in_safe_mode(store: Store, acts: Acts) -> None:
     acts.submit()
-    assert Acts(Kernel(store, Rules(safe_mode=True)), acts.clock).claim() == []
+    assert Acts(Kernel(store, KernelSettings(safe_mode=True)), acts.clock).claim() == []
 
 
 # --- delayed start
@@ -178,14 +178,14 @@ def test_a_refused_replacement_does_not_make_the_failure_forgotten(
     claim = acts.start(execution_key=KEY)
     acts.finish(claim, failure())
     acts.submit()
-    full = Kernel(store, Rules(queue_size=1))
+    full = Kernel(store, KernelSettings(queue_size=1))
     (refused,) = full.now.many("submit", [submission(execution_key=KEY)])
     assert refused.code == "run_queue_full"
     assert acts.accept(execution_key=KEY, reuse_failed=True).job.id == claim.id
 
 
 def test_a_refused_job_stands_for_nothing(store: Store, acts: Acts) -> None:
-    small = Kernel(store, Rules(queue_size=1))
+    small = Kernel(store, KernelSettings(queue_size=1))
     asks = [submission(execution_key=KEY), submission(execution_key=OTHER_KEY)]
     accepted, refused = small.now.many("submit", asks)
     assert isinstance(refused, QueueFull)

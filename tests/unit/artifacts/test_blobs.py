@@ -58,6 +58,42 @@ def test_a_full_disk_is_said(
     assert keeping.files() == []
 
 
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, bool]]:
+    """Note what is brought to disk, and whether the blob has its name by then."""
+    found: list[tuple[Path, bool]] = []
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        found.append((path, path.is_dir() and any(path.glob("[0-9a-f]" * 64))))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    return found
+
+
+def test_the_bytes_are_on_disk_before_they_have_their_name(
+    blobs: Blobs, synced: list[tuple[Path, bool]]
+) -> None:
+    place = blobs.path(blobs.write([b"abc"], 3).digest)
+    path, _ = synced[0]
+    assert path.parent == blobs.unfinished_folder()
+    assert not path.exists()  # it has its name now
+    assert place.exists()
+
+
+def test_the_name_is_on_disk_when_the_blob_is_kept(
+    blobs: Blobs, synced: list[tuple[Path, bool]]
+) -> None:
+    place = blobs.path(blobs.write([b"abc"], 3).digest)
+    assert synced[-1] == (place.parent, True)
+    assert (place.parent.parent, False) in synced  # and so is the folder that holds it
+    synced.clear()
+    blobs.write([b"abc"], 3)  # whoever wrote it first may not have come to this yet
+    assert synced == [(place.parent, True)]
+
+
 @pytest.mark.parametrize("name", ["", "sha256:", "../../etc/passwd", "sha256:" + "A" * 64, "md5:1"])
 def test_what_is_no_digest_is_no_path(blobs: Blobs, name: str) -> None:
     for look in (blobs.path, blobs.existing, blobs.uri):

@@ -13,7 +13,7 @@ from ade import __version__
 from ade.cli import app
 from ade.cli.exit_codes import ExitCode
 from ade.cli.settings import settings_markdown
-from ade.settings import settings_knobs
+from ade.settings import all_settings
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
 
@@ -23,7 +23,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Run ``ade`` in an empty folder and an environment of its own."""
     monkeypatch.chdir(tmp_path)
     for variable in {
-        name for knob in settings_knobs() for name in knob.variables
+        name for setting in all_settings() for name in setting.variables
     } & os.environ.keys():
         monkeypatch.delenv(variable)
 
@@ -42,13 +42,13 @@ def test_table_names_value_and_origin(run) -> None:
     row = next(line for line in output.splitlines() if line.startswith("ADE_QUEUE_SIZE "))
     assert "77" in row
     assert "environment ADE_QUEUE_MAX_SIZE" in row
-    assert all(knob.variable in output for knob in settings_knobs())
+    assert all(setting.variable in output for setting in all_settings())
 
 
 def test_json_keeps_types_and_hides_secrets(run) -> None:
     output = run("settings", "--json", ADE_PORT="81", ADE_BOOTSTRAP_API_KEY="hunter2").output
     values = {row["name"]: row["value"] for row in json.loads(output)}
-    assert list(values) == [knob.name for knob in settings_knobs()]
+    assert list(values) == [setting.name for setting in all_settings()]
     assert values["port"] == 81
     assert values["safe_mode"] is False
     assert values["wheelhouse"] is None
@@ -88,7 +88,7 @@ def test_two_formats_are_a_usage_error(run) -> None:
 
 def test_reference_page_is_what_the_command_prints(run) -> None:
     page = REFERENCE.read_text(encoding="utf-8")
-    assert page == settings_markdown(settings_knobs()), (
+    assert page == settings_markdown(all_settings()), (
         "run: .venv/bin/ade settings --markdown > docs/reference/settings.md"
     )
     assert run("settings", "--markdown", ADE_PORT="many").output == page

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ade.domain.job import Priority
 from ade.domain.lease import MICROSECONDS
-from ade.domain.order import rank, share_turns
+from ade.domain.order import rank, share_places
 
 TIMES = st.integers(0, 2 * 10**15)
 AGEING = st.floats(0, 10**6)
@@ -36,7 +36,7 @@ def test_one_step_of_priority_is_worth_the_ageing_span(at_us: int, ageing_second
 
 @given(st.lists(st.text(min_size=1), unique=True, max_size=20), st.integers(-3, 100))
 def test_turns_are_dealt_fairly_and_in_order(workspaces: list[str], places: int) -> None:
-    turns = share_turns(workspaces, places)
+    turns = share_places(workspaces, places)
     assert [workspace for workspace, _ in turns] == workspaces[: len(turns)]
     if workspaces and places > 0:
         assert sum(count for _, count in turns) == places

@@ -1,4 +1,4 @@
-"""An exception is described in bounded words, whatever its own methods do."""
+"""The description of an exception is bounded, whatever its own methods do."""
 
 import json
 from collections.abc import Callable
@@ -23,45 +23,45 @@ def _caught(source: str) -> BaseException:
     raise AssertionError("nothing was raised")
 
 
-def test_the_place_is_that_of_the_jobs_own_code() -> None:
-    told = describe(_caught("def f(x):\n    return 1 +  x['a']\nf({})"))
-    assert told["type"] == "KeyError"
-    assert (told["file"], told["line"], told["function"]) == (CELL, 2, "f")
-    assert told["column"] == 17
+def test_the_position_is_in_the_code_of_the_job() -> None:
+    facts = describe(_caught("def f(x):\n    return 1 +  x['a']\nf({})"))
+    assert facts["type"] == "KeyError"
+    assert (facts["file"], facts["line"], facts["function"]) == (CELL, 2, "f")
+    assert facts["column"] == 17
 
 
-def test_the_place_is_not_the_librarys() -> None:
-    told = describe(_caught("import json\n\njson.loads('{')"))
-    assert (told["file"], told["line"]) == (CELL, 3)
+def test_the_position_is_not_in_a_library() -> None:
+    facts = describe(_caught("import json\n\njson.loads('{')"))
+    assert (facts["file"], facts["line"]) == (CELL, 3)
 
 
-def test_a_syntax_error_is_placed_where_it_is() -> None:
-    told = describe(_caught("compile('x = = 1', 'mine.py', 'exec')"))
-    assert (told["file"], told["line"], told["column"]) == ("mine.py", 1, 5)
+def test_a_syntax_error_has_its_own_position() -> None:
+    facts = describe(_caught("compile('x = = 1', 'mine.py', 'exec')"))
+    assert (facts["file"], facts["line"], facts["column"]) == ("mine.py", 1, 5)
 
 
-def test_the_facts_that_a_judge_needs() -> None:
-    told = describe(_caught("open('/no/such/place')"))
-    assert told["errno"] == 2
-    assert "OSError" in told["bases"]
+def test_what_is_needed_to_classify_an_exception() -> None:
+    facts = describe(_caught("open('/no/such/position')"))
+    assert facts["errno"] == 2
+    assert "OSError" in facts["bases"]
     assert describe(_caught("import no_such_module"))["module"] == "no_such_module"
 
 
-def test_runtime_frames_are_left_out_of_the_traceback() -> None:
-    told = describe(_caught("raise ValueError('x')"))
-    assert "ValueError: x" in told["traceback"]
+def test_frames_of_the_engine_are_not_in_the_traceback() -> None:
+    facts = describe(_caught("raise ValueError('x')"))
+    assert "ValueError: x" in facts["traceback"]
 
 
 def test_a_long_message_is_cut() -> None:
-    told = describe(ValueError("x" * 10_000_000))
-    assert len(told["message"]) == MESSAGE_CHARS_MAX
-    assert len(told["traceback"]) <= TRACEBACK_CHARS_MAX + 100
+    facts = describe(ValueError("x" * 10_000_000))
+    assert len(facts["message"]) == MESSAGE_CHARS_MAX
+    assert len(facts["traceback"]) <= TRACEBACK_CHARS_MAX + 100
 
 
 def test_a_deep_recursion_is_cut() -> None:
-    told = describe(_caught("def f(): f()\nf()"))
-    assert told["type"] == "RecursionError"
-    assert len(told["traceback"]) <= TRACEBACK_CHARS_MAX + 100
+    facts = describe(_caught("def f(): f()\nf()"))
+    assert facts["type"] == "RecursionError"
+    assert len(facts["traceback"]) <= TRACEBACK_CHARS_MAX + 100
 
 
 def test_a_long_or_cyclic_chain_is_cut() -> None:
@@ -142,11 +142,11 @@ CASES = [pytest.param(make, id=name) for name, make in HOSTILE.items()]
 def test_a_hostile_exception_is_described_in_bounded_json(
     make: Callable[[], BaseException],
 ) -> None:
-    told = describe(make())
-    assert isinstance(told["type"], str)
-    assert len(json.dumps(told)) < WORDS_BYTES_MAX
+    facts = describe(make())
+    assert isinstance(facts["type"], str)
+    assert len(json.dumps(facts)) < WORDS_BYTES_MAX
 
 
 @given(st.text())
-def test_any_message_is_told(message: str) -> None:
+def test_any_message_is_reported(message: str) -> None:
     assert describe(ValueError(message))["message"] == message[:MESSAGE_CHARS_MAX]

@@ -1,4 +1,4 @@
-"""However an entry ends, the line says so in one word."""
+"""However an entry ends, the channel reports it."""
 
 import io
 import json
@@ -17,7 +17,7 @@ Run = Callable[[Callable[[dict[str, Any], Channel], Any]], tuple[int, list[dict[
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a function as an entry; return the exit status and what was said."""
+    """Run a function as an entry; return the exit status and the messages."""
 
     def run(entry: Callable[[dict[str, Any], Channel], Any]) -> tuple[int, list[dict[str, Any]]]:
         module = types.ModuleType("an_entry")
@@ -51,7 +51,7 @@ def test_progress_comes_before_the_result(run: Run) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 3, None, "words", object()])
-def test_an_exit_is_no_result(run: Run, code: Any) -> None:
+def test_an_exit_is_not_a_result(run: Run, code: Any) -> None:
     status, (said,) = run(_raising(SystemExit(code)))
     assert status == 1
     assert said == {"failure": {"exit": {0: 0, 3: 3, None: 0}.get(code, 1)}}
@@ -65,7 +65,7 @@ def test_an_exception_is_described(run: Run, error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), 10**5000], ids=type)
-def test_what_is_not_json_is_said(run: Run, value: Any) -> None:
+def test_a_result_that_is_not_json_is_reported(run: Run, value: Any) -> None:
     status, (said,) = run(lambda inputs, channel: value)
     assert status == 1
     assert "cannot be written as JSON" in said["failure"]["result_not_json"]
@@ -79,7 +79,7 @@ def test_a_closed_stdout_does_not_matter(run: Run, monkeypatch: pytest.MonkeyPat
     assert run(lambda inputs, channel: 1) == (0, [{"result": 1}])
 
 
-def test_an_entry_that_is_not_there_is_described() -> None:
+def test_a_missing_entry_module_is_described() -> None:
     stream = io.StringIO()
     assert run_entry("no_such_entry", {}, stream) == 1
     assert json.loads(stream.getvalue())["failure"]["module"] == "no_such_entry"

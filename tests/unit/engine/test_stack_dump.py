@@ -1,4 +1,4 @@
-"""A process that is asked where it is answers at once, whatever it is doing."""
+"""A process dumps its stack at once, whatever it is doing."""
 
 import faulthandler
 import io
@@ -48,7 +48,7 @@ def test_the_stack_comes_before_the_end(tmp_path: Path, doing: str) -> None:
     assert f'File "{entry}", line 4 in main\n' in told
 
 
-def test_a_stream_that_is_no_file_is_left_alone(
+def test_a_stream_without_a_descriptor_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -68,6 +68,7 @@ async def test_what_the_engine_runs_on_is_pinned_and_not_installed_again(
         ("greeting==7", r"no version of greeting==7"),
         ("greeting==1\ngreeting==2", "unsatisfiable"),
         ("numpy<2", r"you require numpy<2 and numpy=="),
+        ("numpy<2", r"\. numpy==\S+ is required by ADE itself: its engine runs on it\.$"),
     ],
 )
 async def test_what_cannot_be_had_is_said_in_one_line(

@@ -16,7 +16,7 @@ from ade.clock import ManualClock
 from ade.events import event_file
 from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.rows import Claim, JobRef, JobRow, NewEvent
 from ade.store.session import Session
 
@@ -32,7 +32,7 @@ def store(sqlite_url: str, clock: ManualClock) -> Iterator[Session]:
 @pytest.fixture
 def acts(store: Session, clock: ManualClock) -> Acts:
     """Act on a kernel over it."""
-    return Acts(Kernel(store, Rules(queue_size=0)), clock)
+    return Acts(Kernel(store, KernelSettings(queue_size=0)), clock)
 
 
 @pytest.fixture

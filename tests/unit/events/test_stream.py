@@ -11,7 +11,7 @@ from ade.clock import ManualClock
 from ade.events import stream
 from ade.events.stream import follow, wait_until_ended
 from ade.kernel import Kernel
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.rows import Claim, JobRef, JobRow, NewEvent
 from ade.store.session import Session
 
@@ -20,7 +20,7 @@ from ade.store.session import Session
 def acts(sqlite_url: str, clock: ManualClock) -> Iterator[Acts]:
     """Act on a kernel over a real store."""
     store = Session(sqlite_url, clock=clock)
-    yield Acts(Kernel(store, Rules(queue_size=0)), clock)
+    yield Acts(Kernel(store, KernelSettings(queue_size=0)), clock)
     store.close()
 
 

@@ -1,4 +1,4 @@
-"""What a document may hold, and how its images are found."""
+"""What a document can contain, and how its images are fetched."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ade.domain.errors import NotFound, Unavailable
 from ade.kinds import Workroom, document
-from ade.kinds.document import Document, fetch_images
+from ade.kinds.document import DocumentContent, fetch_images
 from ade.worker.workroom import NoLibrary
 
 DIGEST = "sha256:" + "0" * 64
@@ -39,11 +39,13 @@ def table(columns: list[Any], rows: list[Any], **more: Any) -> dict[str, Any]:
 
 
 def taken(*objects: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Take a document in, as the worker hands it to the runtime."""
-    return Document.model_validate({"objects": list(objects), **more}).model_dump(mode="json")
+    """Validate a document; return the inputs of the job."""
+    return DocumentContent.model_validate({"objects": list(objects), **more}).model_dump(
+        mode="json"
+    )
 
 
-def test_every_type_of_object_is_taken() -> None:
+def test_every_type_of_object_is_accepted() -> None:
     given = [
         text("# a", object_id="1", notes="n", slide=1),
         {"type": "text", "content": {"format": "plain", "value": ""}, "slide": "first"},
@@ -106,7 +108,7 @@ def test_every_type_of_object_is_taken() -> None:
     ],
     ids=lambda one: str(one)[:60],
 )
-def test_what_is_beyond_a_limit_or_unknown_is_refused(one: dict[str, Any]) -> None:
+def test_values_beyond_a_limit_and_unknown_ones_are_rejected(one: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         taken(one)
 
@@ -133,11 +135,11 @@ def test_what_is_beyond_a_limit_or_unknown_is_refused(one: dict[str, Any]) -> No
 )
 def test_documents_have_limits_too(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        Document.model_validate(given)
+        DocumentContent.model_validate(given)
 
 
 def cpu_seconds(act: Callable[[], object]) -> float:
-    """Return the least that something took of three times: the others were disturbed."""
+    """Return the shortest CPU time of three tries; the others were disturbed."""
     took = []
     for _ in range(3):
         before = time.process_time()
@@ -163,20 +165,20 @@ def cpu_seconds(act: Callable[[], object]) -> float:
     ],
     ids=lambda given: str(given)[:70],
 )
-def test_a_long_list_of_wrong_things_is_refused_as_fast_as_it_is_read(
+def test_a_long_list_of_errors_is_rejected_as_fast_as_it_is_read(
     given: dict[str, Any],
 ) -> None:
     written = json.dumps(given)
 
     def refuse() -> None:
         with pytest.raises(ValidationError) as refused:
-            Document.model_validate(given)
+            DocumentContent.model_validate(given)
         assert refused.value.error_count() < 5
 
     assert cpu_seconds(refuse) < 2 * cpu_seconds(lambda: json.loads(written)) + 0.01
 
 
-def test_cells_are_told_as_what_they_may_be() -> None:
+def test_the_schema_lists_the_types_of_cells() -> None:
     rows = document.TableContent.model_json_schema()["properties"]["rows"]
     cell = rows["items"]["items"]
     assert [one["type"] for one in cell["anyOf"]] == [
@@ -193,7 +195,7 @@ def test_cells_are_told_as_what_they_may_be() -> None:
 
 
 class Shelf:
-    """Have some images, and count who asks."""
+    """Have some images, and count the requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
@@ -206,7 +208,7 @@ class Shelf:
         return Path("/shelf") / digest[7:]
 
 
-async def test_images_are_fetched_once_and_told_where_they_lie() -> None:
+async def test_images_are_fetched_once_and_get_their_path() -> None:
     shelf = Shelf()
     objects = taken(
         image(digest=DIGEST),
@@ -222,12 +224,12 @@ async def test_images_are_fetched_once_and_told_where_they_lie() -> None:
     assert "file" not in objects[2]["content"]
 
 
-async def test_an_image_that_is_not_there_is_told() -> None:
+async def test_a_missing_image_is_an_error() -> None:
     with pytest.raises(NotFound):
         await fetch_images(taken(image(digest=OTHER))["objects"], "w", cast(Workroom, Shelf()))
 
 
-async def test_without_a_library_only_images_by_digest_fail() -> None:
+async def test_without_a_catalogue_only_images_by_digest_fail() -> None:
     assert await fetch_images(taken(text())["objects"], "w", NoLibrary()) == {}
     with pytest.raises(Unavailable):
         await fetch_images(taken(image(digest=DIGEST))["objects"], "w", NoLibrary())

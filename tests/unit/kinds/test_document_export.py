@@ -1,4 +1,4 @@
-"""What may be asked of `document_export`, and in which words the formats are said."""
+"""The inputs of `document_export`, and the two ways to select formats."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ DOCUMENT = {"objects": [{"type": "text", "content": {"format": "markdown", "valu
 
 
 async def prepared(spec: dict[str, Any], **inputs: Any) -> dict[str, Any]:
-    """Prepare an attempt; return what the entry is called with."""
+    """Prepare an attempt; return the inputs of the entry module."""
     given = ExportInputs.model_validate({"document": DOCUMENT, **inputs}).model_dump(mode="json")
     wanted = ExportOutputs.model_validate(spec).model_dump(mode="json")
     return (await DocumentExport().prepare(Asked("w", "j", 1, given, wanted), NoLibrary())).inputs
@@ -33,7 +33,7 @@ async def prepared(spec: dict[str, Any], **inputs: Any) -> dict[str, Any]:
         (None, ["html", "pdf"], ["pdf", "html"]),
     ],
 )
-async def test_either_word_says_the_format(
+async def test_either_field_selects_the_format(
     named: str | None, listed: list[str], formats: list[str]
 ) -> None:
     inputs = await prepared({"formats": listed}, export_format=named)
@@ -41,8 +41,8 @@ async def test_either_word_says_the_format(
     assert (inputs["view_mode"], inputs["include_speaker_notes"]) == ("document", False)
 
 
-async def test_words_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(InvalidRequest, match="asks for pdf, the formats of output_spec for html"):
+async def test_contradicting_formats_are_rejected() -> None:
+    with pytest.raises(InvalidRequest, match="is pdf, but the formats of output_spec are html"):
         await prepared({"formats": ["html"]}, export_format="pdf")
 
 
@@ -55,18 +55,18 @@ async def test_words_that_contradict_each_other_are_refused() -> None:
         {"document": DOCUMENT, "template": "x"},
     ],
 )
-def test_what_is_not_known_is_refused(inputs: dict[str, Any]) -> None:
+def test_unknown_inputs_are_rejected(inputs: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ExportInputs.model_validate(inputs)
 
 
 @pytest.mark.parametrize("formats", [["docx"], ["pdf", "pdf"], ["pdf", "html", "pdf"]])
-def test_formats_are_known_and_named_once(formats: list[str]) -> None:
+def test_formats_must_be_known_and_unique(formats: list[str]) -> None:
     with pytest.raises(ValidationError):
         ExportOutputs.model_validate({"formats": formats})
 
 
-def test_the_key_depends_on_all_that_the_result_does() -> None:
+def test_the_key_depends_on_everything_that_the_result_depends_on() -> None:
     def key(spec: dict[str, Any] | None = None, **inputs: Any) -> str | None:
         asked: Any = {
             "job_type": "document_export",
@@ -88,6 +88,6 @@ def test_the_key_depends_on_all_that_the_result_does() -> None:
     assert key(view_mode="document") == keys[0]
 
 
-def test_the_environment_names_the_typesetter() -> None:
+def test_the_environment_version_includes_typst() -> None:
     assert DocumentExport.env_version.startswith("export@2+typst0.")
     assert not DocumentExport.trusted

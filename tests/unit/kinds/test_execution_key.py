@@ -1,4 +1,4 @@
-"""An execution key names all that a result may depend on, and nothing else."""
+"""An execution key covers everything that a result may depend on, and nothing else."""
 
 import hashlib
 import json
@@ -57,7 +57,7 @@ KEY = key(json.dumps(ASKED))
 
 
 def test_the_key_is_the_same_on_every_machine_and_python() -> None:
-    """Whoever changes this changes what earlier results answer for: raise the env_version too."""
+    """A change here changes which earlier results are reused: raise the env_version too."""
     inputs = {"value": {"b": 1.0, "a": "é"}}
     plain = {"job_type": "echo", "document_revision_id": "r1", "inputs": inputs}
     canonical = (
@@ -71,19 +71,21 @@ def test_the_key_is_the_same_on_every_machine_and_python() -> None:
 
 
 @given(st.data())
-def test_spelling_never_changes_the_key(data: st.DataObject) -> None:
-    assert key(_spelled(ASKED, data.draw)) == KEY
+def test_notation_never_changes_the_key(data: st.DataObject) -> None:
+    assert key(_any_notation(ASKED, data.draw)) == KEY
 
 
-def _spelled(value: Any, draw: Callable[[Any], Any]) -> str:
-    """Write JSON in any of its spellings: order of keys, white space, numbers, escapes."""
+def _any_notation(value: Any, draw: Callable[[Any], Any]) -> str:
+    """Write JSON in any notation: order of keys, white space, numbers, escapes."""
     space = draw(st.sampled_from(["", " ", "\n\t", "  \r\n"]))
     if isinstance(value, dict):
         items = draw(st.permutations(list(value.items())))
-        parts = [f"{_spelled(k, draw)}{space}:{space}{_spelled(v, draw)}" for k, v in items]
+        parts = [
+            f"{_any_notation(k, draw)}{space}:{space}{_any_notation(v, draw)}" for k, v in items
+        ]
         return f"{{{space}{(space + ',' + space).join(parts)}{space}}}"
     if isinstance(value, list):
-        return f"[{space}{(',' + space).join(_spelled(one, draw) for one in value)}{space}]"
+        return f"[{space}{(',' + space).join(_any_notation(one, draw) for one in value)}{space}]"
     if isinstance(value, str):
         plain = json.dumps(value)
         escaped = "".join(f"\\u{ord(character):04x}" for character in value)
@@ -161,7 +163,7 @@ UNRELATED: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("name", UNRELATED)
-def test_what_no_result_depends_on_leaves_the_key(name: str) -> None:
+def test_the_key_ignores_what_no_result_depends_on(name: str) -> None:
     changed = deepcopy(ASKED)
     UNRELATED[name](changed)
     assert key(json.dumps(changed)) == KEY

@@ -1,4 +1,4 @@
-"""What may be asked of `object_execute`: one cell, spelled in one of two ways."""
+"""The inputs of `object_execute`: one cell in one of two notations."""
 
 from pathlib import Path
 from typing import Any
@@ -31,24 +31,24 @@ DATA = "sha256:" + "0" * 64
 
 
 def taken(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Take inputs in, as the worker hands them to the runtime."""
+    """Validate inputs; return the inputs of the job."""
     return ExecuteInputs.model_validate(inputs).model_dump(mode="json")
 
 
 def key(inputs: dict[str, Any]) -> str | None:
-    """Return the execution key of a cell, as the server makes it."""
+    """Return the execution key of a cell, as the server computes it."""
     requests = JobRequests(Settings(), Kinds([ObjectExecute()]))
     asked: Any = {"job_type": "object_execute", "document_revision_id": "r", "inputs": inputs}
     return requests.submission(asked, Caller("workspace", "user")).execution_key
 
 
-def test_both_spellings_are_handed_over_as_one() -> None:
+def test_both_notations_become_the_same_inputs() -> None:
     assert taken(PLAIN) == taken(AS_OBJECT)
     assert taken(PLAIN)["cells"] == [{"file": "cell.py", "source": "a + 1"}]
     assert taken(PLAIN)["parameters"] == {"a": 1}
 
 
-def test_blocks_of_code_are_run_under_their_numbers() -> None:
+def test_code_blocks_are_named_by_their_numbers() -> None:
     blocks = [
         {"type": "paragraph", "text": "First, the data.", "style": "lead"},
         {"type": "code", "language": "python", "text": "a = 1"},
@@ -62,7 +62,7 @@ def test_blocks_of_code_are_run_under_their_numbers() -> None:
 
 
 def dependent(**changes: Any) -> dict[str, Any]:
-    """Ask for a cell that needs another object and some data."""
+    """Return a cell that needs another object and a dataset."""
     content = {"format": "python", "value": "def double(x):\n    return 2 * x"}
     snapshot = {"kind": "object", "id": "o1", "content_digest": digest(content), "content": content}
     code = {
@@ -76,14 +76,14 @@ def dependent(**changes: Any) -> dict[str, Any]:
     return {"object": code, "dependency_snapshots": [snapshot]} | changes
 
 
-def test_dependencies_are_handed_over_pinned() -> None:
+def test_pinned_dependencies_are_in_the_inputs() -> None:
     found = taken(dependent())
     assert found["datasets"] == [{"digest": DATA, "name": "prices.csv"}]
     assert [cell["file"] for cell in found["snapshots"][0]["cells"]] == ["object-1.py"]
     assert found["objects"] == ["o1"]
 
 
-def test_both_spellings_have_one_execution_key() -> None:
+def test_both_notations_have_the_same_execution_key() -> None:
     assert key(PLAIN) == key(AS_OBJECT)
 
 
@@ -99,7 +99,7 @@ def test_another_cell_has_another_key(other: dict[str, Any]) -> None:
     assert key(PLAIN) != key(other)
 
 
-def test_defaults_that_are_spelled_out_are_the_same_work() -> None:
+def test_explicit_defaults_are_the_same_work() -> None:
     spelled = {"source": "1", "parameters": {}, "entrypoint": "main"}
     assert key({"source": "1"}) == key(spelled)
 
@@ -161,19 +161,19 @@ def test_defaults_that_are_spelled_out_are_the_same_work() -> None:
         {"object": {"content": {"format": "python", "value": "1"}, "runtime": {"language": "r"}}},
     ],
 )
-def test_what_is_not_one_cell_is_refused(inputs: dict[str, Any]) -> None:
+def test_invalid_cells_are_rejected(inputs: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ExecuteInputs.model_validate(inputs)
     with pytest.raises(InvalidRequest):
         key(inputs)
 
 
-def test_the_longest_source_is_taken() -> None:
+def test_the_longest_source_is_accepted() -> None:
     source = "x" * SOURCE_CHARS_MAX
     assert taken({"source": source})["cells"][0]["source"] == source
 
 
-def test_what_is_installed_is_part_of_the_environments_name(
+def test_installed_packages_are_part_of_the_environment_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = environment_name()
@@ -186,5 +186,5 @@ def test_what_is_installed_is_part_of_the_environments_name(
     assert len({before, one, environment_name()}) == 3
 
 
-def test_a_cell_needs_walls() -> None:
+def test_a_cell_needs_the_sandbox() -> None:
     assert not ObjectExecute.trusted

@@ -1,4 +1,4 @@
-"""What may be asked of `object_render`, and what its results depend on."""
+"""The inputs of `object_render`, and what its results depend on."""
 
 from importlib.metadata import version
 from typing import Any
@@ -62,7 +62,7 @@ def test_what_cannot_be_drawn_is_not_accepted(inputs: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("formats", [[], ["pdf"], ["svg", "svg"]])
-def test_formats_are_of_those_that_are_made(formats: list[str]) -> None:
+def test_unknown_formats_are_rejected(formats: list[str]) -> None:
     with pytest.raises(ValidationError):
         RenderOutputs.model_validate({"formats": formats})
 
@@ -73,12 +73,12 @@ async def test_the_entry_gets_the_formats_beside_the_inputs() -> None:
     assert prepared.inputs == {"object": EQUATION, "formats": ["png"]}
 
 
-def test_results_depend_on_what_draws_them() -> None:
+def test_results_depend_on_the_drawing_libraries() -> None:
     assert f"+ziamath{version('ziamath')}+" in ObjectRender.env_version
 
 
 def test_the_limits_are_those_of_the_engine() -> None:
-    """The server does not import the engine's renderer: it would start more slowly."""
+    """The server does not import the engine's renderer, so that it starts faster."""
     assert (LATEX_CHARS_MAX, DOT_CHARS_MAX) == (latex.CHARS_MAX, dot.CHARS_MAX)
     assert (SIZE_MIN, SIZE_MAX) == (formula.SIZE_MIN, formula.SIZE_MAX)
     assert (SCALE_MIN, SCALE_MAX) == (raster.SCALE_MIN, raster.SCALE_MAX)

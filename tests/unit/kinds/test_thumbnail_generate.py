@@ -1,4 +1,4 @@
-"""What may be asked of `thumbnail_generate`."""
+"""The inputs of `thumbnail_generate`."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ LARGE = {"width": SIDE_PIXELS_MAX, "height": SIDE_PIXELS_MAX}
         {"object": OBJECT, "sizes": [SIZE, LARGE], "background": "transparent"},
     ],
 )
-async def test_a_page_or_an_object_is_taken(inputs: dict[str, Any]) -> None:
+async def test_a_page_or_an_object_is_accepted(inputs: dict[str, Any]) -> None:
     given = ThumbnailInputs.model_validate(inputs).model_dump(mode="json")
     prepared = await ThumbnailGenerate().prepare(Asked("w", "j", 1, given), NoLibrary())
     assert prepared.inputs["sizes"] == inputs["sizes"]
@@ -56,7 +56,7 @@ async def test_a_page_or_an_object_is_taken(inputs: dict[str, Any]) -> None:
     ],
     ids=lambda inputs: str(inputs)[:70],
 )
-def test_what_cannot_be_drawn_is_refused(inputs: dict[str, Any]) -> None:
+def test_invalid_thumbnail_requests_are_rejected(inputs: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ThumbnailInputs.model_validate(inputs)
 

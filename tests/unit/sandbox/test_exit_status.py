@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a table has one row per line
-"""What came of a child is told by what was seen first, and by its own words last."""
+"""A child is classified by what was observed first, and by its own messages last."""
 
 import errno
 import os
@@ -40,36 +40,36 @@ def _exit(code: int) -> int:
 
 # status, what else was seen, what comes of it
 TABLE: list[tuple[str, int, dict[str, Any], str | None]] = [
-    ("a result and a clean end", 0, {"said": [RESULT]}, None),
-    ("null is a result", 0, {"said": [{"result": None}]}, None),
-    ("other words do not matter", 0, {"said": [{"word": 1}, RESULT]}, None),
+    ("a result and a clean end", 0, {"messages": [RESULT]}, None),
+    ("null is a result", 0, {"messages": [{"result": None}]}, None),
+    ("other words do not matter", 0, {"messages": [{"word": 1}, RESULT]}, None),
     ("no result", 0, {}, "USER_CODE_ERROR/EXITED_WITHOUT_RESULT"),
-    ("two results", 0, {"said": [RESULT, RESULT]}, "USER_CODE_ERROR/BAD_RESULT"),
-    ("a result, then exit 1", _exit(1), {"said": [RESULT]}, "USER_CODE_ERROR/EXITED_WITHOUT_RESULT"),
-    ("a result, then a failure", 0, {"said": [RESULT, _raised()]}, "USER_CODE_ERROR/PYTHON_EXCEPTION"),
-    ("a result, then a crash", SEGV, {"said": [RESULT]}, "USER_CODE_ERROR/KILLED_BY_SIGNAL"),
-    ("an exception", _exit(1), {"said": [_raised()]}, "USER_CODE_ERROR/PYTHON_EXCEPTION"),
-    ("sys.exit", _exit(1), {"said": [{"failure": {"exit": 0}}]}, "USER_CODE_ERROR/EXITED_WITHOUT_RESULT"),
-    ("no JSON", _exit(1), {"said": [{"failure": {"result_not_json": "x"}}]}, "USER_CODE_ERROR/BAD_RESULT"),
-    ("a failure of no kind", _exit(1), {"said": [{"failure": {}}]}, "USER_CODE_ERROR/FAILED_WITHOUT_WORDS"),
-    ("a failure that is a number", _exit(1), {"said": [{"failure": 5}]}, "USER_CODE_ERROR/FAILED_WITHOUT_WORDS"),
-    ("no memory", _exit(1), {"said": [_raised("MemoryError")]}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
-    ("no memory for numpy", _exit(1), {"said": [_raised("_ArrayMemoryError", "MemoryError")]}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
-    ("no memory in a function", _exit(1), {"said": [_declared_failure("author_code_failed", exception="MemoryError", file="a.py", line=3)]}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
-    ("no memory anywhere", _exit(1), {"said": [_declared_failure("out_of_memory", "RESOURCE_LIMIT")]}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
-    ("no thread", _exit(1), {"said": [_raised("RuntimeError", message="can't start new thread")]}, "RESOURCE_LIMIT/PROCESS_LIMIT"),
-    ("no process", _exit(1), {"said": [_raised("BlockingIOError", "OSError", errno=errno.EAGAIN)]}, "RESOURCE_LIMIT/PROCESS_LIMIT"),
-    ("no room", _exit(1), {"said": [_os_error(errno.ENOSPC)]}, "RESOURCE_LIMIT/DISK_LIMIT"),
-    ("no quota", _exit(1), {"said": [_os_error(errno.EDQUOT)]}, "RESOURCE_LIMIT/DISK_LIMIT"),
-    ("too large a file", _exit(1), {"said": [_os_error(errno.EFBIG)]}, "RESOURCE_LIMIT/FILE_SIZE_LIMIT"),
-    ("too many files", _exit(1), {"said": [_os_error(errno.EMFILE)]}, "RESOURCE_LIMIT/OPEN_FILES_LIMIT"),
-    ("not allowed", _exit(1), {"said": [_os_error(errno.EPERM)]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
-    ("read-only", _exit(1), {"said": [_os_error(errno.EROFS)]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
-    ("not found is no violation", _exit(1), {"said": [_os_error(errno.ENOENT)]}, "USER_CODE_ERROR/PYTHON_EXCEPTION"),
-    ("an exception after a refusal", _exit(1), {"said": [_raised()], "violations": ["socket AF_INET"]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
-    ("a result in spite of a refusal", 0, {"said": [RESULT], "violations": ["socket AF_INET"]}, None),
+    ("two results", 0, {"messages": [RESULT, RESULT]}, "USER_CODE_ERROR/BAD_RESULT"),
+    ("a result, then exit 1", _exit(1), {"messages": [RESULT]}, "USER_CODE_ERROR/EXITED_WITHOUT_RESULT"),
+    ("a result, then a failure", 0, {"messages": [RESULT, _raised()]}, "USER_CODE_ERROR/PYTHON_EXCEPTION"),
+    ("a result, then a crash", SEGV, {"messages": [RESULT]}, "USER_CODE_ERROR/KILLED_BY_SIGNAL"),
+    ("an exception", _exit(1), {"messages": [_raised()]}, "USER_CODE_ERROR/PYTHON_EXCEPTION"),
+    ("sys.exit", _exit(1), {"messages": [{"failure": {"exit": 0}}]}, "USER_CODE_ERROR/EXITED_WITHOUT_RESULT"),
+    ("no JSON", _exit(1), {"messages": [{"failure": {"result_not_json": "x"}}]}, "USER_CODE_ERROR/BAD_RESULT"),
+    ("a failure of no kind", _exit(1), {"messages": [{"failure": {}}]}, "USER_CODE_ERROR/FAILED_WITHOUT_WORDS"),
+    ("a failure that is a number", _exit(1), {"messages": [{"failure": 5}]}, "USER_CODE_ERROR/FAILED_WITHOUT_WORDS"),
+    ("no memory", _exit(1), {"messages": [_raised("MemoryError")]}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
+    ("no memory for numpy", _exit(1), {"messages": [_raised("_ArrayMemoryError", "MemoryError")]}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
+    ("no memory in a function", _exit(1), {"messages": [_declared_failure("author_code_failed", exception="MemoryError", file="a.py", line=3)]}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
+    ("no memory anywhere", _exit(1), {"messages": [_declared_failure("out_of_memory", "RESOURCE_LIMIT")]}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
+    ("no thread", _exit(1), {"messages": [_raised("RuntimeError", message="can't start new thread")]}, "RESOURCE_LIMIT/PROCESS_LIMIT"),
+    ("no process", _exit(1), {"messages": [_raised("BlockingIOError", "OSError", errno=errno.EAGAIN)]}, "RESOURCE_LIMIT/PROCESS_LIMIT"),
+    ("no room", _exit(1), {"messages": [_os_error(errno.ENOSPC)]}, "RESOURCE_LIMIT/DISK_LIMIT"),
+    ("no quota", _exit(1), {"messages": [_os_error(errno.EDQUOT)]}, "RESOURCE_LIMIT/DISK_LIMIT"),
+    ("too large a file", _exit(1), {"messages": [_os_error(errno.EFBIG)]}, "RESOURCE_LIMIT/FILE_SIZE_LIMIT"),
+    ("too many files", _exit(1), {"messages": [_os_error(errno.EMFILE)]}, "RESOURCE_LIMIT/OPEN_FILES_LIMIT"),
+    ("not allowed", _exit(1), {"messages": [_os_error(errno.EPERM)]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
+    ("read-only", _exit(1), {"messages": [_os_error(errno.EROFS)]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
+    ("not found is no violation", _exit(1), {"messages": [_os_error(errno.ENOENT)]}, "USER_CODE_ERROR/PYTHON_EXCEPTION"),
+    ("an exception after a refusal", _exit(1), {"messages": [_raised()], "violations": ["socket AF_INET"]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
+    ("a result in spite of a refusal", 0, {"messages": [RESULT], "violations": ["socket AF_INET"]}, None),
     ("an end after a refusal", 0, {"violations": ["ptrace"]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
-    ("a module", _exit(1), {"said": [_raised("ModuleNotFoundError", module="x")]}, "DEPENDENCY_ERROR/MODULE_NOT_FOUND"),
+    ("a module", _exit(1), {"messages": [_raised("ModuleNotFoundError", module="x")]}, "DEPENDENCY_ERROR/MODULE_NOT_FOUND"),
     ("a crash", SEGV, {}, "USER_CODE_ERROR/KILLED_BY_SIGNAL"),
     ("a crash for want of memory", ABORTED, {"stderr": "memory allocation of 5 bytes failed"}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
     ("a crash near the limit", SEGV, {"memory_mb_peak": 99}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
@@ -78,10 +78,10 @@ TABLE: list[tuple[str, int, dict[str, Any], str | None]] = [
     ("killed when its time was up", KILLED, {"cpu_ms": 990}, "RESOURCE_LIMIT/CPU_LIMIT"),
     ("killed for no reason of ours", KILLED, {}, "RESOURCE_LIMIT/KILLED_BY_OS"),
     ("killed by its group", KILLED, {"was_killed_by_memory_limit": True}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
-    ("a child of its killed by its group", 0, {"said": [RESULT], "was_killed_by_memory_limit": True}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
+    ("a child of its killed by its group", 0, {"messages": [RESULT], "was_killed_by_memory_limit": True}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
     ("too large a file, by signal", signal.SIGXFSZ, {}, "RESOURCE_LIMIT/FILE_SIZE_LIMIT"),
     ("a call of another machine", signal.SIGSYS, {}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
-    ("our reason comes first", KILLED, {"killed_for": limit_error("X", "x"), "said": [RESULT]}, "RESOURCE_LIMIT/X"),
+    ("our reason comes first", KILLED, {"killed_for": limit_error("X", "x"), "messages": [RESULT]}, "RESOURCE_LIMIT/X"),
 ]  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def test_verdict(status: int, seen: dict[str, Any], verdict: str | None) -> None
 
 def test_what_was_refused_is_named() -> None:
     seen = ExitObservation(
-        _exit(1), LIMITS, said=[_raised()], violations=["ptrace", "socket AF_INET"]
+        _exit(1), LIMITS, messages=[_raised()], violations=["ptrace", "socket AF_INET"]
     )
     error = classify_exit(seen)
     assert error is not None
@@ -103,7 +103,7 @@ def test_what_was_refused_is_named() -> None:
 
 def test_a_storm_of_refusals_is_bounded() -> None:
     names = [f"call {number}" for number in range(1000)]
-    error = classify_exit(ExitObservation(_exit(1), LIMITS, said=[_raised()], violations=names))
+    error = classify_exit(ExitObservation(_exit(1), LIMITS, messages=[_raised()], violations=names))
     assert error is not None
     assert len(error.details["refused"]) == 20
     assert len(error.message) < 300
@@ -118,7 +118,7 @@ words_of_failure = st.sampled_from(
     ["type", "message", "module", "exit", "result_not_json", "line", "traceback"]
 )
 failures = st.dictionaries(words_of_failure, json_values, max_size=6) | json_values
-said = st.lists(
+MESSAGES = st.lists(
     st.fixed_dictionaries({}, optional={"result": json_values, "failure": failures}), max_size=4
 )
 
@@ -133,14 +133,14 @@ MALFORMED = [
 
 @pytest.mark.parametrize("told", MALFORMED, ids=repr)
 def test_a_malformed_exception_is_the_jobs_own_error(told: dict[str, Any]) -> None:
-    error = classify_exit(ExitObservation(_exit(1), LIMITS, said=[{"failure": told}]))
+    error = classify_exit(ExitObservation(_exit(1), LIMITS, messages=[{"failure": told}]))
     assert error is not None
     assert error.category is Category.USER_CODE_ERROR
 
 
-@given(said=said, status=st.sampled_from([0, _exit(1), SEGV, KILLED]))
-def test_nothing_that_a_child_says_breaks_the_judge(said: list[Any], status: int) -> None:
-    error = classify_exit(ExitObservation(status, LIMITS, said=said))
+@given(messages=MESSAGES, status=st.sampled_from([0, _exit(1), SEGV, KILLED]))
+def test_no_message_of_a_child_breaks_the_classification(messages: list[Any], status: int) -> None:
+    error = classify_exit(ExitObservation(status, LIMITS, messages=messages))
     assert error is None or isinstance(error, JobError)
     assert error is None or error.category is not Category.INTERNAL_ERROR
     if error is None:
@@ -161,8 +161,8 @@ def test_nothing_that_a_child_says_breaks_the_judge(said: list[Any], status: int
         ),
     ],
 )
-def test_no_memory_is_told_with_its_place(said: dict[str, Any]) -> None:
-    found = classify_exit(ExitObservation(_exit(1), LIMITS, said=[said]))
+def test_a_memory_error_names_its_location(said: dict[str, Any]) -> None:
+    found = classify_exit(ExitObservation(_exit(1), LIMITS, messages=[said]))
     assert found is not None
     assert found.message == "The job used more than its 100 MiB of memory, in f (a.py:3)."
     assert found.details["memory_mb"] == 100
@@ -179,9 +179,9 @@ def test_no_memory_is_told_with_its_place(said: dict[str, Any]) -> None:
         {"file": "a" * 10_000, "line": True},
     ],
 )
-def test_odd_words_about_a_place_are_left_out(details: dict[str, Any]) -> None:
+def test_malformed_locations_are_left_out(details: dict[str, Any]) -> None:
     said = _declared_failure("author_code_failed", exception="MemoryError", **details)
-    found = classify_exit(ExitObservation(_exit(1), LIMITS, said=[said]))
+    found = classify_exit(ExitObservation(_exit(1), LIMITS, messages=[said]))
     assert found is not None
     assert found.code == "MEMORY_LIMIT"
     assert set(found.details) <= {"memory_mb", "file"}

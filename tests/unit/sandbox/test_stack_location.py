@@ -42,7 +42,7 @@ def told(*lines: str) -> StackTrace:
     """Hear lines as a child writes them."""
     stack = StackTrace()
     for line in ("Stack (most recent call first):", *lines):
-        stack.hear(line.encode())
+        stack.receive(line.encode())
     return stack
 
 
@@ -59,7 +59,7 @@ def test_a_stack_is_whole_where_the_jobs_own_part_ends(last: str) -> None:
     stack = told(frame("/usr/lib/re.py", 3, "match"), frame("cell.py", 9, "run_entry"))
     was_whole = [stack.is_whole]
     for line in (last, "Stack (most recent call first):"):
-        stack.hear(line.encode())
+        stack.receive(line.encode())
         was_whole.append(stack.is_whole)
     assert was_whole == [False, True, False]
 
@@ -74,8 +74,8 @@ def test_a_stack_is_heard_from_its_inside_out() -> None:
 
 def test_a_second_stack_takes_the_place_of_the_first() -> None:
     stack = told(frame("/job/a.py"))
-    stack.hear(b"Stack (most recent call first):")
-    stack.hear(frame("/job/b.py").encode())
+    stack.receive(b"Stack (most recent call first):")
+    stack.receive(frame("/job/b.py").encode())
     assert [one.file for one in stack.frames] == ["/job/b.py"]
 
 
@@ -92,7 +92,7 @@ def test_a_stack_has_an_end() -> None:
 @given(st.binary(max_size=3000))
 def test_nothing_that_is_said_does_harm(line: bytes) -> None:
     stack = StackTrace()
-    stack.hear(line)
+    stack.receive(line)
     locate(stack, JobSources({}, {}))
 
 

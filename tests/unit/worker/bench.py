@@ -21,9 +21,9 @@ from ade.events.stream import follow, wait_until_ended
 from ade.kernel import Kernel
 from ade.kinds import Kind, Kinds
 from ade.kinds.echo import Echo
-from ade.stages.rules import Rules
+from ade.stages.kernel_settings import KernelSettings
 from ade.stages.stop import Stop
-from ade.stages.submit import Submission
+from ade.stages.submit.model import Submission
 from ade.store.port import Verb
 from ade.store.rows import JobRef, JobRow, NewEvent
 from ade.store.session import Session
@@ -139,7 +139,7 @@ class Bench:
 
     def rules(self, lease: LeaseRule, **others: Any) -> None:
         """Go by another lease."""
-        self.kernel = Kernel(self.store, Rules(lease=lease, queue_size=0, **others))
+        self.kernel = Kernel(self.store, KernelSettings(lease=lease, queue_size=0, **others))
 
     def close(self) -> None:
         """Let go of the database."""

@@ -27,8 +27,8 @@ from ade.environments.environment import is_there
 from ade.kernel import Kernel
 from ade.sandbox.spec import RunSpec
 from ade.settings import Settings
-from ade.stages.rules import Rules
-from ade.stages.submit import Submission
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.submit.model import Submission
 from ade.store.builds import BUILDS_TOPIC
 from ade.store.rows import Build, BuildHeld, File, JobRef, JobRow, Version
 from ade.store.session import Session
@@ -112,7 +112,7 @@ class Site:
 
     def configure(self, lease: LeaseRule = LEASE, **changes: Any) -> None:
         """Go by other rules."""
-        self.kernel = Kernel(self.store, Rules(lease=lease, queue_size=0))
+        self.kernel = Kernel(self.store, KernelSettings(lease=lease, queue_size=0))
         usual: dict[str, Any] = {"storage_data_dir": self.folder, "wheelhouse": self.wheelhouse}
         # Whatever happens soon happened because somebody rang.
         usual |= {"poll_seconds": 60, "sweep_seconds": 60}

@@ -57,7 +57,7 @@ async def test_a_cancel_counts_although_its_copy_cannot_be_written(
     bench: Bench, tmp_path: Path
 ) -> None:
     kernel = Kernel(
-        bench.store, bench.kernel.rules, exporter=EventFileExporter(bench.store, bench.jobs_dir)
+        bench.store, bench.kernel.settings, exporter=EventFileExporter(bench.store, bench.jobs_dir)
     )
     job = await bench.submit(value=1)
     outside = tmp_path / "outside"

@@ -16,8 +16,8 @@ from ade.domain.outcome import Outcome
 from ade.kernel import Kernel
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
-from ade.stages.rules import Rules
-from ade.stages.submit import Submission
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.submit.model import Submission
 from ade.store.rows import JobRef, JobRow
 from ade.worker.sweeper import RETAIN_EVERY_SECONDS, Sweeper
 
@@ -29,7 +29,7 @@ def kernel(sqlite_url: str, clock: ManualClock) -> Iterator[Kernel]:
     """Open a kernel whose time is held in the hand, and whose store can be troubled."""
     store = TroubledStore(sqlite_url)
     store.clock = clock
-    yield Kernel(store, Rules(queue_size=0))
+    yield Kernel(store, KernelSettings(queue_size=0))
     store.close()
 
 
@@ -60,7 +60,7 @@ async def test_a_lost_lease_is_found(kernel: Kernel, sweeper: Sweeper, clock: Ma
     found = await _find(kernel, job)
     assert found is not None
     assert found.status == "running"  # its lease is alive: it belongs to someone
-    clock.advance(kernel.rules.lease.lease_seconds + 1)
+    clock.advance(kernel.settings.lease.lease_seconds + 1)
     await sweeper.sweep()
     found = await _find(kernel, job)
     assert found is not None
@@ -79,7 +79,7 @@ async def test_old_jobs_go_with_their_folders(
 ) -> None:
     old = await _submit(kernel)
     await _end(kernel)
-    clock.advance(kernel.rules.retain_seconds - 60)
+    clock.advance(kernel.settings.retain_seconds - 60)
     young = await _submit(kernel)
     await _end(kernel)
     for job in (old, young):
@@ -97,7 +97,7 @@ async def test_forgetting_is_rare(
 ) -> None:
     job = await _submit(kernel)
     await _end(kernel)
-    clock.advance(kernel.rules.retain_seconds - 1)
+    clock.advance(kernel.settings.retain_seconds - 1)
     await sweeper.sweep()
     clock.advance(2)
     await sweeper.sweep()
@@ -112,7 +112,7 @@ async def test_zero_days_keep_everything(
 ) -> None:
     store = TroubledStore(sqlite_url)
     store.clock = clock
-    kernel = Kernel(store, Rules(queue_size=0, retain_seconds=0))
+    kernel = Kernel(store, KernelSettings(queue_size=0, retain_seconds=0))
     job = await _submit(kernel)
     await _end(kernel)
     clock.advance(1000 * DAY_SECONDS)

@@ -9,9 +9,8 @@ from tests.processes import aeventually, is_alive
 from tests.unit.worker.bench import SHORT_LEASE, SLOW_RENEWALS, Bench
 
 from ade.clock import SystemClock
-from ade.domain.events import EventType
+from ade.domain.events import EventType, stop_topic
 from ade.stages.finish import Finish
-from ade.stages.rules import stop_topic
 from ade.telemetry import metrics
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 
-from ade.domain.errors import InvalidRequest, SafeMode
+from ade.domain.errors import SAFE_MODE_DETAIL, InvalidRequest, SafeMode
 from ade.domain.ids import is_uuid
 from ade.domain.vocabulary import BuildStatus
 from ade.environments import ensure_build, fingerprint_of
@@ -25,7 +25,6 @@ from ade.http.schemas.builds import (
     build_path,
 )
 from ade.stages.builds import BuildEnded
-from ade.stages.submit import SAFE_MODE_DETAIL
 from ade.store.builds import BUILDS_TOPIC
 from ade.store.rows import Version
 

@@ -138,7 +138,9 @@ def document_routes(door: Door) -> APIRouter:
             raise UnreadableDocument("The document is too large for a preview.")
         asked = {"input": PREVIEW_INPUT, "sheet": sheet, "rows": rows}
         path = await asyncio.to_thread(blobs.existing, found.digest)
-        outcome = await door.runs_errands.run(PREVIEW_ENTRY, asked, {PREVIEW_INPUT: path})
+        outcome = await door.require_inline_tasks.run(
+            grant.workspace.id, PREVIEW_ENTRY, asked, {PREVIEW_INPUT: path}
+        )
         return _preview(found.id, outcome)
 
     @router.delete(

@@ -6,10 +6,9 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
-from ade.domain.job import TERMINAL, WAITING, Priority, Status, StopRequest
+from ade.domain.job import AGENT_POOL, TERMINAL, WAITING, Priority, Status, StopRequest
 from ade.http.schemas.base import RequestModel, Text, Time, Uuid, optional_time, stored_json
 from ade.http.schemas.problems import Problem
-from ade.stages.rules import AGENT
 from ade.store.port import Reading
 from ade.store.rows import JobRow, Lane
 
@@ -253,7 +252,7 @@ def _waiting_reason(
         return WaitingReason.LANE, f"Job {holder.id} of its target is {holder.status}."
     if not job.eligible and job.build_id is not None:
         return WaitingReason.BUILD, "Its build is not ready yet."
-    if job.pool == AGENT:
+    if job.pool == AGENT_POOL:
         return WaitingReason.AGENT, "It waits for an agent that may take it."
     return WaitingReason.CAPACITY, "It waits for a free worker."
 

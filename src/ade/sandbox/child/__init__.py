@@ -1,1 +1,1 @@
-"""What runs in the sandbox: standard library, `ade.sandbox.layers` and `ade_engine` only."""
+"""What runs in the sandbox: the standard library, `ade.sandbox.layers` and `ade_engine` only."""

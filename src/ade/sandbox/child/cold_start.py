@@ -1,23 +1,25 @@
-"""Run one order in a fresh interpreter, in the sandbox that stand already.
+"""Run one spec in a fresh interpreter, in a process whose layers are applied already.
 
-`python -I -B cold.py SOURCE PATH...`
+`python -I -B cold_start.py SOURCE PATH...`
 """
+
+from __future__ import annotations
 
 import json
 import os
 import sys
 
 
-def main():
-    """Read the order that was left in the job's folder, and run it."""
+def main() -> None:
+    """Read the spec that was left in the job's folder, and run it."""
     source, *paths = sys.argv[1:]
     sys.path[:0] = [*paths, source]
     from ade.sandbox.child import job_process
 
-    with open(".spec.json", encoding="utf-8") as file:
+    with open(job_process.SPEC_FILE, encoding="utf-8") as file:
         spec = json.load(file)
-    os.unlink(".spec.json")
-    job_process.furnish()
+    os.unlink(job_process.SPEC_FILE)
+    job_process.set_up_streams()
     status = job_process.run(spec)
     sys.stdout.flush()
     os._exit(status)

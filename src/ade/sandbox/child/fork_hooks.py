@@ -1,38 +1,45 @@
-"""Tell packages of a fork that Python itself is not told of.
+"""Call the fork handlers that packages registered, where Python does not know of the fork.
 
-What Python does after a fork is for the threads that are no more. A zygote has one thread, and
-putting in order what was in order would copy a hundred pages in each child. So `threading` and
-`random` (which every child seeds anew) are imported before anything is noted here; what packages
-ask for while they are imported is done as Python would do it.
+What Python itself does after a fork is for threads that no longer exist. A zygote has one thread,
+and doing it anyway would copy a hundred pages in each child. So `threading` and `random` (which
+every child seeds anew) are imported before anything is recorded here; the handlers that packages
+register while they are imported are called as Python would call them.
 """
+
+from __future__ import annotations
 
 import contextlib
 import os
 import random  # noqa: F401
 import threading  # noqa: F401
+from typing import TYPE_CHECKING
 
-_noted: list = []
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_recorded: list[dict[str, Any]] = []
 
 
 @contextlib.contextmanager
-def noting():
-    """Note what is asked for in here."""
+def recording() -> Iterator[None]:
+    """Record the handlers that are registered in this block."""
     register = os.register_at_fork
 
-    def note(**asked):
-        register(**asked)  # a job may fork as Python does
-        _noted.append(asked)
+    def record(**handlers: Any) -> None:
+        register(**handlers)  # a job may fork as Python does
+        _recorded.append(handlers)
 
-    os.register_at_fork = note
+    os.register_at_fork = record
     try:
         yield
     finally:
         os.register_at_fork = register
 
 
-def tell(when):
-    """Do what was asked for: `before`, `after_in_child` or `after_in_parent`."""
-    for asked in reversed(_noted) if when == "before" else _noted:
-        if when in asked:
-            with contextlib.suppress(Exception):  # as Python does, and a job has no use for it
-                asked[when]()
+def call(when: str) -> None:
+    """Call the recorded handlers: `before`, `after_in_child` or `after_in_parent`."""
+    for handlers in reversed(_recorded) if when == "before" else _recorded:
+        if when in handlers:
+            with contextlib.suppress(Exception):  # as Python does; a job cannot use it
+                handlers[when]()

@@ -1,8 +1,10 @@
 """One job's process, from its fork to its end.
 
-First its layers (`setup`), then, and not before, an order to run somebody's code. Whatever fails
-on the way is said on the line as a setup error, and nothing is run.
+The layers are applied first (`apply_layers`), and only then is a spec received and code run. If
+anything fails before that, the child reports a setup error on its line and runs nothing.
 """
+
+from __future__ import annotations
 
 import contextlib
 import ctypes
@@ -16,105 +18,117 @@ import signal
 import socket
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from ade.sandbox.child import fork_hooks
 from ade.sandbox.child.apply_layers import LENGTH, LINE, LayerSetup
 from ade.sandbox.child.plan import FULL, JOB_FOLDER
 from ade.sandbox.layers import linux, seccomp
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import IO, Any
+
+    from ade.sandbox.child.plan import ZygotePlan
+
 FILES_AT_ONCE = 64
 COPY_BYTES = 1 << 20
-REHEARSALS = 16  # after so many calls Python no longer rewrites what it runs
-GIVEN = (3, 4, 5)  # stdout, stderr, the line; and the ways into two groups, where there are any
+SPEC_FILE = ".spec.json"
+SETUP_FAILED = 70
+WARM_UP_RUNS = 16  # after so many calls Python no longer rewrites the instructions that it runs
+# How many descriptors come with a request: stdout, stderr, the line, and up to two cgroups.
+DESCRIPTOR_COUNTS = (3, 4, 5)
 _NAME = ctypes.addressof(_name := ctypes.create_string_buffer(b"ade-job"))
-_prepared: dict = {}
+_prepared: dict[Any, Any] = {}
 
 
-def prepare(plan):
+def prepare(plan: ZygotePlan) -> None:
     """Do once, in the zygote, what is the same for every child."""
     policy = seccomp.Policy(**plan.policy_facts, listened="notify" not in plan.without)
     _prepared["filter"] = seccomp.assemble(policy)
     if not plan.cold:
-        os.dup2(2, 1)  # a pipe, as a job's is: a stream remembers what kind of file it is made of
-        furnish()
+        os.dup2(2, 1)  # a pipe, like a job's stdout: a stream caches what kind of file it is on
+        set_up_streams()
     if plan.level == FULL:
-        _settle(JOB_FOLDER, "/tmp")
-        for given in GIVEN:
-            _prepared[given] = LayerSetup(plan, _prepared["filter"], JOB_FOLDER, given)
+        _set_folders(JOB_FOLDER, "/tmp")
+        for count in DESCRIPTOR_COUNTS:
+            _prepared[count] = LayerSetup(plan, _prepared["filter"], JOB_FOLDER, count)
 
 
-def fork(plan, number, descriptors):
-    """Fork a child, return (pid, pidfd); the child lives to its end and never returns."""
+def fork(plan: ZygotePlan, number: int, descriptors: Sequence[int]) -> tuple[int, int]:
+    """Fork a child, return (pid, pidfd); in the child this never returns."""
     if plan.level == FULL:
         setup = _prepared[len(descriptors)]
-        fork_hooks.tell("before")
+        fork_hooks.call("before")
         try:
             pid, pidfd = setup.fork(descriptors)
             if pid == 0:
-                _live(_tell_and_obey, plan, setup)
+                _live(_serve_after_hooks, plan, setup)
         finally:
-            fork_hooks.tell("after_in_parent")
+            fork_hooks.call("after_in_parent")
         return pid, pidfd
     pid = os.fork()
     if pid == 0:
-        _live(_put_up_and_obey, plan, number, descriptors)
+        _live(_serve_in_folder, plan, number, descriptors)
     return pid, os.pidfd_open(pid)
 
 
-def _live(life, *facts):
-    """Be a child to its end, whatever happens: nothing of it returns to the zygote's loop."""
-    status = 70
+def _live(serve: Callable[..., int], *arguments: Any) -> None:
+    """Run a child to its end; whatever happens, it never returns to the zygote's loop."""
+    status = SETUP_FAILED
     try:
-        status = life(*facts)
-    except BaseException as error:  # of the runtime itself: the job's own were caught
-        _say({"setup_error": f"{type(error).__name__}: {error}"[:500]})
+        status = serve(*arguments)
+    except BaseException as error:  # of the runtime itself: the job's own errors were caught
+        _send({"setup_error": f"{type(error).__name__}: {error}"[:500]})
     finally:
         os._exit(status)
 
 
-def _put_up_and_obey(plan, number, descriptors):
+def _serve_in_folder(plan: ZygotePlan, number: int, descriptors: Sequence[int]) -> int:
+    """Apply the layers of a child that works in a scratch folder of its own, then serve."""
     folder = os.path.join(plan.scratch, str(number))
     setup = LayerSetup(plan, _prepared["filter"], folder, len(descriptors))
-    setup.make(descriptors)
-    _settle(folder, os.path.join(folder, "tmp"))
-    return _obey(plan, setup)
+    setup.apply(descriptors)
+    _set_folders(folder, os.path.join(folder, "tmp"))
+    return _serve(plan, setup)
 
 
-def _tell_and_obey(plan, setup):
-    fork_hooks.tell("after_in_child")
-    return _obey(plan, setup)
+def _serve_after_hooks(plan: ZygotePlan, setup: LayerSetup) -> int:
+    fork_hooks.call("after_in_child")
+    return _serve(plan, setup)
 
 
-def _obey(plan, setup):
-    _renew_chance()
-    setup.say_ready()
+def _serve(plan: ZygotePlan, setup: LayerSetup) -> int:
+    """Report that the child is ready, wait for its spec, and run it."""
+    _reseed()
+    setup.report_ready()
     spec = _receive_spec()
     if spec is None:
         return 0
-    _limit(spec["limits"], setup.data_bytes())
+    _set_limits(spec["limits"], setup.data_bytes())
     if plan.cold:
-        _become_another_interpreter(plan, spec)
+        _exec_interpreter(plan, spec)
     return run(spec)
 
 
-def _say(words):
-    with contextlib.suppress(OSError):  # nobody may be listening any more
-        os.write(LINE, json.dumps(words).encode() + b"\n")
+def _send(message: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):  # the supervisor may have closed the line
+        os.write(LINE, json.dumps(message).encode() + b"\n")
 
 
-def _receive_spec():
-    """Wait for the order and the files that come with it; None when there is none to come."""
+def _receive_spec() -> dict[str, Any] | None:
+    """Wait for the spec and the files that come with it; None when the line is closed instead."""
     head = _exactly(LENGTH.size)
     text = head and _exactly(*LENGTH.unpack(head))
     if not text:
         return None
-    spec = json.loads(text)
+    spec: dict[str, Any] = json.loads(text)
     if spec["files"]:
         _receive_files(spec["files"])
     return spec
 
 
-def _exactly(size):
+def _exactly(size: int) -> bytes:
     data = os.read(LINE, size)
     while data and len(data) < size:
         data += (piece := os.read(LINE, size - len(data)))
@@ -123,16 +137,18 @@ def _exactly(size):
     return data
 
 
-def _receive_files(names):
+def _receive_files(names: Sequence[str]) -> None:
     with socket.socket(fileno=os.dup(LINE)) as line:
         for first in range(0, len(names), FILES_AT_ONCE):
             batch = names[first : first + FILES_AT_ONCE]
             _, descriptors, _, _ = socket.recv_fds(line, 1, len(batch))
-            for name, descriptor in zip(batch, descriptors, strict=True):
+            if len(descriptors) != len(batch):
+                raise ValueError("some files did not arrive")
+            for name, descriptor in zip(batch, descriptors):  # noqa: B905 - strict is of 3.10
                 _copy_in(name, descriptor)
 
 
-def _copy_in(name, source):
+def _copy_in(name: str, source: int) -> None:
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
     target = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
@@ -143,59 +159,59 @@ def _copy_in(name, source):
         os.close(source)
 
 
-def _settle(folder, temporary):
-    """Say where a job may put its files."""
+def _set_folders(folder: str, temporary: str) -> None:
+    """Tell the job through its environment where it may write files."""
     os.makedirs(temporary, exist_ok=True)
     os.environ.update(HOME=folder, ADE_JOB_FOLDER=folder, TMPDIR=temporary)
 
 
-def _limit(limits, data_bytes):
-    """Bound what the kernel can bound for one process; the supervisor watches the whole tree."""
+def _set_limits(limits: dict[str, int], data_bytes: int) -> None:
+    """Set the limits that the kernel enforces per process; the supervisor watches the tree."""
     os.setpriority(os.PRIO_PROCESS, 0, limits["nice"])
     cpu_seconds = limits["cpu_seconds"]
-    # A second before the kernel kills it asks where the code is (`ade_engine.stack_dump`).
+    # A second before the kernel kills, SIGXCPU makes the job report its stack.
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds - 1, cpu_seconds))
-    for what, most in (
+    for limit, most in (
         (resource.RLIMIT_DATA, limits["data_bytes"] and data_bytes + limits["data_bytes"]),
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
     ):
         if most:
-            resource.setrlimit(what, (most, most))
+            resource.setrlimit(limit, (most, most))
 
 
-def _become_another_interpreter(plan, spec):
-    """Start the environment's own interpreter afresh; the layers stay, the order goes along."""
-    with open(".spec.json", "w", encoding="utf-8") as file:
+def _exec_interpreter(plan: ZygotePlan, spec: dict[str, Any]) -> None:
+    """Start the environment's interpreter afresh; the layers stay, the spec is left in a file."""
+    with open(SPEC_FILE, "w", encoding="utf-8") as file:
         json.dump(spec, file)
     script = os.path.join(plan.source, "ade", "sandbox", "child", "cold_start.py")
     argv = [plan.interpreter, "-I", "-B", script, plan.source, *plan.paths]
     os.execve(plan.interpreter, argv, os.environ)
 
 
-def run(spec):
-    """Run the order's entry; return the exit status."""
+def run(spec: dict[str, Any]) -> int:
+    """Run the spec's entry; return the exit status."""
     from ade_engine.run_entry import run_entry
 
     os.set_inheritable(LINE, False)
     linux.prctl(linux.PR_SET_NAME, _NAME)
     gc.enable()
-    os.write(LINE, b'{"begun": true}\n')  # from here on it is the job that speaks
+    os.write(LINE, b'{"begun": true}\n')  # what follows on the line comes from the job's code
     return run_entry(spec["entry"], spec["inputs"], _prepared["line"])
 
 
-def rehearse():
-    """Go the way of a job in the zygote: what is looked up and settled here, no child does again.
+def warm_up() -> None:
+    """Run an empty cell in the zygote, so that no child has to do what happens only once.
 
-    Every type, name and instruction that is used for the first time is written to, and a child
-    that writes to a page copies it first.
+    Every type, name and instruction is written to when it is first used, and a child that writes to
+    a page copies it first.
     """
     from ade_engine.entry import cell
     from ade_engine.run_entry import run_entry
     from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
     main = sys.modules["__main__"]
-    for _ in range(REHEARSALS):
-        _renew_chance()
+    for _ in range(WARM_UP_RUNS):
+        _reseed()
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
             run_entry(cell.__name__, json.loads(json.dumps(cell.cell_inputs("None"))), nowhere)
     sys.modules["__main__"] = main
@@ -203,8 +219,8 @@ def rehearse():
     faulthandler.unregister(STACK_DUMP_SIGNAL)
 
 
-def furnish():
-    """Make ready, once, what somebody's code finds: streams of its own, an end when asked to."""
+def set_up_streams() -> None:
+    """Open the streams that a job's code finds, and let SIGTERM end the process."""
     for name, descriptor, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
         stream = _stream(descriptor, mode)
         setattr(sys, name, stream)
@@ -214,13 +230,13 @@ def furnish():
     time.tzset()
 
 
-def _stream(descriptor, mode):
-    """Return a stream that shows each line at once, and does not fail on odd characters."""
+def _stream(descriptor: int, mode: str) -> IO[Any]:
+    """Return a stream that flushes each line, and escapes characters that cannot be encoded."""
     return open(descriptor, mode, 1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
-def _renew_chance():
-    """Seed what the zygote's children would otherwise share."""
+def _reseed() -> None:
+    """Seed the random generators that the zygote's children would otherwise share."""
     import random
 
     random.seed()

@@ -1,8 +1,11 @@
-"""Apply a zygote's layers, then become it: `python -I -B launch.py PLAN`, the line is fd 3.
+"""Apply a zygote's layers, then become it: `python -I -B launch.py SOURCE PLAN`, its line is fd 3.
 
-Whoever launches gets a child of its own: the first process of the zygote's pid namespace is cloned
-as a sibling, and this process ends. It dies when the one who launched it does.
+At level `full` the zygote is the first process of a new pid namespace. It is cloned as a sibling of
+this process, so that it is the worker's own child, and this process ends. The zygote dies with the
+thread that launched it.
 """
+
+from __future__ import annotations
 
 import os
 import signal
@@ -12,24 +15,25 @@ import sys
 if __name__ == "__main__":  # run by its path, by any interpreter
     sys.path.insert(0, sys.argv[1])
 
-# All of it before the layers: afterwards this interpreter's own modules may be out of sight.
+# Everything is imported before the layers are applied: later this interpreter's own modules may be
+# out of reach.
 from ade.sandbox.child import zygote_messages
-from ade.sandbox.child.plan import FULL, INSIDE_USER, JOB_FOLDER, Plan
+from ade.sandbox.child.plan import FULL, INSIDE_USER, JOB_FOLDER, ZygotePlan
 from ade.sandbox.layers import landlock, linux, privileges, root_filesystem, seccomp
 from ade.sandbox.layers.syscall_list import SyscallList
 
 LINE = 3
 
 
-def main():
-    """Read the plan, build, become the zygote."""
+def main() -> None:
+    """Read the plan, apply the layers, become the zygote."""
     linux.close_from(4)
-    plan = Plan.from_json(sys.argv[2])
+    plan = ZygotePlan.from_json(sys.argv[2])
     try:
         if plan.level == FULL:
             _enter_namespaces(plan)
         else:
-            _become(plan)
+            _change_user(plan)
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
         linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
         _restrict(plan)
@@ -40,67 +44,64 @@ def main():
     os.execve(interpreter, [interpreter, "-I", "-B", script, plan.source, sys.argv[2]], os.environ)
 
 
-def _enter_namespaces(plan):
+def _enter_namespaces(plan: ZygotePlan) -> None:
     flags = linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
     if not plan.network:
         flags |= linux.CLONE_NEWNET
     if not plan.by_root:
-        _become(plan)
+        _change_user(plan)
         user, group = os.geteuid(), os.getegid()
         linux.unshare(linux.CLONE_NEWUSER | flags)
-        as_user = SyscallList()
-        privileges.map_user(as_user, INSIDE_USER, user, group)
-        as_user.make_all()
+        mapping = SyscallList()
+        privileges.map_user(mapping, INSIDE_USER, user, group)
+        mapping.execute_all()
     else:
         linux.unshare(flags)
     sibling = SyscallList()
     sibling.add_fork(linux.CLONE_PARENT)
     pid, _, _ = sibling.fork()
     if pid:
-        _say_launched(pid)
+        _report_launched(pid)
         os._exit(0)
     root_filesystem.build(plan.readable, plan.network, [JOB_FOLDER, "/tmp", "/proc", "/dev/shm"])
     linux.set_hostname("ade")
     if plan.by_root:
-        _become(plan)
+        _change_user(plan)
 
 
-def _say_launched(pid):
-    """Name the sibling that goes on from here: only its parent can bury it, should it die young."""
+def _report_launched(pid: int) -> None:
+    """Send the worker the sibling's pid: should it die early, only its parent can reap it."""
     with socket.socket(fileno=os.dup(LINE)) as line:
         zygote_messages.send(line, zygote_messages.Message(zygote_messages.LAUNCHED, pid))
 
 
-def _become(plan):
+def _change_user(plan: ZygotePlan) -> None:
     if plan.user != -1:
         os.setgroups([])
         os.setresgid(plan.user, plan.user, plan.user)
         os.setresuid(plan.user, plan.user, plan.user)
-        # Who changes its number loses its own files in /proc until it says that it may be seen.
+        # A process that changes its user loses access to its own files in /proc until it is
+        # dumpable again.
         linux.prctl(linux.PR_SET_DUMPABLE, 1)
 
 
-def _restrict(plan):
-    """Let this process see and ask for no more than a zygote needs."""
+def _restrict(plan: ZygotePlan) -> None:
+    """Restrict this process to the files and system calls that a zygote needs."""
     calls = SyscallList()
     if plan.level == FULL:
         privileges.drop_capabilities(calls)
     else:
-        readable = [
-            *root_filesystem.readable_paths(plan.readable, plan.network),
-            *root_filesystem.DEVICES,
-            "/proc",
-        ]
+        readable = root_filesystem.readable_paths(plan.readable, plan.network)
         landlock.add_calls(
             calls,
-            readable,
+            [*readable, *root_filesystem.DEVICES, "/proc"],
             [plan.scratch, "/dev/null"],
             network=plan.network,
             of_version=plan.landlock,
         )
     policy = seccomp.Policy(zygote=True, network=plan.network, memfd=plan.memfd)
     seccomp.add_calls(calls, seccomp.assemble(policy), pid=os.getpid())
-    calls.make_all()
+    calls.execute_all()
 
 
 if __name__ == "__main__":

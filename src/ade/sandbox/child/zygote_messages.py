@@ -1,22 +1,27 @@
-"""What worker and zygote tell each other: fixed words, and descriptors beside them.
+"""Messages between the worker and a zygote: fixed numbers, with descriptors beside them.
 
-A zygote reads numbers only, never a byte of a job, so nothing of one job can be found in the
-memory that the next is forked from.
+A zygote reads numbers only and never a byte of a job, so no data of one job can be found in the
+memory that the next job is forked from.
 """
+
+from __future__ import annotations
 
 import array
 import socket
 import struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-_WORDS = struct.Struct("=IiQQQQ")
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_FIELDS = struct.Struct("=IiQQQQ")
 LAUNCHED, HELLO, COLD, SPAWN, SPAWNED, NOT_SPAWNED, ENDED = range(1, 8)
 DESCRIPTORS_MAX = 8
 CREDENTIALS = struct.Struct("3i")
 
 
 class Message(NamedTuple):
-    """Hold one message; `number` is the child's, in the order in which they were asked for."""
+    """Hold one message; `number` counts the children in the order of the requests."""
 
     kind: int
     number: int = 0
@@ -25,22 +30,26 @@ class Message(NamedTuple):
     system_us: int = 0
     peak_kb: int = 0
 
-    def pack(self):
+    def pack(self) -> bytes:
         """Return the message as bytes."""
-        words = (self.kind, self.status, self.number, self.user_us, self.system_us, self.peak_kb)
-        return _WORDS.pack(*words)
+        return _FIELDS.pack(
+            self.kind, self.status, self.number, self.user_us, self.system_us, self.peak_kb
+        )
 
 
-def send(line, message, descriptors=()):
+def send(line: socket.socket, message: Message, descriptors: Iterable[int] = ()) -> None:
     """Send a message, with descriptors."""
     socket.send_fds(line, [message.pack()], list(descriptors))
 
 
-def receive(line):
-    """Receive (message, descriptors, pid of the sender if asked for); None at the end."""
+def receive(line: socket.socket) -> tuple[Message, list[int], int] | None:
+    """Receive (message, descriptors, pid of the sender); None when the line is closed.
+
+    The pid is the kernel's (SCM_CREDENTIALS), and 0 unless the socket was set to receive it.
+    """
     room = socket.CMSG_SPACE(4 * DESCRIPTORS_MAX) + socket.CMSG_SPACE(CREDENTIALS.size)
-    data, extra, _, _ = line.recvmsg(_WORDS.size, room, socket.MSG_CMSG_CLOEXEC)
-    if len(data) < _WORDS.size:
+    data, extra, _, _ = line.recvmsg(_FIELDS.size, room, socket.MSG_CMSG_CLOEXEC)
+    if len(data) < _FIELDS.size:
         return None
     descriptors, sender = array.array("i"), 0
     for level, kind, content in extra:
@@ -48,5 +57,5 @@ def receive(line):
             descriptors.frombytes(content[: len(content) - len(content) % descriptors.itemsize])
         elif level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
             sender = CREDENTIALS.unpack(content)[0]
-    kind, status, number, user_us, system_us, peak_kb = _WORDS.unpack(data)
+    kind, status, number, user_us, system_us, peak_kb = _FIELDS.unpack(data)
     return Message(kind, number, status, user_us, system_us, peak_kb), list(descriptors), sender

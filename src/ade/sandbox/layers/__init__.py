@@ -1,1 +1,1 @@
-"""The layers, each in a module of its own: standard library only, for any interpreter from 3.9."""
+"""The sandbox layers, one module each: standard library only, for any interpreter from 3.9."""

@@ -1,10 +1,12 @@
-"""Which system calls a job may make, assembled for the kernel.
+"""The seccomp filter: which system calls a job may make.
 
-What is not named here does not exist for a job (ENOSYS), so that new calls of newer kernels stay
-shut. What a job might try on purpose is REPORTED: the supervisor hears of it through the filter's
-listener and always answers no; nothing is ever decided by looking at a job's memory. When nobody
-listens any more, those calls do not exist either.
+A call that is not named here fails with ENOSYS, so that new calls of newer kernels stay closed. The
+calls that a job might try on purpose are REPORTED: the supervisor is notified through the filter's
+listener and always denies them, and never decides by reading a job's memory, which the job could
+change meanwhile. When the listener is closed, those calls fail with ENOSYS too.
 """
+
+from __future__ import annotations
 
 import ctypes
 import errno
@@ -12,9 +14,18 @@ import fcntl
 import socket
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ade.sandbox.layers import linux
 from ade.sandbox.layers.syscall_numbers import NUMBERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ade.sandbox.layers.syscall_list import SyscallList
+
+    Instruction = tuple[int, int, int, int]
+    Code = list[Instruction]
 
 _X86_64, _AARCH64 = 0xC000003E, 0xC00000B7
 ARCHITECTURE = _X86_64 if linux.MACHINE == "x86_64" else _AARCH64
@@ -35,7 +46,7 @@ FORMAT_BITS = 0xF000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 FIOSETOWN, SIOCSPGRP = 0x8901, 0x8902
 OWNER_COMMANDS = (8, 10, 15)  # F_SETOWN, F_SETSIG, F_SETOWN_EX
-# What a process may ask of prctl: names, what it is told, and giving up more.
+# The options of prctl that a job may use: reading facts, setting names, giving up rights.
 PRCTL_ALLOWED = (3, 7, 14, 15, 16, 21, 23, 27, 30, 38, 39, 41, 42, 0x53564D41)
 PRCTL_SET_PDEATHSIG = 1
 
@@ -62,7 +73,7 @@ ALLOWED = """
     listxattr llistxattr flistxattr
 """.split()
 
-# What changes a file's owner, mode, times or attributes: Landlock does not see these.
+# Calls that change a file's owner, mode, times or attributes: Landlock does not mediate them.
 BY_PATH = """
     chmod fchmod fchown fchmodat fchmodat2 chown lchown fchownat utime utimes futimesat utimensat
     setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
@@ -89,8 +100,8 @@ REPORTED = """
     ioprio_set
 """.split()
 
-# Only the zygote, to put up the layers of its jobs.
-BUILDING = """
+# Only for the zygote, which applies the layers of its jobs.
+LAYER_SETUP = """
     mount umount2 open_tree move_mount sethostname capset seccomp landlock_create_ruleset
     landlock_add_rule landlock_restrict_self
 """.split()
@@ -98,7 +109,7 @@ BUILDING = """
 
 @dataclass(frozen=True)
 class Policy:
-    """Say what differs from job to job; `zygote` may also put up layers, and is not listened to."""
+    """Hold what differs between filters; a `zygote` may apply layers, and has no listener."""
 
     zygote: bool = False
     forks: bool = True
@@ -112,28 +123,28 @@ class Policy:
 
 _LOAD, _RETURN, _JUMP = 0x20, 0x06, 0x05
 _EQUAL, _AT_LEAST, _ANY_BIT, _AND = 0x15, 0x35, 0x45, 0x54
-OWN_PID = 0x7A11B1DE  # stands for the job's own process number until that is known
+OWN_PID = 0x7A11B1DE  # a placeholder that `add_calls` replaces with the job's pid
 
 
-def _load(offset):
+def _load(offset: int) -> Instruction:
     return (_LOAD, 0, 0, offset)
 
 
-def _argument(index, *, high=False):
+def _argument(index: int, *, high: bool = False) -> Instruction:
     return _load(16 + 8 * index + (4 if high else 0))
 
 
-def _give(action):
+def _give(action: int) -> Instruction:
     return (_RETURN, 0, 0, action)
 
 
-def _one_of(values, then, otherwise):
-    """Go on by whether the loaded word is one of these values."""
+def _one_of(values: Sequence[int], then: int, otherwise: int) -> Code:
+    """Return `then` if the loaded word is one of these values, else `otherwise`."""
     code = [(_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
     return [*code, _give(otherwise), _give(then)]
 
 
-def assemble(policy):
+def assemble(policy: Policy) -> bytes:
     """Return the filter as the kernel takes it."""
     rules = dict(sorted(_rules(policy).items()))
     code = [
@@ -148,20 +159,21 @@ def assemble(policy):
     return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
 
 
-def _ranges(rules):
-    """Cut all numbers into ranges with the same code: [(first number, code), ...]."""
+def _ranges(rules: dict[int, Code]) -> list[tuple[int, Code]]:
+    """Split all call numbers into ranges with the same code: [(first number, code), ...]."""
     unknown = [_give(RET_ERRNO | errno.ENOSYS)]
-    cut, last = [], None
+    ranges: list[tuple[int, Code]] = []
+    last: Code | None = None
     for number in range(max(rules) + 2):
         code = rules.get(number, unknown)
         if code != last:
-            cut.append((number, code))
+            ranges.append((number, code))
             last = code
-    return cut
+    return ranges
 
 
-def _choose(ranges):
-    """Find the range of the loaded number by halving."""
+def _choose(ranges: list[tuple[int, Code]]) -> Code:
+    """Find the range of the loaded number by binary search."""
     if len(ranges) == 1:
         return ranges[0][1]
     middle = len(ranges) // 2
@@ -170,15 +182,15 @@ def _choose(ranges):
     return [(_AT_LEAST, 1, 0, ranges[middle][0]), (_JUMP, 0, 0, len(above)), *above, *below]
 
 
-def _rules(policy):
-    """Say for each number what happens."""
-    # A zygote is not listened to: for it these calls do not exist. It must not say EPERM itself,
-    # because the strictest of two filters decides, and its children's would never be heard.
+def _rules(policy: Policy) -> dict[int, Code]:
+    """Return the code for each call number."""
+    # A zygote has no listener, so for it a notified call fails with ENOSYS. Its filter must not
+    # return EPERM: the stricter of two filters decides, and its children's would not be notified.
     denied = RET_NOTIFY if policy.listened else RET_ERRNO | errno.EPERM
     allow, deny = [_give(RET_ALLOW)], [_give(denied)]
-    rules = {}
+    rules: dict[int, Code] = {}
 
-    def rule(names, code):
+    def rule(names: Iterable[str], code: Code) -> None:
         for name in names:
             if (number := NUMBERS[name][COLUMN]) is not None:
                 rules[number] = code
@@ -193,10 +205,10 @@ def _rules(policy):
     rule(FORKS, allow if policy.forks else deny)
     rule(["clone"], _clone(policy, denied))
     rule(SIGNALS, allow if policy.forks else deny)
-    if not policy.forks:  # one process: it may signal itself, and nobody else
+    if not policy.forks:  # one process: it may signal itself and no other
         rule(SIGNALS[:4], [_argument(0), *_one_of([OWN_PID], RET_ALLOW, denied)])
-        # As its own user it could also change others' limits and priority, or have the kernel
-        # send them a signal when a pipe of its own is read.
+        # Running as the same user, it could also change the limits and priority of others, or
+        # have the kernel send them a signal when one of its pipes is read.
         rule(OF_A_PROCESS, [_argument(0), *_one_of([0, OWN_PID], RET_ALLOW, denied)])
         rule(["setpriority"], _own_priority(denied))
         rule(["fcntl"], [_argument(1), *_one_of(OWNER_COMMANDS, denied, RET_ALLOW)])
@@ -209,14 +221,14 @@ def _rules(policy):
     rule(["personality"], [_argument(0), *_one_of([0, 0xFFFFFFFF], RET_ALLOW, denied)])
     rule(["memfd_create"], allow if policy.memfd else [_give(RET_ERRNO | errno.ENOSYS)])
     if policy.zygote:
-        rule(BUILDING, allow)
+        rule(LAYER_SETUP, allow)
     return rules
 
 
-def _sockets(policy, denied):
+def _sockets(policy: Policy, denied: int) -> Code:
     if not policy.network:
         return [_give(denied)]
-    # The C library looks at the machine's addresses through netlink, and does without.
+    # The C library reads the machine's addresses through netlink, and works without them.
     kinds = [(_LOAD, 0, 0, 24), (_AND, 0, 0, 0xF)]
     streams = _one_of([socket.SOCK_STREAM, socket.SOCK_DGRAM], RET_ALLOW, denied)
     return [
@@ -230,8 +242,8 @@ def _sockets(policy, denied):
     ]
 
 
-def _socketpairs(denied):
-    """Allow connected pairs: a pair of datagram sockets can be turned to any other address."""
+def _socketpairs(denied: int) -> Code:
+    """Allow stream pairs only: a datagram socket can be connected to another address later."""
     return [
         _argument(0),
         (_EQUAL, 1, 0, socket.AF_UNIX),
@@ -242,7 +254,7 @@ def _socketpairs(denied):
     ]
 
 
-def _without_address(denied):
+def _without_address(denied: int) -> Code:
     return [
         _argument(4),
         (_EQUAL, 1, 0, 0),
@@ -252,7 +264,7 @@ def _without_address(denied):
     ]
 
 
-def _clone(policy, denied):
+def _clone(policy: Policy, denied: int) -> Code:
     if policy.zygote:
         return [_give(RET_ALLOW)]
     no_namespaces = [_argument(0), (_ANY_BIT, 0, 1, CLONE_NAMESPACES), _give(denied)]
@@ -262,7 +274,7 @@ def _clone(policy, denied):
     return [*no_namespaces, *thread]
 
 
-def _own_priority(denied):
+def _own_priority(denied: int) -> Code:
     return [
         _argument(0),
         (_EQUAL, 1, 0, 0),
@@ -272,22 +284,24 @@ def _own_priority(denied):
     ]
 
 
-def _files_only(index, denied):
+def _files_only(index: int, denied: int) -> Code:
     kinds = [0, FIFO, REGULAR]
     return [_argument(index), (_AND, 0, 0, FORMAT_BITS), *_one_of(kinds, RET_ALLOW, denied)]
 
 
-# --- putting it up, and listening ----------------------------------------------------------------
+# --- installing it, and listening ----------------------------------------------------------------
 
 
 class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
 
-def add_calls(calls, filter_bytes, *, pid, listener=None):
-    """Write down the call that puts the filter around a process for good, known by its number.
+def add_calls(
+    calls: SyscallList, filter_bytes: bytes, *, pid: int, listener: int | None = None
+) -> None:
+    """Add the call that installs the filter for the process with this pid.
 
-    With `listener`, the descriptor under which refused calls can be heard of.
+    `listener` is the descriptor that denied calls are notified on; it must be the next free one.
     """
     code = filter_bytes.replace(struct.pack("I", OWN_PID), struct.pack("I", pid))
     program = _Program(len(code) // 8, code)
@@ -302,13 +316,13 @@ _SEND = 0xC0002101 | _ANSWER.size << 16
 NAMES = {numbers[COLUMN]: name for name, numbers in NUMBERS.items() if numbers[COLUMN] is not None}
 
 
-def refuse_next(listener):
-    """Answer no to the call that waits at the listener; return its name and arguments, if any."""
-    asked = bytearray(_NOTIFICATION.size)
+def refuse_next(listener: int) -> tuple[str, list[int]] | None:
+    """Deny the call that waits at the listener; return its name and arguments, if there is one."""
+    notification = bytearray(_NOTIFICATION.size)
     try:
-        fcntl.ioctl(listener, _RECEIVE, asked)
-        number, _, _, call, _, _, *arguments = _NOTIFICATION.unpack(asked)
+        fcntl.ioctl(listener, _RECEIVE, notification)
+        number, _, _, call, _, _, *arguments = _NOTIFICATION.unpack(notification)
         fcntl.ioctl(listener, _SEND, _ANSWER.pack(number, 0, -errno.EPERM, 0))
-    except OSError:  # whoever asked has died in the meantime
+    except OSError:  # the process has ended meanwhile
         return None
     return NAMES.get(call, f"system call {call}"), arguments

@@ -1,25 +1,32 @@
-"""A list of system calls, written down once and made many times.
+"""A list of system calls, prepared once and executed many times.
 
-A forked interpreter copies a page of memory for almost every object that it touches, so the way
-from the fork to a job that waits for its order is not run by it: the list is made by a few
-instructions of the processor itself. Each call is written down with what it must return; at the
-first that returns anything else the list ends. Where the instructions are not known, or memory may
-not hold any, Python makes the same list call by call.
+A forked interpreter copies a page of memory for almost every object that it touches. So Python does
+not make the calls between the fork and the moment at which the child waits for its run spec: a few
+machine instructions execute a prepared list. Each entry holds what the call must return, and the
+list ends at the first call that returns anything else. On a machine whose instructions are not
+known here, or where memory may not be made executable, Python executes the list call by call.
 """
+
+from __future__ import annotations
 
 import ctypes
 import mmap
 import os
+from typing import TYPE_CHECKING
 
 from ade.sandbox.layers import linux
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 ANYTHING = (-(1 << 63), (1 << 63) - 1)
 NO_FAILURE = (0, (1 << 63) - 1)
 FAILURE = (-4095, -1)
 _END = -1
 
-# For each entry until one with a negative number: load it, call, compare what came back with the
-# least and the most that it may be, and leave with the address of the entry where it was neither.
+# For each entry until one with a negative number: load it, make the call, compare what it returned
+# with the least and the most that is allowed, and return the address of the entry that failed.
 _INSTRUCTIONS = {
     "x86_64": bytes.fromhex(
         "53"  # push rbx
@@ -78,25 +85,25 @@ class _Entry(ctypes.Structure):
 
 
 class SyscallList:
-    """Hold the list, and what its arguments point to."""
+    """Hold the list, and the memory that its arguments point to."""
 
-    def __init__(self):
-        self._names = []
-        self._entries = []
-        self._kept = []
-        self._written = _written([])
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._entries: list[_Entry] = []
+        self._referenced: list[Any] = []
+        self._array = _as_array([])
         self._pidfd = ctypes.c_int(-1)
 
-    def add_fork(self, flags):
-        """Write down, as the first of the list, a fork: the child makes the rest of it.
+    def add_fork(self, flags: int) -> None:
+        """Add a fork as the first call of the list; the child executes the rest.
 
-        Only for a process with one thread, that is the first of its own pid namespace if the child
-        gets a new one: the C library remembers its thread's number, and 1 is true in both.
+        The process must have one thread. If the child gets a new pid namespace, the process must
+        be the first of its own: the C library caches the thread's id, and it is 1 in both.
         """
         self.add("clone", flags | linux.CLONE_PIDFD | linux.SIGCHLD, 0, self._pidfd, 0, 0)
 
-    def add(self, name, *arguments, returns=0):
-        """Write down a call with what it must return: a number, or the least and the most."""
+    def add(self, name: str, *arguments: Any, returns: int | tuple[int, int] = 0) -> int:
+        """Add a call with what it must return, a number or a range; return its index."""
         number = linux.number_of(name)
         least, most = returns if isinstance(returns, tuple) else (returns, returns)
         words = (ctypes.c_uint64 * 6)(*(self._word(argument) for argument in arguments))
@@ -104,70 +111,70 @@ class SyscallList:
         self._names.append(name)
         return len(self._entries) - 1
 
-    def _word(self, argument):
-        """Return a number as it is, and of everything else its address."""
+    def _word(self, argument: Any) -> int:
+        """Return a number as it is, and the address of anything else."""
         if argument is None:
             return 0
         if isinstance(argument, int):
             return argument & 0xFFFFFFFFFFFFFFFF
         if isinstance(argument, bytes):
             argument = ctypes.create_string_buffer(argument)
-        self._kept.append(argument)
+        self._referenced.append(argument)
         return ctypes.addressof(argument)
 
-    def write(self):
-        """Lay the list out in memory, as it is made."""
-        self._written = _written(self._entries)
+    def prepare(self) -> None:
+        """Lay the list out in memory as it is executed."""
+        self._array = _as_array(self._entries)
 
-    def set_first(self, index, value):
-        """Change the first argument of a call in the written list."""
-        self._written[index].arguments[0] = value
+    def set_first(self, index: int, value: int) -> None:
+        """Change the first argument of a call in the prepared list."""
+        self._array[index].arguments[0] = value
 
-    def make(self):
-        """Make the calls; return how many went as they must."""
-        if len(self._written) <= len(self._entries):
-            self.write()
-        first = ctypes.addressof(self._written)
-        return (_make(first) - first) // ctypes.sizeof(_Entry)
+    def execute(self) -> int:
+        """Make the calls; return how many returned what they must."""
+        if len(self._array) <= len(self._entries):
+            self.prepare()
+        first = ctypes.addressof(self._array)
+        return (_execute(first) - first) // ctypes.sizeof(_Entry)
 
-    def make_all(self):
-        """Make the calls; raise what the first that failed says."""
-        made = self.make()
-        if made < len(self):
-            raise self.failure(made)
+    def execute_all(self) -> None:
+        """Make the calls; raise an OSError for the first that failed."""
+        done = self.execute()
+        if done < len(self):
+            raise self.failure(done)
 
-    def fork(self):
-        """Fork; return (pid, pidfd, 1) to the parent, (0, -1, how many went well) to the child.
+    def fork(self) -> tuple[int, int, int]:
+        """Fork; return (pid, pidfd, 1) to the parent, (0, -1, calls that succeeded) to the child.
 
-        Python is not told of it, which it need not be while there is one thread.
+        Python's own handlers of a fork are not called: they are for processes with threads.
         """
-        made = self.make()
-        if made:
-            return 0, -1, made
+        done = self.execute()
+        if done:
+            return 0, -1, done
         if self.returned(0) < 0:
             raise self.failure(0)
         return self.returned(0), self._pidfd.value, 1
 
-    def returned(self, index):
+    def returned(self, index: int) -> int:
         """Return what the call that ended the list returned."""
-        return self._written[index].returned
+        return int(self._array[index].returned)
 
-    def failure(self, index):
-        """Say which call ended the list, and how, as an OSError."""
+    def failure(self, index: int) -> OSError:
+        """Return an OSError that names the call that ended the list."""
         number = -self.returned(index)
         why = os.strerror(number) if number > 0 else f"it returned {-number}"
         return OSError(max(number, 0), f"{self._names[index]}: {why}")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._entries)
 
 
-def _written(entries):
+def _as_array(entries: Sequence[_Entry]) -> Any:
     return (_Entry * (len(entries) + 1))(*entries, _Entry(_END))
 
 
-def _make_by_python(first):
-    """Make the list that begins at an address, as the instructions would."""
+def _execute_in_python(first: int) -> int:
+    """Execute the list that begins at an address, as the instructions would."""
     entry = _Entry.from_address(first)
     while entry.number >= 0:
         entry.returned = linux.raw_call(entry.number, entry.arguments)
@@ -177,8 +184,8 @@ def _make_by_python(first):
     return ctypes.addressof(entry)
 
 
-def _placed(instructions):
-    """Put instructions into memory of their own; return where, or None where that may not be."""
+def _loaded(instructions: bytes) -> Any:
+    """Copy instructions into executable memory; return it, or None if that is not allowed."""
     try:
         memory = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         memory.write(instructions)
@@ -189,7 +196,7 @@ def _placed(instructions):
     return first
 
 
-_place = _placed(_INSTRUCTIONS[linux.MACHINE]) if linux.MACHINE in _INSTRUCTIONS else None
-# Of the kind that keeps the interpreter's lock: one of the calls is a fork.
+_code = _loaded(_INSTRUCTIONS[linux.MACHINE]) if linux.MACHINE in _INSTRUCTIONS else None
+# PYFUNCTYPE keeps the interpreter's lock: one of the calls is a fork.
 _Instructions = ctypes.PYFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
-_make = _make_by_python if _place is None else _Instructions(ctypes.addressof(_place))
+_execute = _execute_in_python if _code is None else _Instructions(ctypes.addressof(_code))

@@ -33,7 +33,7 @@ def _fields(row: type[Any], *more: str) -> tuple[str, ...]:
 
 _OWN = frozenset({"id", "execution_key", "payload"})
 _CLAIM_LINE = ("line_before", "line_after")
-_ENDING = _fields(rows.Ending, "finished_at", "line")
+_ENDING = _fields(rows.FinishRow, "finished_at", "line")
 
 _JOBS: dict[str, Statement] = {
     "insert_requests": Statement(submitting.insert_requests, submitting.BORN, differs=_OWN),
@@ -61,9 +61,11 @@ _JOBS: dict[str, Statement] = {
         lambda d, g: d.next_workspaces(g), ("pool", "workspace_id", "limit"), many=False
     ),
     "others_wait": Statement(claiming.others_wait, ("pool", "workspace_id"), many=False),
-    "claim": Statement(claiming.claim, _fields(rows.Ask, *_CLAIM_LINE), many=False),
-    "pick": Statement(claiming.pick, _fields(rows.Ask), many=False),
-    "take": Statement(claiming.take, _fields(rows.Ask, *_CLAIM_LINE, "addresses"), many=False),
+    "claim": Statement(claiming.claim, _fields(rows.ClaimQuery, *_CLAIM_LINE), many=False),
+    "pick": Statement(claiming.pick, _fields(rows.ClaimQuery), many=False),
+    "take": Statement(
+        claiming.take, _fields(rows.ClaimQuery, *_CLAIM_LINE, "addresses"), many=False
+    ),
     "renew": Statement(changing.renew, _fields(rows.Renewal)),
     "move": Statement(changing.move, _fields(rows.Move)),
     "end": Statement(changing.end, _ENDING),
@@ -71,14 +73,14 @@ _JOBS: dict[str, Statement] = {
     "end_telling": Statement(changing.end_telling, _ENDING, differs=frozenset({"id"})),
     "read_histories": Statement(changing.read_histories, _fields(rows.JobRef)),
     "append": Statement(changing.append, _fields(rows.Append)),
-    "request_stop": Statement(changing.request_stop, _fields(rows.StopAsk)),
-    "report_started": Statement(changing.report_started, _fields(rows.Held, "at")),
+    "request_stop": Statement(changing.request_stop, _fields(rows.StopRow)),
+    "report_started": Statement(changing.report_started, _fields(rows.LeaseRef, "at")),
     "insert_events": Statement(changing.insert_events, _fields(rows.NewEvent)),
     "read_jobs": Statement(changing.read_jobs, _fields(rows.JobRef)),
     "lock_jobs": Statement(changing.lock_jobs, _fields(rows.JobRef)),
     "lock_free_jobs": Statement(changing.lock_free_jobs, _fields(rows.JobRef)),
     "promote_lanes": Statement(waiting.promote_lanes, _fields(rows.Lane)),
-    "clear_lane": Statement(waiting.clear_lane, _fields(rows.Held, "source")),
+    "clear_lane": Statement(waiting.clear_lane, _fields(rows.LeaseRef, "source")),
     "stalled_lanes": Statement(waiting.stalled_lanes, ("limit",), many=False),
     "lane_jobs": Statement(waiting.lane_jobs, _fields(rows.Lane), many=False),
     "due_jobs": Statement(waiting.due_jobs, ("pool", "now", "limit"), many=False),

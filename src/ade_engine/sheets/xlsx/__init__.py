@@ -1,1 +1,1 @@
-"""Read .xlsx and .xlsm as a stream, in columns, never one cell at a time."""
+"""Read .xlsx and .xlsm as a stream, column by column instead of cell by cell."""

@@ -1,7 +1,7 @@
-"""Know what the attributes of a cell mean, once for each way in which they are written.
+"""Parse the attributes of cells, once for each distinct spelling.
 
-A sheet has millions of cells but few different tails such as ` s="3" t="s"`. A tail is turned
-into a number that stands for it, and the number is looked up; only a new tail is really read.
+A sheet has millions of cells but few distinct attribute tails such as ` s="3" t="s"`. Each tail is
+hashed and looked up; only a tail that is not in the table yet is parsed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ATTRIBUTE = re.compile(rb' ([A-Za-z:]+)="([^"]*)"')
 
 
 class CellType(IntEnum):
-    """What the attribute `t` of a cell says about its value."""
+    """The type of a cell's value, from its attribute `t`."""
 
     NUMBER = 0
     SHARED = 1
@@ -54,15 +54,15 @@ TYPES = {
 }
 
 
-class Tails:
-    """What each tail that was met means: the type, the style, and whether the cell ends there."""
+class AttributeTails:
+    """A hash table of attribute tails: type, date style, and whether the element is empty."""
 
     def __init__(self, date_styles: BoolArray) -> None:
         self._date_styles = date_styles
         self._keys = np.zeros(SLOTS, np.uint64)
         self._codes = np.zeros(SLOTS, np.int64)
         self._learning = Lock()  # several threads read pieces of one sheet
-        self._crowded: list[tuple[np.uint64, int]] = []  # tails whose slot another one has
+        self._crowded: list[tuple[np.uint64, int]] = []  # tails whose slot is taken by another tail
         self.types = np.zeros(0, np.uint8)
         self.dates = np.zeros(0, np.bool_)
         self.closed = np.zeros(0, np.bool_)
@@ -70,7 +70,7 @@ class Tails:
     def codes(
         self, buffer: ByteArray, words: WordArray, starts: IntArray, ends: IntArray
     ) -> IntArray:
-        """Return for each tail the index of its meaning in `types`, `dates` and `closed`."""
+        """Return the index of each tail in `types`, `dates` and `closed`."""
         sizes = ends - starts
         longest = int(sizes.max(initial=0))
         if longest > TAIL_BYTES_MAX or int(sizes.min(initial=0)) < 0:
@@ -86,17 +86,17 @@ class Tails:
         codes: IntArray = self._codes[slots]
         if unknown.any():
             with self._learning:
-                self._settle(codes, unknown, keys, lambda at: bytes(buffer[starts[at] : ends[at]]))
+                self._resolve(codes, unknown, keys, lambda at: bytes(buffer[starts[at] : ends[at]]))
         return codes
 
-    def _settle(
+    def _resolve(
         self,
         codes: IntArray,
         unknown: BoolArray,
         keys: WordArray,
         tail_at: Callable[[int], bytes],
     ) -> None:
-        """Find or learn the meanings that the slots do not hold."""
+        """Resolve the tails whose slots do not hold them, parsing those that are new."""
         for key, code in self._crowded:
             same = keys == key
             codes[same] = code
@@ -124,7 +124,7 @@ class Tails:
         slot = int(key >> _SLOT_SHIFT)
         if self._keys[slot] == _FREE:
             self._codes[slot] = code
-            self._keys[slot] = key  # last: whoever sees the key may read the code
+            self._keys[slot] = key  # last: a thread that sees the key may read the code
         else:
             self._crowded.append((key, code))
         return code

@@ -65,13 +65,19 @@ class XlsxBook:
         pieces = element_chunks(stream, b"sheetData", b"row", surroundings, self._limits)
         yield from self._assemble(prefetch(scanner.scan, pieces), metadata)
         document = (surroundings.head, b"<sheetData/>", surroundings.tail)
-        parse(document, lambda name, attributes: note(metadata, name, attributes), where=sheet.name)
+        parse(
+            document,
+            lambda name, attributes: add_metadata(metadata, name, attributes),
+            where=sheet.name,
+        )
 
     def reread(self, sheet: SheetPart, metadata: SheetMetadata) -> Iterator[Block]:
         """Read a sheet's blocks however its XML is written."""
         walker = Walker(self._lookups)
         stream = self._archive.stream(sheet.part)
-        cells = walker.walk(stream, lambda name, attributes: note(metadata, name, attributes))
+        cells = walker.walk(
+            stream, lambda name, attributes: add_metadata(metadata, name, attributes)
+        )
         yield from self._assemble(cells, metadata)
 
     def _assemble(self, source: Iterator[CellBatch], metadata: SheetMetadata) -> Iterator[Block]:
@@ -86,8 +92,8 @@ class XlsxBook:
         yield from assembler.flush()
 
 
-def note(metadata: SheetMetadata, name: str, attributes: Attributes) -> None:
-    """Remember what an element beside the cells says."""
+def add_metadata(metadata: SheetMetadata, name: str, attributes: Attributes) -> None:
+    """Add the merged range or the hidden columns that an element outside the rows declares."""
     match plain_name(name):
         case "mergeCell":
             metadata.add_merged(attributes.get("ref", ""))

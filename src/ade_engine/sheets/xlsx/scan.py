@@ -1,6 +1,6 @@
-"""Read whole rows of a sheet's XML at once: find the marks with numpy, then follow them.
+"""Read about a megabyte of a sheet's XML at once: find the tags with numpy, then follow them.
 
-Every step works on all cells of a piece of about a megabyte. XML can be written in many ways and
+Every step works on all cells of a piece together. XML can be written in many ways and
 this module knows only the usual one. Anything else raises `FastPathUnsupported`, and the sheet is
 read again by `walk`, which knows all of XML and is some twenty times slower.
 """
@@ -21,7 +21,7 @@ from ade_engine.sheets.byte_words import MASKS, index_of, whole_numbers, word, w
 from ade_engine.sheets.cells import TIME_DAY, CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX
 from ade_engine.sheets.fast_path import FAST_PATH_ERRORS, FastPathUnsupported
-from ade_engine.sheets.xlsx.attributes import CellType, Tails
+from ade_engine.sheets.xlsx.attributes import AttributeTails, CellType
 from ade_engine.sheets.xlsx.unescape import needs_unescape, unescape
 from ade_engine.sheets.xlsx.xml_chunks import find_tags
 
@@ -47,10 +47,10 @@ class Scanner:
 
     def __init__(self, book: Lookups) -> None:
         self._book = book
-        self._tails = Tails(book.date_styles)
+        self._tails = AttributeTails(book.date_styles)
 
     def scan(self, xml: bytes) -> CellBatch:
-        """Read a piece of XML that begins at a row and ends, but for padding, behind one."""
+        """Read a piece of XML that consists of whole rows and padding."""
         try:
             return _Piece(xml, self._book, self._tails).cells()
         except FAST_PATH_ERRORS as error:
@@ -58,7 +58,7 @@ class Scanner:
 
 
 class _Piece:
-    def __init__(self, xml: bytes, book: Lookups, tails: Tails) -> None:
+    def __init__(self, xml: bytes, book: Lookups, tails: AttributeTails) -> None:
         self.xml = xml
         self.buffer: ByteArray = np.frombuffer(xml, np.uint8)
         self.words: WordArray = words_from_each_byte(xml)
@@ -69,7 +69,7 @@ class _Piece:
         self.formulas: IntArray = np.zeros(0, np.int64)
         if (self.names == ord("!")).any() or (self.names == ord("?")).any():
             raise FastPathUnsupported
-        # As many elements end as begin; the slow reader says what is wrong where this is not so.
+        # If elements and end tags do not match, the slow reader reports what is wrong.
         ending = np.count_nonzero(self.names == ord("/"))
         single = np.count_nonzero(self.buffer[self.closes - 1] == ord("/"))
         if len(self.names) != 2 * ending + single:
@@ -96,7 +96,7 @@ class _Piece:
     # --- where the cells are ----------------------------------------------------------------------
 
     def _places(self, tags: IntArray) -> tuple[IntArray, IntArray, IntArray, list[int], int]:
-        """Return rows, columns, where each cell's further attributes begin, and the hidden rows."""
+        """Return rows, columns, the start of each cell's attribute tail, and the hidden rows."""
         row_tags = np.flatnonzero(self.names == ord("r"))
         row_tags = row_tags[self.buffer[self.opens[row_tags] + 2] == ord("o")]
         starts = self.opens[row_tags]
@@ -115,7 +115,7 @@ class _Piece:
         counts = np.diff(np.append(bounds, len(tags)))
         rows = np.repeat(row_numbers, counts)
         columns, letters = self._columns(self.opens[tags])
-        # Behind the letters stand the digits of the row and a quote, as in the row's own tag.
+        # After the letters come the digits of the row and a quote, as in the row's own tag.
         at = self.opens[tags] + _CELL_START_BYTES + letters
         masks = MASKS[sizes + 1]
         wanted = np.repeat(digits & masks, counts)
@@ -126,7 +126,7 @@ class _Piece:
         return rows, columns, tail_starts, self._hidden(row_tags, row_numbers), last_row
 
     def _columns(self, starts: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the columns and how many letters name them."""
+        """Return the columns and the number of letters of each."""
         heads = self.words[starts]
         if not ((heads & _CELL_START_MASK) == _CELL_START).all():
             raise FastPathUnsupported
@@ -207,7 +207,7 @@ class _Piece:
             at = np.minimum(next_tags[inlines] + 1, len(self.names) - 1)
             single = self.buffer[self.closes[at] - 1] == ord("/")
             behind = np.minimum(at + np.where(single, 1, 2), len(self.names) - 1)
-            # <is><t>...</t></is> and nothing more; rich text is for the slow reader.
+            # Only <is><t>...</t></is>; rich text is left to the slow reader.
             ends_there = (self.names[behind] == ord("/")) & (
                 self.buffer[self.opens[behind] + 2] == ord("i")
             )
@@ -272,7 +272,7 @@ class _Piece:
         if not valid.all():
             raise FastPathUnsupported
         if len(indexes) and indexes.max() >= self.book.shared_count:
-            raise DamagedFile("a cell names a shared string that the workbook does not have")
+            raise DamagedFile("a cell refers to a shared string that does not exist")
         return indexes
 
     def _texts(self, starts: IntArray, ends: IntArray) -> pl.Series:
@@ -302,7 +302,7 @@ class _Piece:
 
 
 def iso_dates(texts: pl.Series) -> tuple[FloatArray, BoolArray]:
-    """Read dates written as ISO 8601; mark those that are."""
+    """Parse ISO 8601 dates, and mark the texts that are dates."""
     cut = texts.str.strip_chars_end("Z").str.replace(" ", "T", literal=True)
     whole = (
         pl.when(cut.str.contains("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))
@@ -323,7 +323,7 @@ def iso_dates(texts: pl.Series) -> tuple[FloatArray, BoolArray]:
 
 
 def _column_tables() -> tuple[IntArray, IntArray]:
-    """Make the tables from the first two characters of a reference to column and letters."""
+    """Make lookup tables from the first two characters of a reference to column and letters."""
     columns, letters = np.zeros(65_536, np.int64), np.zeros(65_536, np.int64)
     for first in range(26):
         for digit in b"123456789":

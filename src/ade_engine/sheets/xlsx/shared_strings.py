@@ -1,4 +1,4 @@
-"""Read the table of shared strings into one column of texts, with a null behind the last one."""
+"""Read the table of shared strings into one column of texts, followed by a null."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def _scan(xml: bytes) -> pl.Series:
         raise FastPathUnsupported
     items = np.flatnonzero((names == ord("s")) & (seconds == ord("i")))
     ends_name = (seconds == ord(">")) | (seconds == ord(" ")) | (seconds == ord("/"))
-    pieces = _spoken(names, buffer, opens, np.flatnonzero((names == ord("t")) & ends_name))
+    pieces = _without_phonetic(
+        names, buffer, opens, np.flatnonzero((names == ord("t")) & ends_name)
+    )
     starts = closes[pieces] + 1
     empty = buffer[closes[pieces] - 1] == ord("/")
     ends = np.where(empty, starts, opens[np.minimum(pieces + 1, len(opens) - 1)])
@@ -53,27 +55,29 @@ def _scan(xml: bytes) -> pl.Series:
         found = slice_texts(xml, words_from_each_byte(xml), starts, ends)
     except pl.exceptions.PolarsError as error:
         raise DamagedFile("a text is not UTF-8", where=WHERE) from error
-    # Adding nothing makes texts of their own, so that the XML around them is not kept.
+    # Adding "" copies the texts, so that they do not keep the XML around them in memory.
     found = unescape(found) if needs_unescape(xml) else found + ""
     return _by_item(found, np.searchsorted(items, pieces, side="right") - 1, len(items))
 
 
-def _spoken(names: ByteArray, buffer: ByteArray, opens: IntArray, pieces: IntArray) -> IntArray:
-    """Leave out how a text is pronounced: it stands beside the text, in <rPh>."""
+def _without_phonetic(
+    names: ByteArray, buffer: ByteArray, opens: IntArray, pieces: IntArray
+) -> IntArray:
+    """Leave out the phonetic reading of a text, which is in <rPh>."""
     if not len(pieces):
         return pieces
     runs = (names == ord("r")) & (buffer[opens + 2] == ord("P")) & (buffer[opens + 3] == ord("h"))
     if not runs.any():
         return pieces
-    runs &= buffer[opens + 4] != ord("o")  # <phoneticPr> and its like are no <rPh>
+    runs &= buffer[opens + 4] != ord("o")  # <rPhonetic...> is not <rPh>
     ends = (names == ord("/")) & (buffer[opens + 2] == ord("r")) & (buffer[opens + 4] == ord("h"))
     depth = np.cumsum(runs.astype(np.int64) - ends.astype(np.int64))
-    spoken: IntArray = pieces[depth[pieces] == 0]
-    return spoken
+    kept: IntArray = pieces[depth[pieces] == 0]
+    return kept
 
 
 def _by_item(found: pl.Series, items: IntArray, count: int) -> pl.Series:
-    """Join the pieces of rich texts; most texts have one piece only."""
+    """Join the runs of rich texts; most texts have one run only."""
     if len(items) == count and (items == np.arange(count)).all():
         return found
     frame = pl.DataFrame({"item": items, "text": found})

@@ -1,4 +1,4 @@
-"""Undo what XML and Excel do to characters: `&amp;`, `&#10;`, `_x000D_`, line ends."""
+"""Undo the escapes of XML and Excel: `&amp;`, `&#10;`, `_x000D_`, line endings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SURROGATE = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def needs_unescape(xml: bytes) -> bool:
-    """Tell, fast, whether a piece of XML may hold anything to undo."""
+    """Return whether a piece of XML may hold escapes, by a fast check."""
     return b"&" in xml or b"\r" in xml or (b"_" in xml and b"_x" in xml)
 
 
 def unescape(texts: pl.Series) -> pl.Series:
-    """Return the characters that are meant by texts as they stand in XML."""
+    """Return texts of XML with their escapes undone."""
     texts = texts.str.replace_all("\r\n", "\n", literal=True).str.replace_all(
         "\r", "\n", literal=True
     )
@@ -31,7 +31,7 @@ def unescape(texts: pl.Series) -> pl.Series:
 
 
 def decode_escapes(texts: pl.Series) -> pl.Series:
-    """Undo Excel's own way to write characters that XML cannot hold."""
+    """Undo Excel's escapes for characters that XML cannot hold."""
     escaped = texts.str.contains(r"_x[0-9A-Fa-f]{4}_")
     if not escaped.any():
         return texts
@@ -39,12 +39,12 @@ def decode_escapes(texts: pl.Series) -> pl.Series:
 
 
 def unescape_entities(text: str) -> str:
-    """Undo the entities of one text; an unknown one stays as it is."""
+    """Undo the entities of one text; unknown entities stay as they are."""
     return _ENTITY.sub(_entity, text)
 
 
 def decode_escape(text: str) -> str:
-    """Undo Excel's escapes in one text; `_x005F_` protects what only looks like one."""
+    """Undo Excel's escapes in one text; `_x005F_` protects text that looks like an escape."""
     decoded = _EXCEL.sub(lambda found: chr(int(found[1], 16)), text)
     return (
         _SURROGATE.sub(
@@ -65,6 +65,6 @@ def _entity(found: re.Match[str]) -> str:
 
 
 def _each(texts: pl.Series, change: Callable[[str], str]) -> pl.Series:
-    """Change texts one by one; each different text only once."""
+    """Change texts one by one, calling `change` once for each distinct text."""
     changed = {text: change(text) for text in texts.unique().to_list()}
     return pl.Series([changed[text] for text in texts.to_list()], dtype=pl.String)

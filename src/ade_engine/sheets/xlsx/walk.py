@@ -1,4 +1,4 @@
-"""Read a sheet however its XML is written, element by element: right, but slow."""
+"""Read a sheet element by element, however its XML is written; some twenty times slower."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})")
 
 
 class Walker:
-    """Collect the cells of a sheet while its elements go by."""
+    """Collect the cells of a sheet while its XML is parsed."""
 
     def __init__(self, book: Lookups) -> None:
         self._date_styles = book.date_styles
@@ -52,7 +52,7 @@ class Walker:
         self._dated: list[bool] = []
 
     def walk(self, stream: Iterable[bytes], beside: Start) -> Iterator[CellBatch]:
-        """Return the cells in batches of whole rows; call `beside` for elements outside of them."""
+        """Yield the cells in batches of whole rows; call `beside` for elements outside the rows."""
         self._beside = beside
         feed = Feed(self._start, self._end, self._text, where="a sheet")
         for piece in stream:
@@ -114,12 +114,12 @@ class Walker:
             try:
                 self._column = column_number(found[1])
             except ValueError:
-                raise DamagedFile("a cell has a place outside of any sheet") from None
+                raise DamagedFile("a cell is outside the bounds of a sheet") from None
             self._row = int(found[2])
         else:
             self._column += 1
         if not (1 <= self._row <= ROWS_MAX and self._column <= COLUMNS_MAX):
-            raise DamagedFile("a cell has a place outside of any sheet")
+            raise DamagedFile("a cell is outside the bounds of a sheet")
 
     def _finish_cell(self) -> None:
         kind = TYPES.get(self._cell.get("t", "n"), CellType.TEXT)
@@ -135,9 +135,7 @@ class Walker:
                 self._add_number(value)
             case CellType.SHARED:
                 if not value.isdecimal() or int(value) >= self._shared_count:
-                    raise DamagedFile(
-                        "a cell names a shared string that the workbook does not have"
-                    )
+                    raise DamagedFile("a cell refers to a shared string that does not exist")
                 if int(value) not in self._blank:
                     self._add(CellKind.TEXT, text=int(value))
             case CellType.BOOL:

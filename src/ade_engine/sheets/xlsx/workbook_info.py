@@ -1,4 +1,4 @@
-"""Read what surrounds the cells of a workbook: its sheets, its date system, its number formats."""
+"""Read a workbook's list of sheets, its date system and its number formats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STYLES_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SheetPart:
-    """One sheet: what it is called and where its cells are."""
+    """One sheet: its name, and the part of the archive that holds its cells."""
 
     name: str
     hidden: bool
@@ -28,7 +28,7 @@ class SheetPart:
 
 @dataclass(slots=True)
 class WorkbookInfo:
-    """What a workbook says about itself."""
+    """What is needed to read the cells of a workbook."""
 
     sheets: list[SheetPart] = field(default_factory=list)
     epoch_1904: bool = False
@@ -37,20 +37,20 @@ class WorkbookInfo:
 
 
 def read_workbook_info(archive: ZipReader, sheets_max: int) -> WorkbookInfo:
-    """Read the workbook's own parts."""
+    """Read the parts that describe the workbook."""
     main = _main_part(archive)
     targets = relations(archive, main)
-    parts = WorkbookInfo()
-    _read_workbook(archive, main, targets, parts, sheets_max)
-    if not parts.sheets:
-        parts.sheets = _sheets_by_name(archive)
-    if not parts.sheets:
+    info = WorkbookInfo()
+    _read_workbook(archive, main, targets, info, sheets_max)
+    if not info.sheets:
+        info.sheets = _sheets_by_name(archive)
+    if not info.sheets:
         raise DamagedFile("the workbook has no sheet with cells")
-    parts.strings = _one(archive, targets, "/sharedStrings", "xl/sharedStrings.xml")
+    info.strings = _one(archive, targets, "/sharedStrings", "xl/sharedStrings.xml")
     styles = _one(archive, targets, "/styles", "xl/styles.xml")
     if styles is not None:
-        parts.date_styles = _date_styles(archive, styles)
-    return parts
+        info.date_styles = _date_styles(archive, styles)
+    return info
 
 
 def _main_part(archive: ZipReader) -> str:
@@ -60,11 +60,11 @@ def _main_part(archive: ZipReader) -> str:
                 return target
     if MAIN_PART in archive:
         return MAIN_PART
-    raise DamagedFile("the archive holds no workbook")
+    raise DamagedFile("the archive does not hold a workbook")
 
 
 def relations(archive: ZipReader, part: str) -> dict[str, tuple[str, str]]:
-    """Return the relations of a part by their id: what kind of thing, and where it is."""
+    """Return the relationships of a part: {id: (type, target part)}."""
     folder, name = posixpath.split(part)
     source = posixpath.join(folder, "_rels", f"{name}.rels")
     found: dict[str, tuple[str, str]] = {}
@@ -85,18 +85,18 @@ def _read_workbook(
     archive: ZipReader,
     main: str,
     targets: dict[str, tuple[str, str]],
-    parts: WorkbookInfo,
+    info: WorkbookInfo,
     sheets_max: int,
 ) -> None:
     def start(element: str, attributes: Attributes) -> None:
         match plain_name(element):
             case "workbookPr" if attributes.get("date1904") in ("1", "true", "on"):
-                parts.epoch_1904 = True  # an extension has an element of the same name
-            case "sheet" if len(parts.sheets) < sheets_max:
+                info.epoch_1904 = True  # ignores an extension element of the same name
+            case "sheet" if len(info.sheets) < sheets_max:
                 kind, path = targets.get(_relation_id(attributes), ("", ""))
                 if kind.endswith("/worksheet") and path in archive:
                     hidden = attributes.get("state", "visible") != "visible"
-                    parts.sheets.append(SheetPart(attributes.get("name", ""), hidden, path))
+                    info.sheets.append(SheetPart(attributes.get("name", ""), hidden, path))
 
     parse([archive.read(main)], start, where=main)
 
@@ -106,7 +106,7 @@ def _relation_id(attributes: Attributes) -> str:
 
 
 def _sheets_by_name(archive: ZipReader) -> list[SheetPart]:
-    """List the sheets of a workbook whose relations are missing."""
+    """List the sheets of a workbook whose relationships are missing."""
     paths = [n for n in archive.names() if n.startswith("xl/worksheets/") and n.endswith(".xml")]
     paths.sort(key=lambda path: (len(path), path))
     return [SheetPart(posixpath.basename(path)[:-4], False, path) for path in paths]

@@ -22,7 +22,7 @@ _USUAL = {b"utf-8", b"utf8", b"us-ascii", b"ascii"}
 
 @dataclass(slots=True)
 class Surroundings:
-    """What stands before the container, its own tag excepted, and behind it."""
+    """The XML before the container's opening tag and after its closing tag."""
 
     head: bytes = b""
     tail: bytes = b""
@@ -35,7 +35,7 @@ def element_chunks(
     surroundings: Surroundings,
     limits: ReadLimits,
 ) -> Iterator[bytes]:
-    """Return pieces of whole elements out of a container, each with `PADDING` behind it.
+    """Yield pieces of whole elements from a container, each followed by `PADDING`.
 
     `surroundings` receives the XML before and after the container. Raise `FastPathUnsupported` for
     XML that is not written in the usual way: with prefixes, or in another encoding than UTF-8.
@@ -64,11 +64,11 @@ def element_chunks(
             continue
         yield from _padded(carry, piece, cut)
         carry = piece[cut:]
-    raise DamagedFile("the XML breaks off")
+    raise DamagedFile("the XML is truncated")
 
 
 def _skip_head(source: Iterator[bytes], opening: bytes, surroundings: Surroundings) -> bytes | None:
-    """Read up to the container's content; give what was read of it, None if it has none."""
+    """Read up to the container's content; return what was read of it, or None if it is empty."""
     head = b""
     while (at := head.find(opening)) < 0 or (end := head.find(b">", at)) < 0:
         piece = next(source, None)
@@ -91,7 +91,7 @@ def _prepend(first: bytes, source: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _find(closing: bytes, carry: bytes, piece: bytes) -> int | None:
-    """Find the closing tag, which may lie across the border, in `carry + piece`."""
+    """Find the closing tag in `carry + piece`; it may begin in one and end in the other."""
     overlap = carry[-len(closing) + 1 :]
     at = (overlap + piece[: len(closing)]).find(closing)
     if at >= 0:
@@ -111,18 +111,20 @@ def _rest(source: Iterator[bytes], limits: ReadLimits) -> bytes:
         size += len(piece)
         if size > limits.document_bytes_max:
             limit = limits.document_bytes_max // MIB
-            raise TooLarge(f"more than {limit} MiB stand behind the cells (document_bytes_max)")
+            raise TooLarge(f"more than {limit} MiB follow the cells (document_bytes_max)")
         pieces.append(piece)
     return b"".join(pieces)
 
 
 def find_tags(buffer: ByteArray) -> tuple[IntArray, IntArray]:
     """Find where each tag begins and ends."""
-    angles = np.flatnonzero((buffer & 0xFD) == ord("<"))  # < and > differ by the bit left out
+    angles = np.flatnonzero(
+        (buffer & 0xFD) == ord("<")
+    )  # < and > differ in the bit that is masked out
     marks = buffer[angles]
     if not len(angles) % 2 and (marks[0::2] == ord("<")).all() and (marks[1::2] == ord(">")).all():
         return angles[0::2], angles[1::2]
-    starts = np.flatnonzero(marks == ord("<"))  # a text may hold > as it is
+    starts = np.flatnonzero(marks == ord("<"))  # a text may hold an unescaped >
     if not len(starts) or starts[-1] + 1 >= len(marks) or (marks[starts + 1] != ord(">")).any():
         raise FastPathUnsupported
     return angles[starts], angles[starts + 1]

@@ -1,4 +1,4 @@
-"""Give a test a folder of its own to work in, as each job has one."""
+"""Give a test its own working directory, as each job has one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A package is activated by loading it and running its hooks, with what they note kept."""
+"""Activation loads a package, calls its hooks and keeps their results."""
 
 import io
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_a_hook_that_fails_is_told_with_its_place(tmp_path: Path) -> None:
     write_package(tmp_path, columns__a=FIELD, hooks__on_activate="def run(ctx):\n    1 / 0\n")
     with pytest.raises(AuthorError) as failed:
         main({"config": str(tmp_path)}, Channel(io.StringIO()))
-    assert str(failed.value.failure.place) == "hooks/on_activate.py:2"
+    assert str(failed.value.failure.location) == "hooks/on_activate.py:2"
     assert failed.value.failure.rule == "hook.on_activate"
 
 

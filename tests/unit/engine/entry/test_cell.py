@@ -1,4 +1,4 @@
-"""A cell's value is its entrypoint's or its last expression's, in words of JSON."""
+"""The value of a cell is that of its entrypoint or its last expression, as JSON."""
 
 import datetime
 import decimal
@@ -23,14 +23,14 @@ from ade_engine.entry.cell import cell_inputs, main
 
 @pytest.fixture(autouse=True)
 def _own_main() -> Iterator[None]:
-    """Put the module back that a cell takes the place of."""
+    """Restore the `__main__` module that a cell replaces."""
     module = sys.modules["__main__"]
     yield
     sys.modules["__main__"] = module
 
 
 def run(source: str, entrypoint: str = "main", **parameters: Any) -> Any:
-    """Run a cell as the runtime does."""
+    """Run a cell as a job does."""
     inputs = cell_inputs(source, parameters, entrypoint)
     return main(inputs, Channel(io.StringIO()))
 
@@ -53,7 +53,7 @@ def test_parameters_are_names_and_a_dictionary() -> None:
     assert run("[a, parameters['a']]", a=7) == [7, 7]
 
 
-def test_a_name_that_is_not_callable_is_no_entrypoint() -> None:
+def test_a_name_that_is_not_callable_is_not_an_entrypoint() -> None:
     assert run("main = 5\n6") == 6
 
 
@@ -94,7 +94,7 @@ class _Point:
         (UserString, {"repr": "<class 'collections.UserString'>"}),
     ],
 )
-def test_what_a_value_is_written_as(value: Any, written: Any) -> None:
+def test_values_are_encoded_as_json(value: Any, written: Any) -> None:
     assert encode(value) == written
     json.dumps(encode(value), allow_nan=False)
 
@@ -103,7 +103,7 @@ def test_a_long_repr_is_cut() -> None:
     assert len(encode(b"x" * 1_000_000)["repr"]) == REPR_CHARS_MAX
 
 
-def test_subclasses_are_left_behind() -> None:
+def test_instances_of_subclasses_become_builtin_values() -> None:
     class Text(str):
         def __str__(self) -> str:
             return str.__str__(self)
@@ -115,7 +115,7 @@ def test_subclasses_are_left_behind() -> None:
     assert [type(item) for item in written] == [str, int]
 
 
-def test_a_cycle_or_a_deep_nest_is_not_written() -> None:
+def test_a_cycle_or_deep_nesting_is_rejected() -> None:
     cycle: list[Any] = []
     cycle.append(cycle)
     with pytest.raises(ResultNotJson):
@@ -136,5 +136,5 @@ plain = st.recursive(
 
 
 @given(plain)
-def test_what_is_json_already_stays_as_it_is(value: Any) -> None:
+def test_json_values_are_unchanged(value: Any) -> None:
     assert encode(value) == value

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a package, as the server tells it."""
+"""A check reports everything that is wrong with a package, as the server returns it."""
 
 import io
 import shutil

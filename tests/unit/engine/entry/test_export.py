@@ -1,4 +1,4 @@
-"""The job as a whole: what it leaves, what it returns and what it says on the way."""
+"""The job as a whole: its artifacts, its result and its progress reports."""
 
 import io
 import json
@@ -15,7 +15,7 @@ from ade_engine.run_entry import run_entry
 pytestmark = pytest.mark.usefixtures("job_folder")
 
 
-def said(inputs: dict[str, Any]) -> list[dict[str, Any]]:
+def messages(inputs: dict[str, Any]) -> list[dict[str, Any]]:
     """Run the job as a child does; return the lines that it sent."""
     stream = io.StringIO()
     run_entry("ade_engine.entry.export", inputs, stream)
@@ -23,7 +23,7 @@ def said(inputs: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def inputs(*objects: dict[str, Any], formats: list[str]) -> dict[str, Any]:
-    """Return what the kind hands over."""
+    """Return the inputs that the kind prepares."""
     return {
         "formats": formats,
         "view_mode": "document",
@@ -33,8 +33,8 @@ def inputs(*objects: dict[str, Any], formats: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("formats", [["pdf"], ["html"], ["pdf", "html"]])
-def test_each_format_is_left_and_declared(formats: list[str]) -> None:
-    lines = said(inputs(text("a"), formats=formats))
+def test_each_format_is_written_and_declared(formats: list[str]) -> None:
+    lines = messages(inputs(text("a"), formats=formats))
     names = [f"document.{name}" for name in formats]
     assert sorted(path.name for path in Path("artifacts").iterdir()) == sorted(names)
     declared = [line["artifact"] for line in lines if "artifact" in line]
@@ -50,9 +50,9 @@ def test_each_format_is_left_and_declared(formats: list[str]) -> None:
     }
 
 
-def test_progress_is_told_and_never_goes_back() -> None:
+def test_progress_is_reported_and_never_decreases() -> None:
     many = " ".join(f"${number}$" for number in range(120))
-    lines = said(inputs(text(many), formats=["pdf", "html"]))
+    lines = messages(inputs(text(many), formats=["pdf", "html"]))
     steps = [line["progress"] for line in lines if "progress" in line]
     done = [step["done"] for step in steps]
     assert done == sorted(done)
@@ -61,17 +61,19 @@ def test_progress_is_told_and_never_goes_back() -> None:
     assert any("formula" in step["message"] for step in steps)
 
 
-def test_an_image_that_was_placed_is_found_and_one_that_is_none_is_an_error_of_the_job() -> None:
+def test_an_input_image_is_used_and_a_damaged_one_fails_the_job() -> None:
     Path("inputs").mkdir()
     Path("inputs/good").write_bytes(drawn(9, 9))
     Path("inputs/bad").write_bytes(b"GIF89a")
     good = image(b"") | {"content": {"file": "inputs/good"}}
     bad = image(b"") | {"content": {"file": "inputs/bad"}, "object_id": "b"}
     export.main(inputs(good, formats=["pdf", "html"]), Channel(io.StringIO()))
-    [failed] = [line["failure"] for line in said(inputs(bad, formats=["pdf"])) if "failure" in line]
+    [failed] = [
+        line["failure"] for line in messages(inputs(bad, formats=["pdf"])) if "failure" in line
+    ]
     assert failed["declared"] == {
         "category": "VALIDATION_ERROR",
         "code": "BAD_IMAGE",
-        "message": "The image is cut off or damaged (object b).",
+        "message": "The image is truncated or damaged (object b).",
         "details": {"object_id": "b"},
     }

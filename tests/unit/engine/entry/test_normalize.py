@@ -1,4 +1,4 @@
-"""A file goes in, and rows, issues and an explanation come out."""
+"""A run turns a file into rows, issues and an explanation."""
 
 import datetime as dt
 import json
@@ -161,7 +161,7 @@ def test_a_whole_table_shows_the_fields_that_its_validator_names(tmp_path: Path)
     )
     with pytest.raises(AuthorError) as refused:
         run(tmp_path, PEOPLE, **fields(columns__amount=text))
-    assert "written out" in refused.value.failure.hint
+    assert "string literals" in refused.value.failure.hint
 
 
 def test_a_stated_total_can_be_asked_for(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The engine as a job: its entry's `main` is run by whoever runs jobs, and says no value."""
+"""The engine as a job: what `main` sends on its channel holds no value."""
 
 import io
 import json
@@ -13,7 +13,7 @@ NAME = "FIELD = Field(label='Name')\n"
 
 
 def run(folder: Path, code: str) -> list[dict[str, Any]]:
-    """Run the entry and give what it said on its line."""
+    """Run the entry and return the messages that it sent."""
     package = write_package(folder / "config", columns__name=NAME + code)
     source = folder / "input.csv"
     source.write_text("Name,Amount\nsecret1,1\nsecret2,2\nsecret3,3\n")

@@ -1,4 +1,4 @@
-"""The first rows of a sheet, for people."""
+"""A preview shows the first rows of a sheet."""
 
 import datetime as dt
 import io
@@ -15,7 +15,7 @@ from ade_engine.sheets.workbook import open_workbook
 
 
 def preview(path: Path, rows: int = 20, sheet: str | None = None) -> dict[str, Any]:
-    """Show a file, as JSON would carry it."""
+    """Preview a file, with a round trip through JSON."""
     shown = main({"input": str(path), "rows": rows, "sheet": sheet}, Channel(io.StringIO()))
     back: dict[str, Any] = json.loads(json.dumps(shown, allow_nan=False))
     return back
@@ -104,5 +104,5 @@ def test_the_rest_of_a_sheet_is_not_read(book: Path, monkeypatch: pytest.MonkeyP
         first = sheet.head(10)
         assert first[0].first_row == 1
         assert sheet.scan().height == 5000
-        again = sheet.head(10)  # what was read already serves as well
+        again = sheet.head(10)  # from the cells that were parsed already
         assert [b.rows(1, 10) for b in again] == [b.rows(1, 10) for b in first]

@@ -1,4 +1,4 @@
-"""A job leaves its pictures in `artifacts/`, says what they are, and returns their measures."""
+"""A job writes drawings to `artifacts/`, describes them, and returns their size."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def equation(latex: str, **more: Any) -> dict[str, Any]:
 def run(
     inputs: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Run a job in a folder; return its result and what it said of its files."""
+    """Run a job in a folder; return its result and the descriptions of its files."""
     monkeypatch.chdir(folder)
     stream = io.StringIO()
     result = main(inputs, Channel(stream))
@@ -38,19 +38,19 @@ def test_each_format_is_a_file_that_is_described(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs = equation("x^2", formats=["svg", "png"], scale=3.0)
-    result, said = run(inputs, tmp_path, monkeypatch)
-    picture = formula_svg("x^2")
-    measures = {
-        "width": picture.width,
-        "height": picture.height,
-        "baseline": picture.baseline,
+    result, described = run(inputs, tmp_path, monkeypatch)
+    drawing = formula_svg("x^2")
+    size = {
+        "width": drawing.width,
+        "height": drawing.height,
+        "baseline": drawing.baseline,
     }
-    assert (tmp_path / "artifacts/equation.svg").read_text() == picture.svg
-    assert (tmp_path / "artifacts/equation.png").read_bytes() == to_png(picture.svg, scale=3)
-    assert result == {**measures, "formats": ["svg", "png"], "drawn_by": picture.drawn_by}
-    assert said[0] == {"name": "equation.svg", "kind": "equation", "metadata": measures}
-    assert said[1]["metadata"]["scale"] == 3.0
-    assert said[1]["metadata"]["width"] == pytest.approx(picture.width * 3, abs=1)
+    assert (tmp_path / "artifacts/equation.svg").read_text() == drawing.svg
+    assert (tmp_path / "artifacts/equation.png").read_bytes() == to_png(drawing.svg, scale=3)
+    assert result == {**size, "formats": ["svg", "png"], "drawn_by": drawing.drawn_by}
+    assert described[0] == {"name": "equation.svg", "kind": "equation", "metadata": size}
+    assert described[1]["metadata"]["scale"] == 3.0
+    assert described[1]["metadata"]["width"] == pytest.approx(drawing.width * 3, abs=1)
 
 
 def test_options_reach_the_drawing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,12 +60,14 @@ def test_options_reach_the_drawing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (tmp_path / "artifacts/equation.svg").read_text() == expected.svg
 
 
-def test_only_what_was_asked_for_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_requested_formats_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(equation("x", formats=["png"]), tmp_path, monkeypatch)
     assert os.listdir(tmp_path / "artifacts") == ["equation.png"]
 
 
-def test_an_error_is_told_in_the_words_of_a_job() -> None:
+def test_an_error_declares_its_job_error() -> None:
     with pytest.raises(BadFormula) as caught:
         main(equation("{x"), Channel(io.StringIO()))
     assert describe(caught.value)["declared"] == {
@@ -76,8 +78,8 @@ def test_an_error_is_told_in_the_words_of_a_job() -> None:
     }
 
 
-def test_importing_it_starts_no_thread_opens_no_file_and_needs_no_home() -> None:
-    """A process with more could not be forked from; ziamath alone asks for a home folder."""
+def test_preloading_starts_no_thread_opens_no_file_and_needs_no_home() -> None:
+    """A process with threads cannot be forked safely, and ziamath needs a home folder."""
     look = (
         "import os, pwd, sys; sys.path.insert(0, sys.argv[1])\n"
         "pwd.getpwuid = {}.__getitem__  # nobody has an entry here\n"
@@ -95,7 +97,7 @@ def test_importing_it_starts_no_thread_opens_no_file_and_needs_no_home() -> None
     assert ended.returncode == 0, ended.stderr
 
 
-def test_the_names_that_others_may_use_are_these() -> None:
+def test_the_public_names_are_these() -> None:
     assert set(ade_engine.render.__all__) == {
         "BadDiagram",
         "BadFormula",

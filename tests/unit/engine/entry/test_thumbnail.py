@@ -1,4 +1,4 @@
-"""Thumbnails: exactly as large as asked for, all of the thing inside, nothing cut."""
+"""A thumbnail has exactly the requested size and shows everything."""
 
 import io
 import json
@@ -34,7 +34,7 @@ def opened(width: int, height: int) -> Image.Image:
 
 
 @pytest.mark.parametrize("size", [(1, 1), (64, 48), (333, 777), (4_096, 1), (1, 4_096)])
-def test_a_thumbnail_has_exactly_the_size_that_was_asked_for(size: tuple[int, int]) -> None:
+def test_a_thumbnail_has_exactly_the_requested_size(size: tuple[int, int]) -> None:
     width, height = size
     result = thumbnail(object=text("# hello"), sizes=[{"width": width, "height": height}])
     assert opened(width, height).size == size
@@ -58,7 +58,7 @@ def test_a_thumbnail_has_exactly_the_size_that_was_asked_for(size: tuple[int, in
     ],
     ids=["text", "plain", "equation", "code", "table", "image"],
 )
-def test_every_object_is_drawn_inside_of_its_picture(given: dict[str, Any]) -> None:
+def test_every_object_is_drawn_inside_its_thumbnail(given: dict[str, Any]) -> None:
     thumbnail(object=given, sizes=SQUARE)
     drawing = opened(100, 100).convert("L")
     box = drawing.point([255] * 200 + [0] * 56).getbbox()
@@ -83,7 +83,7 @@ def test_an_object_is_centred() -> None:
     ("background", "corner"), [("white", (255,) * 4), ("transparent", (0,) * 4)]
 )
 @pytest.mark.parametrize("view_mode", ["document", "slide", None])
-def test_the_background_is_white_or_nothing(
+def test_the_background_is_white_or_transparent(
     background: str, corner: tuple[int, ...], view_mode: str | None
 ) -> None:
     thing: dict[str, Any] = (
@@ -98,7 +98,7 @@ def test_the_background_is_white_or_nothing(
     assert max(drawing.getchannel("A").tobytes()) > 10
 
 
-def test_the_page_that_was_asked_for_is_drawn() -> None:
+def test_the_requested_page_is_drawn() -> None:
     document = {"objects": [text("# A"), text("# B"), image(drawn(900, 500)) | {"slide": 3}]}
     pictures = []
     for page in (1, 2, 3):
@@ -110,8 +110,8 @@ def test_the_page_that_was_asked_for_is_drawn() -> None:
     assert red[0] > 150 > 80 > red[1]
 
 
-def test_a_page_that_is_not_there_is_told() -> None:
-    with pytest.raises(NoSuchPage, match="no page 3, the document has 2"):
+def test_a_missing_page_is_an_error() -> None:
+    with pytest.raises(NoSuchPage, match="no page 3; the document has 2"):
         thumbnail(
             document={"objects": [text("# A"), text("# B")]},
             view_mode="slide",
@@ -129,7 +129,7 @@ def test_a_page_that_is_not_there_is_told() -> None:
     ],
     ids=["word", "code", "cells"],
 )
-def test_endless_words_take_no_longer_than_as_many_short_ones(given: dict[str, Any]) -> None:
+def test_very_long_words_take_no_longer_than_as_many_short_ones(given: dict[str, Any]) -> None:
     thumbnail(object=text("a"), sizes=SQUARE)  # what is done once is done
     other = f"lorem{len(str(given))} "  # the typesetter remembers what it has set
     as_it_should = cpu_seconds(text(other * (100_000 // len(other))))
@@ -137,13 +137,13 @@ def test_endless_words_take_no_longer_than_as_many_short_ones(given: dict[str, A
 
 
 def cpu_seconds(given: dict[str, Any]) -> float:
-    """Draw an object; return what it took."""
+    """Draw an object; return the CPU time that it took."""
     began = time.process_time()
     thumbnail(object=given, sizes=SQUARE)
     return time.process_time() - began
 
 
-def test_short_lines_are_as_wide_as_they_are_however_many() -> None:
+def test_short_lines_keep_their_width_however_many_there_are() -> None:
     thumbnail(object=plain("|||||\n" * 100), sizes=[{"width": 400, "height": 400}])
     box = opened(400, 400).convert("L").point([255] * 200 + [0] * 56).getbbox()
     assert box is not None

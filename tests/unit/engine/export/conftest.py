@@ -1,4 +1,4 @@
-"""Give each test a folder of its own, as each job has one."""
+"""Give each test its own working directory, as each job has one."""
 
 from pathlib import Path
 

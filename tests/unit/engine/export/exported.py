@@ -1,4 +1,4 @@
-"""Export documents in a folder of a test, and look at what came of it."""
+"""Export documents in the folder of a test, and inspect the result."""
 
 import base64
 import io
@@ -13,7 +13,7 @@ from PIL import Image
 from ade_engine.channel import Channel
 from ade_engine.entry import export as export_entry
 from ade_engine.entry import thumbnail as thumbnail_entry
-from ade_engine.export.fonts import own_fonts
+from ade_engine.export.fonts import embedded_fonts
 from ade_engine.export.pages import draw_page
 
 LAYOUT = Path("layout")
@@ -47,7 +47,7 @@ def table(columns: list[str], rows: list[list[Any]], **more: Any) -> dict[str, A
 
 
 def image(content: bytes, media_type: str = "image/png", **more: Any) -> dict[str, Any]:
-    """Return an object of an image that brings its bytes."""
+    """Return an object of an image with its bytes."""
     data = base64.b64encode(content).decode()
     return {"type": "image", "content": {"data": data, "media_type": media_type, **more}}
 
@@ -83,7 +83,7 @@ def thumbnail(**inputs: Any) -> dict[str, Any]:
 
 
 def set_texts(template: str = "document.typ") -> str:
-    """Return the texts that were set on the pages of the last export, in no certain order."""
+    """Return the texts on the pages of the last export, in no particular order."""
     compiler = typst.Compiler(LAYOUT / template, root=Path(), sys_inputs={"fill": "white"})
     found: list[str] = []
     for selector in ("title", "par", "heading", "raw", "table", "figure.caption"):
@@ -104,7 +104,7 @@ def _gather(value: Any, found: list[str]) -> None:
 
 def page_picture(page: int, *, width: int = 320, height: int = 180) -> Image.Image:
     """Draw a page of the last PDF."""
-    png = draw_page(LAYOUT, PDF.read_bytes(), page, width, height, own_fonts(), fill="white")
+    png = draw_page(LAYOUT, PDF.read_bytes(), page, width, height, embedded_fonts(), fill="white")
     return Image.open(io.BytesIO(png)).convert("RGB")
 
 

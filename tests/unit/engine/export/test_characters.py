@@ -1,4 +1,4 @@
-"""Characters of strangers: what is taken out, and where lines may end in endless words."""
+"""Untrusted text: which characters are removed, and where very long words can break."""
 
 import pytest
 from hypothesis import given
@@ -26,24 +26,24 @@ from ade_engine.export.characters import (
         ("tab\tstays", "tab\tstays"),
     ],
 )
-def test_what_no_page_can_show_is_taken_out(text: str, shown: str) -> None:
+def test_characters_that_cannot_be_shown_are_removed(text: str, shown: str) -> None:
     assert clean(text) == shown
 
 
 @given(st.text(st.characters(codec=None, exclude_categories=[])))
-def test_what_is_left_can_be_written_and_shown(text: str) -> None:
+def test_the_remaining_characters_can_be_encoded_and_shown(text: str) -> None:
     cleaned = clean(text)
     assert cleaned.encode().decode() == cleaned
     assert UNPRINTABLE.search(cleaned) is None
     assert "\n" not in one_line(text)
 
 
-def test_words_of_languages_stay_whole() -> None:
+def test_ordinary_words_are_not_broken() -> None:
     text = "Donaudampfschifffahrtskapitän and https://a.b"
     assert breakable(text) == text
 
 
-def test_addresses_may_end_a_line_at_their_joints() -> None:
+def test_urls_can_break_at_their_separators() -> None:
     address = "https://example.org/some/long/path"
     assert breakable(address).split(ZERO_WIDTH_SPACE) == [
         "https://",
@@ -63,7 +63,7 @@ def test_breaks_change_nothing_else(text: str, chars_max: int) -> None:
 
 
 @pytest.mark.parametrize("letters", [WORD_CHARS_MAX + 1, 200, 5_000, 100_000])
-def test_an_endless_word_has_breaks_but_not_too_many(letters: int) -> None:
+def test_a_very_long_word_has_breaks_but_not_too_many(letters: int) -> None:
     pieces = breakable("x" * letters).split(ZERO_WIDTH_SPACE)
     assert max(map(len, pieces)) <= WORD_CHARS_MAX
     assert len(pieces) < 5_000
@@ -74,6 +74,6 @@ def test_marks_stay_with_their_letters() -> None:
     assert set(pieces) == {"e\N{COMBINING ACUTE ACCENT}"}
 
 
-def test_scripts_without_spaces_are_left_to_the_typesetter() -> None:
+def test_scripts_without_spaces_are_left_to_typst() -> None:
     text = "漢字" * 100
     assert breakable(text) == text

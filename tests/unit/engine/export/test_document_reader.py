@@ -1,4 +1,4 @@
-"""What was submitted, as the tree has it."""
+"""The tree of a submitted document."""
 
 from pathlib import Path
 from typing import Any
@@ -7,26 +7,26 @@ import pytest
 from tests.unit.engine.export.exported import code, drawn, image, plain, table, text
 
 from ade_engine.export import document_tree as tree
-from ade_engine.export.document_reader import PIECES_MAX, read
+from ade_engine.export.document_reader import PIECES_MAX, read_document
 from ade_engine.export.document_tree import Blocks
-from ade_engine.export.export_errors import TooLarge
-from ade_engine.export.export_warnings import WARNINGS_MAX, Warnings
+from ade_engine.export.export_errors import DocumentTooLarge
+from ade_engine.export.export_warnings import WARNINGS_MAX, ExportWarnings
 
 
 def blocks(given: dict[str, Any]) -> Blocks:
     """Read one object."""
-    [item] = read({"objects": [given]}, Path(), Warnings()).items
+    [item] = read_document({"objects": [given]}, Path(), ExportWarnings()).items
     return item.blocks
 
 
 def sides(rows: list[list[Any]], alignment: list[str] | None = None) -> tuple[str, ...]:
-    """Return the sides that the columns of a table are set to."""
+    """Return the alignment of the columns of a table."""
     [found] = blocks(table(["a"] * len(rows[0]), rows, alignment=alignment))
-    assert isinstance(found, tree.Table)
+    assert isinstance(found, tree.TableBlock)
     return found.alignment
 
 
-def test_numbers_are_set_to_the_right() -> None:
+def test_numbers_are_aligned_right() -> None:
     rows = [
         [1, "1,234.5", "-3 %", "1e-9", "2026-01-01", True, None],
         [2.5, "", None, "7", "x", 1, None],
@@ -34,7 +34,7 @@ def test_numbers_are_set_to_the_right() -> None:
     assert sides(rows) == ("right", "right", "right", "right", "left", "left", "left")
 
 
-def test_an_alignment_that_was_given_holds() -> None:
+def test_an_explicit_alignment_is_used() -> None:
     assert sides([[1, 2, "a", 3]], ["left", "center", "right"]) == (
         "left",
         "center",
@@ -44,9 +44,9 @@ def test_an_alignment_that_was_given_holds() -> None:
     assert sides([[1, "a"]], ["auto", "auto"]) == ("right", "left")
 
 
-def test_cells_have_the_words_of_json_and_short_rows_are_filled() -> None:
+def test_cells_are_written_as_json_and_short_rows_are_filled() -> None:
     [found] = blocks(table(["a", "b", "c", "d"], [[True, 1.5, None], ["x\ny", 10**20, "", 0]]))
-    assert isinstance(found, tree.Table)
+    assert isinstance(found, tree.TableBlock)
     texts = [[tree.text_of(cell) for cell in row] for row in found.rows]
     assert texts == [["true", "1.5", "", ""], ["x y", "1" + "0" * 20, "", "0"]]
 
@@ -55,9 +55,9 @@ def test_cells_have_the_words_of_json_and_short_rows_are_filled() -> None:
     ("value", "shown"),
     [(22.200000000000003, "22.2"), (0.1, "0.1"), (1e300, "1e+300"), (1 / 3, "0.333333333333")],
 )
-def test_numbers_have_no_tail_of_their_calculation(value: float, shown: str) -> None:
+def test_numbers_have_no_digits_from_rounding_errors(value: float, shown: str) -> None:
     [found] = blocks(table(["a"], [[value]]))
-    assert isinstance(found, tree.Table)
+    assert isinstance(found, tree.TableBlock)
     assert tree.text_of(found.rows[0][0]) == shown
 
 
@@ -72,33 +72,33 @@ def test_outputs_follow_their_code_in_order() -> None:
     found = blocks(code("1 + 1\n", outputs))
     assert [type(block).__name__ for block in found] == [
         "CodeBlock",
-        "Output",
-        "Output",
-        "Output",
-        "Picture",
-        "Output",
+        "OutputBlock",
+        "OutputBlock",
+        "OutputBlock",
+        "ImageBlock",
+        "OutputBlock",
     ]
     assert found[0] == tree.CodeBlock("1 + 1", "python")
-    assert found[1] == tree.Output("stdout", "out")
-    assert found[2] == tree.Output("stderr", "w")
-    assert found[3] == tree.Output("result", '{\n  "é": [\n    1\n  ]\n}')
-    assert found[5] == tree.Output("error", "T\nPYTHON_EXCEPTION: bad")
+    assert found[1] == tree.OutputBlock("stdout", "out")
+    assert found[2] == tree.OutputBlock("stderr", "w")
+    assert found[3] == tree.OutputBlock("result", '{\n  "é": [\n    1\n  ]\n}')
+    assert found[5] == tree.OutputBlock("error", "T\nPYTHON_EXCEPTION: bad")
 
 
 def test_a_result_of_false_is_a_result_and_nothing_is_none() -> None:
-    assert blocks(code("x", {"result_json": False}))[1:] == (tree.Output("result", "false"),)
+    assert blocks(code("x", {"result_json": False}))[1:] == (tree.OutputBlock("result", "false"),)
     assert blocks(code("x", {"result_json": None, "stdout": "\n"}))[1:] == ()
 
 
-def test_plain_text_is_no_markdown() -> None:
-    assert blocks(plain("# a")) == (tree.Paragraph((tree.Text("# a"),)),)
+def test_plain_text_is_not_markdown() -> None:
+    assert blocks(plain("# a")) == (tree.Paragraph((tree.LiteralText("# a"),)),)
 
 
-def test_an_object_without_a_name_is_known_by_its_number() -> None:
-    warnings = Warnings()
-    read({"objects": [text("a"), text("[a](b:c)")]}, Path(), warnings)
-    [told] = warnings.told()
-    assert (told["code"], told["object_id"]) == ("link_removed", "number 2")
+def test_an_object_without_an_id_is_named_by_its_number() -> None:
+    warnings = ExportWarnings()
+    read_document({"objects": [text("a"), text("[a](b:c)")]}, Path(), warnings)
+    [as_json] = warnings.as_json()
+    assert (as_json["code"], as_json["object_id"]) == ("link_removed", "number 2")
 
 
 @pytest.mark.parametrize(
@@ -112,17 +112,17 @@ def test_an_object_without_a_name_is_known_by_its_number() -> None:
     ],
     ids=["list", "paragraphs", "tables", "notes", "table of Markdown"],
 )
-def test_more_pieces_than_can_be_laid_out_are_refused(objects: list[dict[str, Any]]) -> None:
-    with pytest.raises(TooLarge, match="20,000 paragraphs, list items and cells"):
-        read({"objects": objects}, Path(), Warnings())
+def test_too_many_pieces_are_rejected(objects: list[dict[str, Any]]) -> None:
+    with pytest.raises(DocumentTooLarge, match="20,000 paragraphs, list items and table cells"):
+        read_document({"objects": objects}, Path(), ExportWarnings())
 
 
 def test_warnings_come_once_and_have_a_limit() -> None:
-    warnings = Warnings()
+    warnings = ExportWarnings()
     for number in range(WARNINGS_MAX + 3):
         warnings.add("c", f"message {number}")
         warnings.add("c", f"message {number}")
-    told = warnings.told()
-    assert len(told) == WARNINGS_MAX + 1
-    assert told[0] == {"code": "c", "message": "message 0"}
-    assert told[-1] == {"code": "more_warnings", "message": "There are 6 more."}
+    as_json = warnings.as_json()
+    assert len(as_json) == WARNINGS_MAX + 1
+    assert as_json[0] == {"code": "c", "message": "message 0"}
+    assert as_json[-1] == {"code": "more_warnings", "message": "There are 6 more."}

@@ -1,4 +1,4 @@
-"""Fonts: the wheel's own as far as they go, and a word about what they do not have."""
+"""Embedded fonts are used as far as possible, and a warning lists what they do not have."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ import pytest
 from tests.unit.engine.export.exported import LAYOUT, export, plain
 
 from ade_engine.export import fonts
-from ade_engine.export.export_warnings import Warnings
-from ade_engine.export.fonts import fonts_for, missing_glyphs, own_fonts
-from ade_engine.export.pages import lay_out
+from ade_engine.export.export_warnings import ExportWarnings
+from ade_engine.export.fonts import embedded_fonts, fonts_for, missing_glyphs
+from ade_engine.export.pages import write_templates
 
 SCRIPTS = {
     "Latin": "Aß∂ĀŁőſỄ",
@@ -22,25 +22,25 @@ NOWHERE = "\N{EGYPTIAN HIEROGLYPH A001}"
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_the_wheels_own_fonts_have_these_scripts(script: str) -> None:
-    lay_out(LAYOUT)
-    assert missing_glyphs(set(SCRIPTS[script]), LAYOUT, own_fonts()) == set()
+def test_the_embedded_fonts_have_these_scripts(script: str) -> None:
+    write_templates(LAYOUT)
+    assert missing_glyphs(set(SCRIPTS[script]), LAYOUT, embedded_fonts()) == set()
 
 
-def test_characters_that_no_font_has_are_told() -> None:
-    lay_out(LAYOUT)
+def test_characters_that_no_font_has_are_reported() -> None:
+    write_templates(LAYOUT)
     asked = {*"a漢字é", '"', "\\", NOWHERE}
-    assert missing_glyphs(asked, LAYOUT, own_fonts()) == {"漢", "字", NOWHERE}
+    assert missing_glyphs(asked, LAYOUT, embedded_fonts()) == {"漢", "字", NOWHERE}
 
 
-def test_documents_without_gaps_use_no_font_of_the_machine() -> None:
-    lay_out(LAYOUT)
-    warnings = Warnings()
-    assert fonts_for({*"aé∑\u200b\ufe0f\u0301"}, LAYOUT, warnings) is own_fonts()
-    assert warnings.told() == []
+def test_documents_use_no_font_of_the_host_without_need() -> None:
+    write_templates(LAYOUT)
+    warnings = ExportWarnings()
+    assert fonts_for({*"aé∑\u200b\ufe0f\u0301"}, LAYOUT, warnings) is embedded_fonts()
+    assert warnings.as_json() == []
 
 
-def test_gaps_are_filled_from_the_machine_or_told(
+def test_missing_glyphs_come_from_the_host_or_are_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(fonts, "FOLDERS", (tmp_path / "none",))

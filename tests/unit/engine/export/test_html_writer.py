@@ -1,4 +1,4 @@
-"""HTML: one file that needs nothing, in which no text of a stranger is markup."""
+"""HTML is one file without external resources, in which no untrusted text is markup."""
 
 import base64
 import hashlib
@@ -20,8 +20,8 @@ from tests.unit.engine.export.exported import (
     text,
 )
 
-from ade_engine.export.document_tree import Document, Item
-from ade_engine.export.formula_drawings import Formulas
+from ade_engine.export.document_tree import DocumentTree, Item
+from ade_engine.export.formula_drawings import FormulaDrawings
 from ade_engine.export.html_writer import write_html
 from ade_engine.export.markdown import parse
 
@@ -128,7 +128,7 @@ HOSTILE = [
 
 
 class Looked(HTMLParser):
-    """Walk through a page; refuse what must not be there."""
+    """Parse a page; fail on what must not be there."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -175,13 +175,13 @@ class Looked(HTMLParser):
 
 
 def looked() -> Looked:
-    """Look at the last export."""
+    """Parse the last export."""
     return Looked(HTML.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("view_mode", ["document", "slide"])
 @pytest.mark.parametrize("evil", HOSTILE)
-def test_text_is_text_wherever_it_stands(evil: str, view_mode: str) -> None:
+def test_text_is_escaped_everywhere(evil: str, view_mode: str) -> None:
     export(
         plain(evil, object_id=evil, notes=evil),
         text(f"# {evil}\n\n`{evil}` [a](https://a.b/{evil})\n\n```{evil}\n{evil}\n```"),
@@ -203,8 +203,8 @@ def test_text_is_text_wherever_it_stands(evil: str, view_mode: str) -> None:
 @given(st.text(max_size=200), st.sampled_from(["document", "slide"]))
 def test_no_text_of_markdown_breaks_the_page(value: str, view_mode: str) -> None:
     blocks = parse(value, lambda code, message: None)
-    document = Document(value, (value,), "en", (Item(value, "text", blocks, blocks),))
-    Looked(write_html(document, Formulas({}), view_mode=view_mode, notes=True))
+    document = DocumentTree(value, (value,), "en", (Item(value, "text", blocks, blocks),))
+    Looked(write_html(document, FormulaDrawings({}), view_mode=view_mode, notes=True))
 
 
 @pytest.mark.parametrize("view_mode", ["document", "slide"])
@@ -230,7 +230,7 @@ def test_the_policy_forbids_all_but_the_style_and_images(view_mode: str) -> None
     assert f".{sized['class']}{{width:40%}}" in style
 
 
-def test_a_formula_is_drawn_once_and_says_its_source() -> None:
+def test_a_formula_is_drawn_once_and_has_its_source_as_label() -> None:
     export(text(r"$\sum_i x$ and $\sum_i x$ again"), equation(r"\sum_i x"), formats=("html",))
     page = looked()
     assert [use["href"] for use in page.found["use"]] == ["#f0", "#f0", "#f1"]
@@ -239,7 +239,7 @@ def test_a_formula_is_drawn_once_and_says_its_source() -> None:
     assert labels == [None, *[r"\sum_i x"] * 3]
 
 
-def test_a_formula_that_cannot_be_drawn_shows_its_source_and_is_told() -> None:
+def test_a_formula_that_cannot_be_drawn_shows_its_source_and_warns() -> None:
     result = export(
         text(r"$\frac{$", object_id="o"), equation(r"\nosuchthing<b>"), formats=("pdf", "html")
     )
@@ -284,7 +284,7 @@ def test_arabic_runs_from_the_right() -> None:
     assert looked().found["html"] == [{"lang": "ar", "dir": "rtl"}]
 
 
-def test_slides_are_sections_and_notes_asides_only_if_asked_for() -> None:
+def test_slides_are_sections_and_notes_are_asides_on_request() -> None:
     objects = [text("# A\n\nb", notes="secret"), text("# C")]
     for notes in (False, True):
         export(*objects, formats=("html",), view_mode="slide", title="T", notes=notes)

@@ -1,4 +1,4 @@
-"""Images: known by their bytes, refused before they are decoded."""
+"""Images are recognised by their bytes, and rejected before they are decoded."""
 
 import base64
 from pathlib import Path
@@ -8,7 +8,13 @@ from PIL import features
 from tests.unit.engine.export.exported import HTML, drawn, export, image, png_of_zeros
 
 from ade_engine.export.export_errors import BadImage
-from ade_engine.export.images import PIXELS_MAX, SIDE_PIXELS_MAX, kind_of, look_at, size_of
+from ade_engine.export.images import (
+    PIXELS_MAX,
+    SIDE_PIXELS_MAX,
+    inspect_image,
+    media_type_of,
+    size_of,
+)
 
 KINDS = {
     "PNG": "image/png",
@@ -19,10 +25,10 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_kind_and_size_are_read_from_the_header(kind: str) -> None:
+def test_type_and_size_are_read_from_the_header(kind: str) -> None:
     assert kind != "WEBP" or features.check("webp")
     content = drawn(37, 91, kind)
-    assert kind_of(content) == KINDS[kind]
+    assert media_type_of(content) == KINDS[kind]
     assert size_of(content, KINDS[kind]) == (37, 91)
 
 
@@ -36,7 +42,7 @@ def test_kind_and_size_are_read_from_the_header(kind: str) -> None:
         (b"ALPH" + bytes(30), None),
     ],
 )
-def test_all_kinds_of_webp_tell_their_size(chunk: bytes, size: tuple[int, int] | None) -> None:
+def test_all_kinds_of_webp_have_a_size(chunk: bytes, size: tuple[int, int] | None) -> None:
     assert size_of(b"RIFF\x00\x00\x00\x00WEBP" + chunk, "image/webp") == size
 
 
@@ -50,29 +56,29 @@ def test_every_kind_is_exported(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "length"), [("PNG", 20), ("JPEG", 9), ("GIF", 8), ("WEBP", 20)])
-def test_a_header_that_is_cut_off_is_damage(kind: str, length: int, tmp_path: Path) -> None:
+def test_a_truncated_header_is_damage(kind: str, length: int, tmp_path: Path) -> None:
     place = tmp_path / "image"
     place.write_bytes(drawn(8, 8, kind)[:length])
     with pytest.raises(BadImage, match="damaged"):
-        look_at(place, None, "o")
+        inspect_image(place, None, "o")
 
 
 @pytest.mark.parametrize(
     ("content", "media_type", "words"),
     [
-        (drawn(8, 8), "image/jpeg", "said to be image/jpeg, but its bytes are image/png"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "image/png", "no PNG, JPEG, GIF or WebP"),
-        (b"", "image/png", "no PNG"),
-        (b"%PDF-1.7", "image/png", "no PNG"),
+        (drawn(8, 8), "image/jpeg", "is image/jpeg, but its bytes are image/png"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "image/png", "not PNG, JPEG, GIF or WebP"),
+        (b"", "image/png", "not PNG"),
+        (b"%PDF-1.7", "image/png", "not PNG"),
         (png_of_zeros(60_000, 60_000), "image/png", "60,000 x 60,000 pixels"),
-        (png_of_zeros(SIDE_PIXELS_MAX + 1, 1), "image/png", "on a side"),
+        (png_of_zeros(SIDE_PIXELS_MAX + 1, 1), "image/png", "per side"),
         (png_of_zeros(2**31, 2**31), "image/png", "pixels"),
         (png_of_zeros(0, 5), "image/png", "damaged"),
         (drawn(64, 64, "JPEG")[:200], "image/jpeg", "damaged|decoded"),
         (drawn(64, 64)[:60], "image/png", "decoded"),
     ],
 )
-def test_what_is_no_decent_image_is_refused_by_name(
+def test_a_bad_image_is_rejected_with_its_object_id(
     content: bytes, media_type: str, words: str
 ) -> None:
     with pytest.raises(BadImage, match=words) as refused:
@@ -81,7 +87,7 @@ def test_what_is_no_decent_image_is_refused_by_name(
     assert refused.value.category == "VALIDATION_ERROR"
 
 
-def test_data_that_is_not_base64_is_refused() -> None:
+def test_data_that_is_not_base64_is_rejected() -> None:
     bad = image(b"") | {"object_id": "x"}
     bad["content"]["data"] = "not base64!"
     with pytest.raises(BadImage, match="base64"):

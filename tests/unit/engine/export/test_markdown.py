@@ -1,4 +1,4 @@
-"""Texts of Markdown: what is markup, what is text, and that no text makes it slow."""
+"""Markdown: what is markup, what is text, and that no text is slow to parse."""
 
 import time
 
@@ -9,12 +9,12 @@ from ade_engine.export.document_tree import (
     Blocks,
     Break,
     Code,
-    Formula,
+    FormulaBlock,
+    InlineFormula,
     Link,
-    Math,
+    LiteralText,
     Paragraph,
     Styled,
-    Text,
 )
 from ade_engine.export.markdown import BLOCK_DEPTH_MAX, parse, plain, safe_url
 
@@ -42,38 +42,41 @@ def line(text: str) -> tuple[tree.Inline, ...]:
 
 def test_a_line_has_its_styles() -> None:
     assert line("a *b* **c** ~~d~~ `e`") == (
-        Text("a "),
-        Styled("emphasis", (Text("b"),)),
-        Text(" "),
-        Styled("strong", (Text("c"),)),
-        Text(" "),
-        Styled("strike", (Text("d"),)),
-        Text(" "),
+        LiteralText("a "),
+        Styled("emphasis", (LiteralText("b"),)),
+        LiteralText(" "),
+        Styled("strong", (LiteralText("c"),)),
+        LiteralText(" "),
+        Styled("strike", (LiteralText("d"),)),
+        LiteralText(" "),
         Code("e"),
     )
 
 
-def test_blocks_are_known() -> None:
+def test_all_kinds_of_blocks_are_parsed() -> None:
     kinds = [
         type(block) for block in parsed("# a\n\nb\n\n- c\n\n> d\n\n```py\ne\n```\n\n---\n\n$$f$$")
     ]
     assert kinds == [
         tree.Heading,
         Paragraph,
-        tree.List,
-        tree.Quote,
+        tree.ListBlock,
+        tree.QuoteBlock,
         tree.CodeBlock,
         tree.Rule,
-        Formula,
+        FormulaBlock,
     ]
 
 
 def test_a_list_keeps_its_first_number_and_its_lists() -> None:
     [ordered] = parsed("7. a\n   - b\n8. c")
-    assert ordered == tree.List(
+    assert ordered == tree.ListBlock(
         items=(
-            (Paragraph((Text("a"),)), tree.List(((Paragraph((Text("b"),)),),), None)),
-            (Paragraph((Text("c"),)),),
+            (
+                Paragraph((LiteralText("a"),)),
+                tree.ListBlock(((Paragraph((LiteralText("b"),)),),), None),
+            ),
+            (Paragraph((LiteralText("c"),)),),
         ),
         start=7,
     )
@@ -81,26 +84,30 @@ def test_a_list_keeps_its_first_number_and_its_lists() -> None:
 
 def test_a_table_has_columns_rows_and_sides() -> None:
     [table] = parsed("| a | b | c |\n|---|:-:|--:|\n| 1 | *2* |\n")
-    assert table == tree.Table(
-        columns=((Text("a"),), (Text("b"),), (Text("c"),)),
-        rows=(((Text("1"),), (Styled("emphasis", (Text("2"),)),), ()),),
+    assert table == tree.TableBlock(
+        columns=((LiteralText("a"),), (LiteralText("b"),), (LiteralText("c"),)),
+        rows=(((LiteralText("1"),), (Styled("emphasis", (LiteralText("2"),)),), ()),),
         alignment=("left", "center", "right"),
     )
 
 
 def test_raw_html_is_text() -> None:
-    assert line("a <b onclick=x>c</b>") == (Text("a <b onclick=x>c</b>"),)
+    assert line("a <b onclick=x>c</b>") == (LiteralText("a <b onclick=x>c</b>"),)
     [block] = parsed("<script>alert(1)</script>")
-    assert block == Paragraph((Text("<script>alert(1)</script>"),))
+    assert block == Paragraph((LiteralText("<script>alert(1)</script>"),))
 
 
 def test_formulas_stand_in_lines_and_on_their_own() -> None:
-    assert line("so $a+b$, says he") == (Text("so "), Math("a+b"), Text(", says he"))
-    assert parsed("$$\na\n= b\n$$") == (Formula("a\n= b"),)
+    assert line("so $a+b$, says he") == (
+        LiteralText("so "),
+        InlineFormula("a+b"),
+        LiteralText(", says he"),
+    )
+    assert parsed("$$\na\n= b\n$$") == (FormulaBlock("a\n= b"),)
     assert parsed("one $$x$$ two") == (
-        Paragraph((Text("one"),)),
-        Formula("x"),
-        Paragraph((Text("two"),)),
+        Paragraph((LiteralText("one"),)),
+        FormulaBlock("x"),
+        Paragraph((LiteralText("two"),)),
     )
 
 
@@ -108,21 +115,23 @@ def test_formulas_stand_in_lines_and_on_their_own() -> None:
     "text",
     ["it costs $5 and $6", "$ a$", "$a $", "a $", r"\$a\$", "$$$$", "$$ $$", "$$a\n\nb$$", "`$a$`"],
 )
-def test_money_and_stray_signs_are_no_formulas(text: str) -> None:
+def test_money_and_stray_signs_are_not_formulas(text: str) -> None:
     for block in parsed(text):
         assert isinstance(block, Paragraph)
-        assert not any(isinstance(inline, Math) for inline in block.inlines)
+        assert not any(isinstance(inline, InlineFormula) for inline in block.inlines)
 
 
 def test_a_formula_in_a_heading_or_a_cell_stays_in_its_line() -> None:
     heading, table = parsed("# a $$b$$\n\n| $x$ |\n|---|\n| $$y$$ |")
-    assert heading == tree.Heading(1, (Text("a "), Math("b")))
-    assert table == tree.Table(((Math("x"),),), (((Math("y"),),),), ("left",))
+    assert heading == tree.Heading(1, (LiteralText("a "), InlineFormula("b")))
+    assert table == tree.TableBlock(
+        ((InlineFormula("x"),),), (((InlineFormula("y"),),),), ("left",)
+    )
 
 
 @pytest.mark.parametrize("url", ["https://a.b/c?d=e#f", "http://a.b", "mailto:a@b.c"])
 def test_addresses_of_the_web_and_of_mail_are_links(url: str) -> None:
-    assert line(f"[a](<{url}>)") == (Link(url, (Text("a"),)),)
+    assert line(f"[a](<{url}>)") == (Link(url, (LiteralText("a"),)),)
 
 
 @pytest.mark.parametrize(
@@ -144,43 +153,43 @@ def test_addresses_of_the_web_and_of_mail_are_links(url: str) -> None:
 )
 def test_other_addresses_become_text(url: str) -> None:
     blocks, told = warned(f"[a](<{url}>)")
-    assert blocks == (Paragraph((Text("a"),)),)
+    assert blocks == (Paragraph((LiteralText("a"),)),)
     assert told == ["link_removed"]
     assert safe_url(url) is None
 
 
-def test_what_is_no_address_is_no_link() -> None:
+def test_an_invalid_address_is_not_a_link() -> None:
     assert safe_url("http://[") is None
 
 
-def test_a_picture_is_not_fetched_but_described() -> None:
+def test_an_image_is_replaced_by_its_alternative_text() -> None:
     blocks, told = warned("![a cat](https://a.b/cat.png)")
-    assert blocks == (Paragraph((Text("[a cat]"),)),)
+    assert blocks == (Paragraph((LiteralText("[a cat]"),)),)
     assert told == ["image_not_fetched"]
 
 
-def test_what_nests_too_deeply_is_less_deep_and_complete() -> None:
+def test_deep_nesting_is_flattened_and_complete() -> None:
     depth = BLOCK_DEPTH_MAX + 3
     [block] = parsed("> " * depth + "inmost")
     levels = 0
-    while isinstance(block, tree.Quote):
+    while isinstance(block, tree.QuoteBlock):
         levels += 1
         [block] = block.blocks
     assert levels == BLOCK_DEPTH_MAX
-    assert block == Paragraph((Text("inmost"),))
+    assert block == Paragraph((LiteralText("inmost"),))
 
 
-def test_what_the_parser_does_not_follow_is_shown_as_written() -> None:
+def test_text_beyond_the_limits_of_the_parser_is_shown_plain() -> None:
     text = "> " * 200 + "inmost"
     blocks, told = warned(text)
     assert blocks == plain(text)
     assert told == ["markdown_shown_plain"]
 
 
-def test_plain_text_keeps_its_lines_and_means_itself() -> None:
+def test_plain_text_keeps_its_lines_and_is_literal() -> None:
     assert plain("*a*\n# b\n\n  c") == (
-        Paragraph((Text("*a*"), Break(), Text("# b"))),
-        Paragraph((Text("  c"),)),
+        Paragraph((LiteralText("*a*"), Break(), LiteralText("# b"))),
+        Paragraph((LiteralText("  c"),)),
     )
 
 

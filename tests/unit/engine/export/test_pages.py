@@ -1,4 +1,4 @@
-"""PDF: pages that hold all they were given, in which no text of a stranger is markup."""
+"""PDF pages have all of their content, and no untrusted text in them is markup."""
 
 import json
 import os
@@ -42,7 +42,7 @@ HOSTILE = [
 
 
 def inked(picture: Image.Image) -> tuple[int, int, int, int] | None:
-    """Return the box around all that is not white."""
+    """Return the bounding box of everything that is not white."""
     blank = Image.new("RGB", picture.size, "white")
     difference = ImageChops.difference(picture, blank).convert("L")
     return difference.point([0] * 40 + [255] * 216).getbbox()
@@ -50,7 +50,7 @@ def inked(picture: Image.Image) -> tuple[int, int, int, int] | None:
 
 @pytest.mark.parametrize("view_mode", ["document", "slide"])
 @pytest.mark.parametrize("evil", HOSTILE)
-def test_markup_of_typst_is_text_wherever_it_stands(evil: str, view_mode: str) -> None:
+def test_typst_markup_is_literal_everywhere(evil: str, view_mode: str) -> None:
     result = export(
         plain(evil, object_id=evil, slide=1, notes=f"`` {evil} ``"),
         code(evil, {"stdout": evil, "error": evil, "result_json": evil}, slide=1),
@@ -66,7 +66,7 @@ def test_markup_of_typst_is_text_wherever_it_stands(evil: str, view_mode: str) -
     assert shown.count(evil.split("\n", maxsplit=1)[0]) >= 7
 
 
-def test_a_page_has_all_that_it_was_given() -> None:
+def test_a_page_has_all_of_its_content() -> None:
     result = export(
         text("# Head\n\nRunning *text* with `code`, [a link](https://a.b) and $x$.\n\n- item"),
         equation(r"\int_0^1 x\,dx"),
@@ -86,7 +86,7 @@ def test_a_page_has_all_that_it_was_given() -> None:
     assert [word for word in words.split(",") if word not in shown] == []
 
 
-def test_notes_are_on_pages_of_their_own_only_if_asked_for() -> None:
+def test_notes_are_on_pages_of_their_own_on_request() -> None:
     objects = [text("# A", notes="secret one"), text("# B"), text("# C", notes="secret two")]
     assert export(*objects, view_mode="slide")["pages"] == 3
     assert "secret" not in set_texts("slides.typ")
@@ -105,7 +105,7 @@ def test_pages_are_a4_and_slides_sixteen_to_nine() -> None:
 
 
 def _page_size() -> tuple[float, float]:
-    """Ask Typst how large the first page of the last PDF is."""
+    """Return the size of the first page of the last PDF, by Typst."""
     source = Path("layout/size.typ")
     source.write_text(
         '#context [#metadata({let m = measure(image("/artifacts/document.pdf", page: 1));'
@@ -131,7 +131,7 @@ FULL = "\n".join(f"{n}. Point number {n} of a slide that nobody shortened" for n
     ],
     ids=["text", "code", "table", "images", "formula", "title", "word"],
 )
-def test_what_does_not_fit_on_a_slide_is_scaled_and_nothing_leaves_it(
+def test_content_that_does_not_fit_on_a_slide_is_scaled_to_fit(
     objects: list[dict[str, Any]],
 ) -> None:
     objects = [one | {"slide": 1} for one in objects]
@@ -145,11 +145,11 @@ def test_what_does_not_fit_on_a_slide_is_scaled_and_nothing_leaves_it(
     assert bottom <= 720 - 20
 
 
-def test_a_slide_that_became_unreadable_is_told() -> None:
+def test_a_slide_that_became_unreadable_gives_a_warning() -> None:
     result = export(text("# Fine"), text(f"# Full\n\n{FULL}"), view_mode="slide", title="T")
     [told] = result["warnings"]
     assert told["code"] == "slide_too_full"
-    assert told["message"].startswith("Slide 3 holds too much: it was scaled to ")
+    assert told["message"].startswith("Slide 3 has too much content: it was scaled to ")
     assert FULL.splitlines()[-1].partition(". ")[2] in set_texts("slides.typ")
 
 
@@ -259,9 +259,7 @@ thumbnail.main(wanted | {"document": document, "view_mode": sys.argv[2]}, Channe
 
 
 @pytest.mark.parametrize("view_mode", ["document", "slide"])
-def test_the_same_document_gives_the_same_bytes_whoever_exports_it_and_when(
-    view_mode: str, tmp_path: Path
-) -> None:
+def test_the_same_document_always_gives_the_same_bytes(view_mode: str, tmp_path: Path) -> None:
     document = {
         "title": "Same",
         "authors": ["A", "B"],
@@ -291,21 +289,21 @@ def test_the_same_document_gives_the_same_bytes_whoever_exports_it_and_when(
     assert b"CreationDate" not in made[0]["document.pdf"]
 
 
-def test_large_machines_get_no_more_threads_than_a_job_may_have() -> None:
-    asked = (
+def test_typst_starts_few_threads_on_a_large_machine() -> None:
+    source = (
         "import os; os.cpu_count = lambda: 128; import ade_engine.export.pages; "
         "print(os.environ['RAYON_NUM_THREADS'])"
     )
-    assert _printed(asked) == "4\n"
+    assert _printed(source) == "4\n"
 
 
-def test_what_is_warmed_before_a_fork_starts_no_thread() -> None:
-    asked = "import os, ade_engine.preload.documents; print(len(os.listdir('/proc/self/task')))"
-    assert _printed(asked) == "1\n"
+def test_preloading_starts_no_thread() -> None:
+    source = "import os, ade_engine.preload.documents; print(len(os.listdir('/proc/self/task')))"
+    assert _printed(source) == "1\n"
 
 
 def _printed(source: str) -> str:
-    """Run a line of Python in a process that has heard nothing of threads."""
+    """Run a line of Python in a process without variables that set the number of threads."""
     around = {name: value for name, value in os.environ.items() if not name.startswith("RAYON")}
     command = [sys.executable, "-c", source]
     return subprocess.run(command, env=around, capture_output=True, check=True, text=True).stdout

@@ -16,16 +16,16 @@ from tests.unit.engine.export.exported import (
     text,
 )
 
-from ade_engine.export.document_reader import read
-from ade_engine.export.document_tree import Document
-from ade_engine.export.export_warnings import Warnings
+from ade_engine.export.document_reader import read_document
+from ade_engine.export.document_tree import DocumentTree
+from ade_engine.export.export_warnings import ExportWarnings
 from ade_engine.export.slides import ROW_IMAGES_MAX, Slide, has_cover, rows_of, slides_of
 
 
-def document(*objects: dict[str, Any], title: str = "") -> Document:
+def document(*objects: dict[str, Any], title: str = "") -> DocumentTree:
     """Read a document whose objects are named a, b, c and so on."""
     named = [one | {"object_id": name} for one, name in zip(objects, "abcdefghij", strict=False)]
-    return read({"objects": named, "title": title}, Path(), Warnings())
+    return read_document({"objects": named, "title": title}, Path(), ExportWarnings())
 
 
 def shared(*objects: dict[str, Any]) -> list[str]:
@@ -74,17 +74,17 @@ def test_a_title_gets_a_cover_unless_the_first_slide_has_it() -> None:
     assert not covered("")
 
 
-def test_formulas_images_and_tables_alone_are_set_in_the_middle() -> None:
+def test_slides_of_formulas_images_and_tables_only_are_centred() -> None:
     def middle(*objects: dict[str, Any]) -> bool:
         [slide] = slides_of(document(*objects))
-        return slide.shows_only_things
+        return slide.is_centred
 
     assert middle(text("# A"), equation("x"), table(["a"], []))
     assert not middle(HEAD, equation("x"))
     assert not middle(text("# A"))
 
 
-def test_neighbouring_images_of_a_slide_stand_side_by_side() -> None:
+def test_adjacent_images_of_a_slide_stand_side_by_side() -> None:
     picture = image(drawn(600, 600)) | {"slide": 1}
     [slide] = slides_of(document(picture, picture, text("a", slide=1), picture))
     assert [len(row) for row in rows_of(slide.body)] == [2, 1, 1]

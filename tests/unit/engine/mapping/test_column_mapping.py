@@ -1,4 +1,4 @@
-"""Columns become fields, or are told why not."""
+"""Columns are mapped to fields, or have a reason why not."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Headers are compared as people do."""
+"""Similar headers are recognised."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The column that authors see: masks with a third answer, text, numbers, dates."""
+"""The column that authors receive: three-valued masks, text, numbers, dates."""
 
 import datetime as dt
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 
 from ade_engine.package import Column, Issue
 from ade_engine.package.author_errors import Misuse
-from ade_engine.package.result_coercion import cells_of
+from ade_engine.package.result_coercion import cells_of_result
 from ade_engine.sheets.cells import CellError
 
 DAY = dt.date(2024, 2, 29)
@@ -70,7 +70,7 @@ def test_masks_combine() -> None:
     column = Column([1, 5, 9])
     assert marks((column > 1) & (column < 9)) == [False, True, False]
     assert marks((column == 1) | (column == 9)) == [True, False, True]
-    with pytest.raises(Misuse, match="many answers"):
+    with pytest.raises(Misuse, match="one value for each cell"):
         bool(column > 1)
 
 
@@ -196,19 +196,19 @@ def test_values_are_looked_up_by_kind() -> None:
     ],
 )
 def test_a_transform_may_give_back_any_column(made: object) -> None:
-    assert cells_of(made, 2).values() == ["a", "b"]
+    assert cells_of_result(made, 2).values() == ["a", "b"]
 
 
 def test_series_keep_their_types() -> None:
-    assert cells_of(pl.Series([1.0, None, 2.5]), 3).values() == [1, None, 2.5]
-    assert cells_of(pl.Series([True, False]), 2).values() == [True, False]
-    assert cells_of(pl.Series([DAY]), 1).values() == [DAY]
+    assert cells_of_result(pl.Series([1.0, None, 2.5]), 3).values() == [1, None, 2.5]
+    assert cells_of_result(pl.Series([True, False]), 2).values() == [True, False]
+    assert cells_of_result(pl.Series([DAY]), 1).values() == [DAY]
 
 
 @pytest.mark.parametrize("made", [None, "ab", ["a"], [object(), object()]])
 def test_anything_else_is_refused(made: object) -> None:
     with pytest.raises(Misuse):
-        cells_of(made, 2)
+        cells_of_result(made, 2)
 
 
 def test_nothing_shows_a_value() -> None:
@@ -224,5 +224,5 @@ def test_issues_need_a_code_a_severity_and_a_fitting_mask() -> None:
         Issue("x", "fatal")
     with pytest.raises(Misuse, match="lower case"):
         Issue("Has Spaces")
-    with pytest.raises(Misuse, match="of 1 cells"):
+    with pytest.raises(Misuse, match="has 1 cells"):
         column.issues_where(Column([1]) > 1, code="x")

@@ -1,4 +1,4 @@
-"""A package is found by convention, loaded apart, and told what is wrong with it, and where."""
+"""A package is found by convention, loaded in isolation, and its problems are located."""
 
 import random
 import sys
@@ -62,7 +62,7 @@ def test_an_unknown_parameter_is_an_error_with_file_and_line(tmp_path: Path) -> 
     write_package(tmp_path, columns__a=FIELD + "\n\ndef transform(valeu):\n    return valeu\n")
     problem = only_problem(tmp_path)
     assert problem.code == "unknown_parameter"
-    assert str(problem.place) == "columns/a.py:4"
+    assert str(problem.location) == "columns/a.py:4"
     assert "Did you mean value?" in problem.hint
 
 
@@ -85,7 +85,7 @@ def test_every_problem_is_listed_at_once(tmp_path: Path) -> None:
         hooks__on_job_end="def ended(ctx): pass",
         config="[mapping]\nthreshold = 'high'\nmragin = 1\n[ouptut]\n",
     )
-    found = {(problem.code, str(problem.place)) for problem in problems(tmp_path)}
+    found = {(problem.code, str(problem.location)) for problem in problems(tmp_path)}
     assert found == {
         ("unknown_parameter", "columns/a.py:1"),
         ("no_field", "columns/b.py:1"),
@@ -110,7 +110,7 @@ def test_a_type_that_does_not_exist_is_answered_with_the_nearest(tmp_path: Path)
     ("function", "hint"),
     [("def transfrom(value): pass", "transform"), ("def detect(column): pass", "detect_<rule>")],
 )
-def test_slips_of_the_pen_are_warned_of(tmp_path: Path, function: str, hint: str) -> None:
+def test_typos_are_warned_about(tmp_path: Path, function: str, hint: str) -> None:
     write_package(tmp_path, columns__a=FIELD + function)
     with load_package(tmp_path) as package:
         (warning,) = package.warnings
@@ -122,7 +122,7 @@ def test_a_message_that_is_made_at_run_time_is_warned_of(tmp_path: Path) -> None
     text = FIELD + "def validate(value):\n    return Issue('bad', 'error', f'bad: {value}')"
     with load_package(write_package(tmp_path, columns__a=text)) as package:
         (warning,) = package.warnings
-        assert (warning.code, str(warning.place)) == ("message_not_literal", "columns/a.py:3")
+        assert (warning.code, str(warning.location)) == ("message_not_literal", "columns/a.py:3")
 
 
 def test_a_missing_module_is_named(tmp_path: Path) -> None:
@@ -166,6 +166,40 @@ def test_a_file_that_is_named_as_a_module_of_the_runtime_shadows_nothing(tmp_pat
         assert sys.modules["random"] is random
         assert sys.modules["ade_engine"] is ade_engine
         assert sys.path == path
+
+
+def test_vendored_modules_are_imported_by_their_own_names(tmp_path: Path) -> None:
+    folder = write_package(
+        tmp_path,
+        columns__a=FIELD + "import tidying\nfrom tidying.deep import WORD\n",
+        vendor__tidying__deep="WORD = 'vendored'\n",
+    )
+    with load_package(folder) as package:
+        assert [rules.name for rules in package.fields] == ["a"]
+        assert sys.modules["tidying.deep"].WORD == "vendored"
+    assert not [name for name in sys.modules if name.startswith("tidying")]
+    assert str(folder / "vendor") not in sys.path
+
+
+def test_a_vendored_module_shadows_nothing(tmp_path: Path) -> None:
+    folder = write_package(
+        tmp_path,
+        columns__a=FIELD + "import numpy, json\nassert numpy.array and json.dumps\n",
+        vendor__numpy="raise RuntimeError('shadowed')\n",
+        vendor__json="raise RuntimeError('shadowed')\n",
+    )
+    with load_package(folder) as package:
+        assert package.warnings == ()
+
+
+def test_vendored_modules_count_in_the_digest_and_not_as_the_authors_words(tmp_path: Path) -> None:
+    folder = write_package(tmp_path, columns__a=FIELD, vendor__tidying="WORD = 'vendored'\n")
+    with load_package(folder) as package:
+        before = package.sources.digest
+        assert "vendored" not in package.sources.texts
+    write_package(tmp_path, vendor__tidying="WORD = 'changed'\n")
+    with load_package(folder) as package:
+        assert package.sources.digest != before
 
 
 def test_two_packages_with_the_same_names_do_not_meet(tmp_path: Path) -> None:
@@ -248,7 +282,7 @@ def test_what_is_said_of_an_exception_never_holds_a_value(
         failed = failure(package)
         assert "CANARY".casefold() not in f"{failed} {failed.details()}".casefold()
         assert failed.details()["exception"] == exception
-        assert str(failed.failure.place) == "columns/a.py:5"
+        assert str(failed.failure.location) == "columns/a.py:5"
         assert failed.failure.source == body.strip()
         assert failed.__context__ is None
 
@@ -264,15 +298,15 @@ def test_names_that_the_source_uses_may_be_told(tmp_path: Path) -> None:
     [
         (
             {"columns__a": FIELD + "\ndef validate(value): raise ValueError\n"},
-            "Think of numbers, dates and texts of another form in this column.",
+            "The column may hold numbers, dates, or texts of another form.",
         ),
         (
             {"columns__a": FIELD + "\ndef validate_table(table): {}['b']\n"},
-            "`row` and `table` know the fields that were mapped; ask with .get().",
+            "`row` and `table` hold only the fields that were mapped; use .get().",
         ),
         (
             {"row_types__note": "def detect_note(row): raise TypeError\n"},
-            "Think of rows with other cells than those that you have in mind.",
+            "The sheet may have rows with other cells than expected.",
         ),
         ({"row_types__note": "def detect_note(ctx): raise TypeError\n"}, ""),
         ({"hooks__on_job_end": "def on_job_end(summary): {}['b']\n"}, ""),

@@ -27,7 +27,7 @@ def write_workbook(path: Path, **sheets: Iterable[Any]) -> Path:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run left behind."""
+    """The files that a run wrote."""
 
     folder: Path
     summary: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Diagrams are drawn by `dot`, within bounds; without it, people are told what to install."""
+"""Diagrams are drawn by `dot` within limits; without it, the error says what to install."""
 
 import shutil
 from pathlib import Path
@@ -26,7 +26,7 @@ def drawn(source: str, **how: str) -> Element:
 
 
 def inks(source: str, tag: str, **how: str) -> set[str | None]:
-    """Return fills of letters, or strokes of shapes."""
+    """Return the fills of texts, or the strokes of shapes."""
     name = "fill" if tag == "text" else "stroke"
     return {one.get(name) for one in drawn(source, **how).iter(f"{SVG}{tag}")}
 
@@ -49,7 +49,7 @@ def test_the_same_diagram_gives_the_same_bytes() -> None:
 
 
 @drawing
-def test_what_is_black_takes_the_ink_and_nothing_is_behind_it() -> None:
+def test_black_becomes_the_ink_and_the_background_is_transparent() -> None:
     source = "digraph { a -> b [label=c] }"
     assert inks(source, "text") == inks(source, "path") == {"currentColor"}
     assert inks(source, "text", color="#f00") == {"#ff0000"}
@@ -57,7 +57,7 @@ def test_what_is_black_takes_the_ink_and_nothing_is_behind_it() -> None:
 
 
 @drawing
-def test_letters_on_a_colour_keep_theirs() -> None:
+def test_text_on_a_filled_shape_keeps_its_colour() -> None:
     filled = "digraph { node [style=filled, fillcolor=white]; a -> b [label=c] }"
     assert inks(filled, "text") == {"black", "currentColor"}
     ground = "digraph { bgcolor=white; a -> b }"
@@ -69,7 +69,7 @@ def test_letters_on_a_colour_keep_theirs() -> None:
 
 
 @drawing
-def test_letters_have_the_size_that_was_asked_for() -> None:
+def test_text_has_the_requested_size() -> None:
     sizes = {
         text.get("font-size")
         for text in ElementTree.fromstring(
@@ -80,7 +80,7 @@ def test_letters_have_the_size_that_was_asked_for() -> None:
 
 
 @drawing
-def test_what_a_diagram_says_itself_holds() -> None:
+def test_a_diagram_overrides_the_defaults() -> None:
     source = 'digraph { node [fontname="Courier"]; fontname="Times"; label=x; a }'
     families = {text.get("font-family") for text in drawn(source).iter(f"{SVG}text")}
     assert families == {"Courier,monospace", "Times,serif"}
@@ -89,7 +89,7 @@ def test_what_a_diagram_says_itself_holds() -> None:
 
 
 @drawing
-def test_links_scripts_and_names_of_elements_are_not_drawn() -> None:
+def test_links_scripts_and_ids_are_removed() -> None:
     svg = diagram_svg(
         'digraph { a [URL="javascript:alert(1)", tooltip=x, id=evil, class=evil]; '
         'b [label=<<TABLE HREF="//example.org"><TR><TD>y</TD></TR></TABLE>>] }'
@@ -111,7 +111,7 @@ def test_links_scripts_and_names_of_elements_are_not_drawn() -> None:
         ("digraph { a [image=x] }", "reads a file", {"line": 1}),
     ],
 )
-def test_what_is_no_diagram_is_refused_in_the_words_of_graphviz(
+def test_an_invalid_diagram_is_rejected_with_the_message_of_graphviz(
     source: str, said: str, place: dict[str, int]
 ) -> None:
     with pytest.raises(BadDiagram) as caught:
@@ -121,12 +121,12 @@ def test_what_is_no_diagram_is_refused_in_the_words_of_graphviz(
 
 
 @drawing
-def test_a_diagram_that_is_too_large_is_refused() -> None:
+def test_a_diagram_that_is_too_large_is_rejected() -> None:
     with pytest.raises(BadPicture, match="at most 30000"):
         diagram_svg('digraph { size="9999,9999!"; a -> b }')
 
 
-def test_without_graphviz_people_are_told_what_to_install(
+def test_without_graphviz_the_error_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -153,7 +153,7 @@ def program(folder: Path, script: str) -> None:
         ("exit 0", "must be one graph"),
     ],
 )
-def test_a_program_that_goes_astray_is_ended(
+def test_a_program_that_misbehaves_is_killed(
     script: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     program(tmp_path, script)
@@ -165,7 +165,7 @@ def test_a_program_that_goes_astray_is_ended(
     assert len(str(caught.value)) < 1_000
 
 
-def test_the_program_is_started_in_its_safe_mode_and_knows_nothing_else(
+def test_the_program_is_started_in_safe_mode_with_few_variables(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     program(tmp_path, f'env > {tmp_path}/seen; echo "$@" > {tmp_path}/asked')

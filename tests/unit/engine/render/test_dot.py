@@ -1,4 +1,4 @@
-"""Diagrams that name files are refused, however they spell it; what only looks like it is not."""
+"""Diagrams that name files are rejected in any notation; what only looks like it is allowed."""
 
 import pytest
 
@@ -24,7 +24,7 @@ from ade_engine.render.dot import CHARS_MAX, check, with_defaults
         ("digraph { a [label=<b<!-- < -->>, image=x] }", 1),
     ],
 )
-def test_what_reads_files_is_refused(source: str, line: int) -> None:
+def test_attributes_that_read_files_are_rejected(source: str, line: int) -> None:
     with pytest.raises(BadDiagram, match="reads a file") as caught:
         check(source)
     assert caught.value.details() == {"line": line}
@@ -45,7 +45,7 @@ def test_what_reads_files_is_refused(source: str, line: int) -> None:
         'digraph { a [label=<<TABLE HREF="&#x22;"><TR><TD>q</TD></TR></TABLE>>] }',
     ],
 )
-def test_what_graphviz_copies_as_it_is_holds_no_signs_of_markup(source: str) -> None:
+def test_values_that_graphviz_does_not_escape_cannot_contain_markup(source: str) -> None:
     with pytest.raises(BadDiagram, match="cannot contain") as caught:
         check(source)
     assert caught.value.details() == {"line": 1}
@@ -60,7 +60,7 @@ def test_what_graphviz_copies_as_it_is_holds_no_signs_of_markup(source: str) -> 
         'digraph { a [tooltip="<b>"] "fontname" -> "<x>" }',
     ],
 )
-def test_elsewhere_they_may_be(source: str) -> None:
+def test_markup_characters_are_allowed_elsewhere(source: str) -> None:
     check(source)
 
 
@@ -79,11 +79,11 @@ def test_elsewhere_they_may_be(source: str) -> None:
         "digraph { a [label=<b<!-- > --> image=x>] }",
     ],
 )
-def test_what_only_looks_like_it_is_not(source: str) -> None:
+def test_what_only_looks_like_a_file_attribute_is_allowed(source: str) -> None:
     check(source)
 
 
-def test_a_diagram_has_a_longest_length() -> None:
+def test_the_length_of_a_diagram_is_limited() -> None:
     check("#" * CHARS_MAX)
     with pytest.raises(BadDiagram, match="at most 200,000 are allowed"):
         check("#" * (CHARS_MAX + 1))
@@ -99,5 +99,5 @@ def test_a_diagram_has_a_longest_length() -> None:
         ("words", "words"),
     ],
 )
-def test_defaults_stand_where_the_graph_begins(source: str, expected: str) -> None:
+def test_defaults_are_inserted_at_the_start_of_the_graph(source: str, expected: str) -> None:
     assert with_defaults(source, "+") == expected

@@ -1,4 +1,4 @@
-"""Formulas are drawn as they are meant: every one of the list, with TeX's spaces, in any colour."""
+"""Formulas are drawn as TeX draws them: all of the list, with its spaces, in any colour."""
 
 import contextlib
 import re
@@ -24,13 +24,13 @@ def tree(latex: str, *, display: bool = True) -> ElementTree.Element:
 
 
 def letters(latex: str, **how: Any) -> list[ElementTree.Element]:
-    """Return what is drawn for the letters, from left to right as it was drawn."""
+    """Return the elements of the glyphs in drawing order."""
     root = ElementTree.fromstring(formula_svg(latex, **how).svg)
     return [one for one in root.iter() if one.tag.endswith("}path")]
 
 
 def places(latex: str, **how: Any) -> list[tuple[float, float]]:
-    """Return where letters stand, in a size of 24."""
+    """Return the positions of the glyphs in a size of 24."""
     found = [MOVE.match(one.get("transform", "")) for one in letters(latex, **how)]
     return [(float(one[1]), float(one[2])) for one in found if one]
 
@@ -52,7 +52,7 @@ def _texts(formula: dict[str, Any]) -> list[str]:
     return [one.text or "" for one in tree(formula["latex"]).iter("mtext")]
 
 
-def test_the_list_holds_a_hundred_formulas() -> None:
+def test_the_list_has_a_hundred_formulas() -> None:
     assert len(FORMULAS) == 100
     assert len({one["name"] for one in FORMULAS}) == 100
 
@@ -60,20 +60,20 @@ def test_the_list_holds_a_hundred_formulas() -> None:
 # --- colours, sizes, what is said -----------------------------------------------------------------
 
 
-def test_letters_have_the_colour_of_the_text_around_them_or_the_one_asked_for() -> None:
+def test_glyphs_have_the_current_colour_or_the_requested_one() -> None:
     inks = {one.get("fill") for one in letters(r"\frac{a}{\overline{b}}")}
     assert inks == {"currentColor"}
     root = ElementTree.fromstring(formula_svg(r"\frac{a}{\overline{b}}", color="#0a0").svg)
     assert {one.get("fill") for one in root.iter() if "fill" in one.attrib} == {"#00aa00"}
 
 
-def test_a_part_may_have_its_own_colour() -> None:
+def test_a_part_can_have_its_own_colour() -> None:
     drawn = ElementTree.fromstring(formula_svg(r"a \textcolor{red}{\overline{b}\text{ c}} d").svg)
     inks = [one.get("fill") for one in drawn.iter() if "fill" in one.attrib]
     assert inks == ["currentColor", "#ff0000", "#ff0000", "#ff0000", "currentColor"]
 
 
-def test_the_asked_size_scales_everything_alike() -> None:
+def test_the_size_scales_everything_alike() -> None:
     small, large = formula_svg("x^{y^z}", size=10), formula_svg("x^{y^z}", size=40)
     assert large.width == pytest.approx(4 * small.width, abs=0.01)
     assert large.baseline == pytest.approx(4 * small.baseline, abs=0.01)
@@ -82,18 +82,18 @@ def test_the_asked_size_scales_everything_alike() -> None:
 
 
 @pytest.mark.parametrize("size", [3.9, 201, float("nan")])
-def test_a_size_beyond_the_limits_is_refused(size: float) -> None:
+def test_a_size_beyond_the_limits_is_rejected(size: float) -> None:
     with pytest.raises(BadFormula, match="The size is"):
         formula_svg("x", size=size)
 
 
 @pytest.mark.parametrize("color", ["red; x", "url(#a)", "#12", "javascript"])
-def test_a_colour_that_is_none_is_refused(color: str) -> None:
+def test_an_unknown_colour_is_rejected(color: str) -> None:
     with pytest.raises(BadPicture, match="The colour"):
         formula_svg("x", color=color)
 
 
-def test_the_source_is_what_the_picture_says() -> None:
+def test_the_source_is_the_title_of_the_drawing() -> None:
     root = ElementTree.fromstring(formula_svg(r"a < b \& \text{c}").svg)
     assert root.get("aria-label") == r"a < b \& \text{c}"
     assert root[0].text == r"a < b \& \text{c}"
@@ -127,7 +127,7 @@ def test_relations_have_more_space_than_signs_and_letters_none() -> None:
     assert gaps("{a}{=}{b}")[0] == pytest.approx(plain, abs=0.01)
 
 
-def test_in_scripts_spaces_go() -> None:
+def test_scripts_have_fewer_spaces() -> None:
     spaced = [one.get("width") for one in tree("x^{a=b}").iter("mspace")]
     assert spaced == []
     assert [one.get("width") for one in tree("a=b").iter("mspace")] == ["0.2083em", "0.2083em"]
@@ -142,14 +142,14 @@ def test_limits_are_below_in_display_and_beside_in_a_text(display: bool) -> None
         assert (limit < last) == display
 
 
-def test_fences_are_as_high_as_what_they_hold() -> None:
+def test_fences_are_as_high_as_their_content() -> None:
     flat, high = formula_svg(r"\left(x\right)"), formula_svg(r"\left(\frac{x}{y}\right)")
     assert high.height > 2 * flat.height
     assert formula_svg(r"(\frac{x}{y})").height < high.height
 
 
 @pytest.mark.parametrize("sign", [r"\lVert", r"\|", "|", r"\langle", r"\lfloor", "(", r"\uparrow"])
-def test_what_is_not_told_to_grow_does_not(sign: str) -> None:
+def test_fences_grow_only_with_left_and_right(sign: str) -> None:
     plain = formula_svg(r"\frac{x^2}{y_i}")
     assert formula_svg(rf"{sign} \frac{{x^2}}{{y_i}}").height == plain.height
 
@@ -196,7 +196,7 @@ def test_lines_of_tables_are_drawn() -> None:
     assert lines("c|c", r"\hline") == 2
 
 
-def test_letters_are_of_the_alphabet_that_was_asked_for() -> None:
+def test_letters_are_in_the_requested_alphabet() -> None:
     said = {
         r"\mathbb{RP}": "ℝℙ",
         r"\mathsf{ab}": "𝖺𝖻",
@@ -215,7 +215,7 @@ def test_texts_keep_their_words_and_hyphens() -> None:
 
 
 def test_a_deep_formula_costs_no_more_than_its_length() -> None:
-    """Each level was laid out twice once: these would take hours."""
+    """Plain ziamath lays out each level twice: these formulas would take hours."""
     for opening, closing in (
         (r"\frac{1}{1+", "}"),
         (r"\left(1+", r"\right)"),
@@ -236,12 +236,12 @@ PIECES = sorted(
 
 @example([r"\limits", r"\frac", "1"], True)
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=15), st.booleans())
-def test_whatever_is_written_is_drawn_or_refused(pieces: list[str], display: bool) -> None:
+def test_any_formula_is_drawn_or_rejected(pieces: list[str], display: bool) -> None:
     with contextlib.suppress(RenderError):
         assert formula_svg(" ".join(pieces), display=display).width > 0
 
 
-def test_whatever_is_cut_off_is_drawn_or_refused() -> None:
+def test_any_truncated_formula_is_drawn_or_rejected() -> None:
     cut = [one["latex"][:end] for one in FORMULAS[::3] for end in range(1, len(one["latex"]), 7)]
     refused = 0
     for latex in cut:

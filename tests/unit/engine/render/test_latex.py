@@ -1,4 +1,4 @@
-"""A formula that is wrong is refused with the place where it is wrong; others are prepared."""
+"""A wrong formula is rejected with the position of the error; others are prepared."""
 
 import pytest
 
@@ -42,9 +42,7 @@ from ade_engine.render.latex import (
         ("a \ue000 b", "The character U+E000 is not allowed in a formula", 1, 3),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(
-    latex: str, said: str, line: int, column: int
-) -> None:
+def test_an_error_has_its_position(latex: str, said: str, line: int, column: int) -> None:
     with pytest.raises(BadFormula) as caught:
         formula_svg(latex)
     assert said in str(caught.value)
@@ -72,13 +70,13 @@ def test_what_is_wrong_is_told_with_its_place(
         (r"\left\text{a} x \right)", "not allowed at this position"),
     ],
 )
-def test_what_is_wrong_as_a_whole_is_told(latex: str, said: str) -> None:
+def test_an_error_of_the_whole_formula_is_reported(latex: str, said: str) -> None:
     with pytest.raises(BadFormula) as caught:
         formula_svg(latex)
     assert said in str(caught.value)
 
 
-def test_a_formula_may_be_as_long_and_as_deep_as_the_limits_say() -> None:
+def test_a_formula_can_be_as_long_and_as_deep_as_the_limits_say() -> None:
     assert prepare("x" * CHARS_MAX).latex == "x" * CHARS_MAX
     assert formula_svg("{" * DEPTH_MAX + "x" + "}" * DEPTH_MAX).width > 0
 
@@ -86,11 +84,11 @@ def test_a_formula_may_be_as_long_and_as_deep_as_the_limits_say() -> None:
 @pytest.mark.parametrize(
     "wrapped", ["$x+1$", "$$x+1$$", r"\[x+1\]", r"\(x+1\)", "  x+1 \n", "x+1 % so it is"]
 )
-def test_what_tells_a_document_that_a_formula_begins_is_left_out(wrapped: str) -> None:
+def test_math_delimiters_around_a_formula_are_removed(wrapped: str) -> None:
     assert prepare(wrapped).latex.strip() == "x+1"
 
 
-def test_texts_are_taken_apart() -> None:
+def test_texts_are_split_into_runs() -> None:
     (text,) = prepare(r"\text{50\% of $n$, \textbf{so~it} is}").extracted
     assert isinstance(text, ExtractedText)
     assert [run for run in text.runs if run.content] == [
@@ -102,13 +100,13 @@ def test_texts_are_taken_apart() -> None:
     ]
 
 
-def test_operators_and_marks_leave_a_sign_in_their_place() -> None:
+def test_operators_and_class_marks_leave_a_placeholder() -> None:
     source = prepare(r"\operatorname*{arg\,max}_x \mathrel{R} y")
     assert source.extracted == [OperatorName("arg\u2009max", with_limits=True), ClassMark("rel")]
     assert source.latex.replace(" ", "") == "\ue000_x\ue001{R}y"
 
 
-def test_environments_and_rows_are_said_in_the_words_of_the_converter() -> None:
+def test_environments_and_rows_are_renamed_for_the_converter() -> None:
     aligned = prepare("\\begin{aligned} a &= b \\\\[2pt] c &= d \\end{aligned}").latex
     assert aligned.split() == prepare(r"\begin{align*} a &= b \\ c &= d \end{align*}").latex.split()
     assert prepare(r"\begin{equation} E \label{eq:1} \nonumber \end{equation}").latex.strip() == "E"
@@ -126,7 +124,7 @@ def test_environments_and_rows_are_said_in_the_words_of_the_converter() -> None:
         (r"\hspace{100em}", r"\hspace {100em}"),
     ],
 )
-def test_lengths_are_read_whole(latex: str, read_as: str) -> None:
+def test_lengths_are_normalized(latex: str, read_as: str) -> None:
     assert prepare(latex).latex == read_as
 
 
@@ -152,7 +150,7 @@ def test_lengths_are_read_whole(latex: str, read_as: str) -> None:
         r"\hspace{1em",
     ],
 )
-def test_lengths_that_are_none_or_beyond_any_page_are_refused(latex: str) -> None:
+def test_invalid_and_excessive_lengths_are_rejected(latex: str) -> None:
     with pytest.raises(BadFormula) as caught:
         prepare(latex)
     assert caught.value.details() == {"line": 1, "column": 1}

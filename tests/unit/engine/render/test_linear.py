@@ -1,4 +1,4 @@
-"""No stranger's text makes a regular expression look at the same characters over and over."""
+"""No untrusted text makes a regular expression take more than linear time."""
 
 import re
 import time
@@ -28,7 +28,7 @@ UNITS = PIECES.filter(bool)
 
 
 def cpu_seconds(act: Callable[[], object], tries: int) -> float:
-    """Return the least that something took of some tries: the others were disturbed."""
+    """Return the shortest CPU time of several tries; the others were disturbed."""
     took = []
     for _ in range(tries):
         before = time.process_time()
@@ -37,7 +37,7 @@ def cpu_seconds(act: Callable[[], object], tries: int) -> float:
     return min(took)
 
 
-def grows_as_it_should(act: Callable[[str], object], before: str, unit: str, after: str) -> bool:
+def grows_linearly(act: Callable[[str], object], before: str, unit: str, after: str) -> bool:
     """Tell whether twice the text takes about twice the time, from short ones to long ones.
 
     Short ones come first: what grows exponentially is found before it takes for ever.
@@ -53,8 +53,8 @@ def grows_as_it_should(act: Callable[[str], object], before: str, unit: str, aft
     return True
 
 
-def quietly(act: Callable[[str], object]) -> Callable[[str], None]:
-    """Do something that may refuse its text."""
+def ignoring_errors(act: Callable[[str], object]) -> Callable[[str], None]:
+    """Wrap a function that may reject its text."""
 
     def tried(text: str) -> None:
         try:
@@ -70,7 +70,7 @@ READERS: dict[str, Callable[[str], object]] = {
     **{name: form.fullmatch for form, name in FORMS.items()},
     "reference": REFERENCE.fullmatch,
     "family": lambda text: FONT_FAMILY.sub("", text),
-    "dot": quietly(dot.check),
+    "dot": ignoring_errors(dot.check),
     "dot defaults": lambda text: dot.with_defaults(text, "a"),
     "latex": lambda text: list(latex.TOKEN.finditer(text)),
     "characters": characters.clean,
@@ -107,21 +107,21 @@ READERS: dict[str, Callable[[str], object]] = {
     ],
 )
 @pytest.mark.parametrize("name", READERS)
-def test_what_is_known_to_be_dear_elsewhere_is_not_here(
+def test_inputs_that_often_cause_backtracking_do_not(
     name: str, before: str, unit: str, after: str
 ) -> None:
-    assert grows_as_it_should(READERS[name], before, unit, after)
+    assert grows_linearly(READERS[name], before, unit, after)
 
 
 @settings(max_examples=15, deadline=None)
 @given(before=PIECES, unit=UNITS, after=PIECES)
 @pytest.mark.parametrize("name", READERS)
 def test_twice_the_text_takes_twice_the_time(name: str, before: str, unit: str, after: str) -> None:
-    assert grows_as_it_should(READERS[name], before, unit, after)
+    assert grows_linearly(READERS[name], before, unit, after)
 
 
-def test_it_would_be_seen() -> None:
+def test_a_slow_expression_would_be_detected() -> None:
     exponential = re.compile(r"(?:\d+\.?\d*)+")
     quadratic = re.compile(r"/\*.*?\*/", re.DOTALL)
-    assert not grows_as_it_should(exponential.fullmatch, "", "1", "z")
-    assert not grows_as_it_should(quadratic.findall, "", "/* ", "")
+    assert not grows_linearly(exponential.fullmatch, "", "1", "z")
+    assert not grows_linearly(quadratic.findall, "", "/* ", "")

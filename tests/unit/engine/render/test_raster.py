@@ -1,4 +1,4 @@
-"""Drawings become pixels: as many as asked for, on nothing, the same each time."""
+"""A PNG has the requested pixels and a transparent background, and is always the same."""
 
 import io
 
@@ -19,20 +19,20 @@ def square(inner: str, side: float = 10) -> str:
 
 
 @pytest.mark.parametrize("scale", [0.5, 1, 2, 3.3])
-def test_a_picture_has_the_pixels_that_were_asked_for(scale: float) -> None:
+def test_an_image_has_the_requested_pixels(scale: float) -> None:
     picture = formula_svg(r"\frac{a}{b}", size=40)
     width, height = png_size(to_png(picture.svg, scale=scale))
     assert width == pytest.approx(picture.width * scale, abs=1)
     assert height == pytest.approx(picture.height * scale, abs=1)
 
 
-def test_what_is_not_drawn_is_transparent() -> None:
+def test_the_background_is_transparent() -> None:
     image = drawn(square('<rect x="5" width="5" height="10" fill="#ff0000"/>'))
     assert image.getpixel((2, 5)) == (0, 0, 0, 0)
     assert image.getpixel((7, 5)) == (255, 0, 0, 255)
 
 
-def test_the_colour_of_the_text_around_becomes_black() -> None:
+def test_the_current_colour_becomes_black() -> None:
     image = drawn(square('<rect width="10" height="10" fill="currentColor"/>'))
     assert image.getpixel((5, 5)) == (0, 0, 0, 255)
 
@@ -43,14 +43,14 @@ def test_the_same_drawing_gives_the_same_bytes() -> None:
 
 
 @pytest.mark.parametrize("family", ["Times,serif", "Courier", "DejaVu Sans", "Helvetica", "Odd"])
-def test_letters_are_drawn_whatever_their_font_is_called(family: str) -> None:
+def test_text_is_drawn_whatever_its_font_is_called(family: str) -> None:
     text = f'<text y="9" font-size="9" font-family="{family}">M</text>'
     ink = drawn(square(text), scale=4).getchannel("A").getbbox()
     assert ink is not None
     assert ink[2] - ink[0] > 10
 
 
-def test_fonts_that_take_part_are_told_apart() -> None:
+def test_the_bundled_fonts_differ() -> None:
     def width(family: str) -> int:
         text = f'<text y="9" font-size="4" font-family="{family}">iiii</text>'
         box = drawn(square(text), scale=8).getchannel("A").getbbox()
@@ -60,7 +60,7 @@ def test_fonts_that_take_part_are_told_apart() -> None:
     assert width("monospace") > 1.5 * width("sans-serif")
 
 
-def test_too_many_pixels_are_refused_before_they_are_drawn() -> None:
+def test_too_many_pixels_are_rejected_before_they_are_drawn() -> None:
     side = (PIXELS_MAX**0.5) + 1
     with pytest.raises(BadPicture, match="Choose a smaller scale"):
         to_png(square("", side), scale=1)
@@ -69,6 +69,6 @@ def test_too_many_pixels_are_refused_before_they_are_drawn() -> None:
 
 
 @pytest.mark.parametrize("scale", [0, 0.09, 16.1, float("nan")])
-def test_a_scale_beyond_the_limits_is_refused(scale: float) -> None:
+def test_a_scale_beyond_the_limits_is_rejected(scale: float) -> None:
     with pytest.raises(BadPicture, match="The scale is"):
         to_png(square(""), scale=scale)

@@ -1,4 +1,4 @@
-"""Nothing that could do harm on a page is in a cleaned drawing, whatever was in it before."""
+"""A safe copy contains nothing that could harm a page, whatever the drawing contained."""
 
 import re
 from xml.etree import ElementTree
@@ -27,7 +27,7 @@ KNOWN = {*ATTRIBUTES, "id", "role", "aria-label"}
 REFERENCE = re.compile(r"url\(|:|//|&|expression|script|import|@", re.IGNORECASE)
 
 
-def cleaned(svg: str, title: str = "a picture") -> str:
+def copied(svg: str, title: str = "a picture") -> str:
     return safe_copy(parse_svg(svg), title=title, width=10, height=10, view_box="0 0 10 10")
 
 
@@ -36,8 +36,8 @@ def drawing(inner: str) -> str:
 
 
 def inside(svg: str) -> str:
-    """Return what was drawn, without what is said about it."""
-    return cleaned(svg).partition("</title>")[2].removesuffix("</svg>")
+    """Return the drawing without its title."""
+    return copied(svg).partition("</title>")[2].removesuffix("</svg>")
 
 
 # --- what is left out -----------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def inside(svg: str) -> str:
         "<svg onload='alert(1)'><rect/></svg>",
     ],
 )
-def test_what_can_do_harm_is_left_out_with_all_that_is_in_it(inner: str) -> None:
+def test_harmful_elements_are_removed_with_their_content(inner: str) -> None:
     assert inside(drawing(inner)) == ""
 
 
@@ -94,11 +94,11 @@ def test_what_can_do_harm_is_left_out_with_all_that_is_in_it(inner: str) -> None
         'tabindex="0"',
     ],
 )
-def test_attributes_that_can_do_harm_are_left_out(attribute: str) -> None:
+def test_harmful_attributes_are_removed(attribute: str) -> None:
     assert inside(drawing(f"<path {attribute}/>")) == "<path />"
 
 
-def test_a_link_is_left_out_and_what_it_is_around_is_kept() -> None:
+def test_a_link_is_removed_and_its_content_is_kept() -> None:
     linked = '<a xlink:href="javascript:alert(1)"><text>b</text></a>'
     assert inside(drawing(linked)) == "<text>b</text>"
 
@@ -112,23 +112,23 @@ def test_a_link_is_left_out_and_what_it_is_around_is_kept() -> None:
         "<!DOCTYPE svg []>",
     ],
 )
-def test_a_document_type_that_declares_anything_is_refused(doctype: str) -> None:
+def test_a_document_type_that_declares_anything_is_rejected(doctype: str) -> None:
     with pytest.raises(BadPicture, match="declares"):
         parse_svg(doctype + drawing("<text>&a;</text>"))
 
 
-def test_the_document_type_of_graphviz_is_left_out() -> None:
+def test_the_document_type_of_graphviz_is_removed() -> None:
     told = '<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/svg11.dtd">'
-    assert cleaned(told + drawing("<rect/>")) == cleaned(drawing("<rect/>"))
+    assert copied(told + drawing("<rect/>")) == copied(drawing("<rect/>"))
 
 
 @pytest.mark.parametrize("svg", ["", "words", "<svg", "<svg></g>", drawing("<text>&b;</text>")])
-def test_what_is_no_drawing_is_refused(svg: str) -> None:
+def test_invalid_svg_is_rejected(svg: str) -> None:
     with pytest.raises(BadPicture, match="not valid SVG"):
         parse_svg(svg)
 
 
-def test_too_many_elements_and_too_deep_ones_are_refused() -> None:
+def test_too_many_and_too_deep_elements_are_rejected() -> None:
     with pytest.raises(BadPicture, match="too many"):
         parse_svg(drawing("<g/>" * ELEMENTS_MAX))
     with pytest.raises(BadPicture, match="too deeply"):
@@ -138,7 +138,7 @@ def test_too_many_elements_and_too_deep_ones_are_refused() -> None:
 # --- what is kept ---------------------------------------------------------------------------------
 
 
-def test_what_draws_is_kept_as_it_is() -> None:
+def test_shapes_are_kept_unchanged() -> None:
     kept = (
         '<g transform="translate(4 97) scale(1 1)"><path d="M1,-2C3e1,4.5 6,7 8,9Z" fill="none" '
         'stroke="#00ff00" stroke-dasharray="5,2" /><polygon points="1,2 3,4" fill="currentColor" />'
@@ -155,21 +155,21 @@ def test_declarations_of_a_style_become_attributes() -> None:
     )
 
 
-def test_gradients_get_names_that_no_other_picture_has() -> None:
+def test_gradients_get_ids_that_no_other_drawing_has() -> None:
     svg = drawing('<defs><linearGradient id="l_0"/></defs><rect fill="url(#l_0)"/>')
-    one, other = cleaned(svg, "one"), cleaned(svg, "other")
+    one, other = copied(svg, "one"), copied(svg, "other")
     names = [re.findall(r'id="([^"]+)"', picture) for picture in (one, other)]
     assert [len(found) for found in names] == [1, 1]
     assert names[0] != names[1]
     assert f'fill="url(#{names[0][0]})"' in one
 
 
-def test_a_gradient_that_is_not_in_the_picture_is_no_paint() -> None:
+def test_a_reference_to_a_missing_gradient_becomes_none() -> None:
     assert inside(drawing('<rect fill="url(#secret)"/>')) == '<rect fill="none" />'
 
 
-def test_a_picture_says_what_it_shows_in_bounded_words() -> None:
-    root = ElementTree.fromstring(cleaned(drawing(""), "<b> & \x00 \ud800" + "x" * 5_000))
+def test_a_drawing_has_a_bounded_title() -> None:
+    root = ElementTree.fromstring(copied(drawing(""), "<b> & \x00 \ud800" + "x" * 5_000))
     said = root.get("aria-label") or ""
     assert said.startswith("<b> & \ufffd \ufffdxxx")
     assert len(said) == TITLE_CHARS_MAX
@@ -178,7 +178,7 @@ def test_a_picture_says_what_it_shows_in_bounded_words() -> None:
 
 
 @pytest.mark.parametrize("size", [0, -1, float("nan"), float("inf"), SIZE_MAX + 1])
-def test_a_size_that_is_none_is_refused(size: float) -> None:
+def test_an_invalid_size_is_rejected(size: float) -> None:
     with pytest.raises(BadPicture, match="pixels"):
         safe_copy(Element("svg"), title="", width=size, height=10, view_box="0 0 1 1")
 
@@ -234,9 +234,9 @@ ELEMENT = st.recursive(
 
 
 @given(inner=ELEMENT, title=st.text(max_size=40))
-def test_whatever_comes_only_what_is_harmless_is_left(inner: str, title: str) -> None:
-    svg = cleaned(drawing(inner), title)
-    assert svg == cleaned(drawing(inner), title)
+def test_only_harmless_content_remains_of_any_input(inner: str, title: str) -> None:
+    svg = copied(drawing(inner), title)
+    assert svg == copied(drawing(inner), title)
     root = ElementTree.fromstring(svg)
     gradients = {one.get("id") for one in root.iter() if "id" in one.attrib}
     for element in root.iter():

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.engine.sheets.making import Cells, cells_of, is_plain, read, read_both_ways
+from tests.unit.engine.sheets.workbook_files import (
+    Cells,
+    cells_of,
+    fast_path_reads,
+    read,
+    read_both_ways,
+)
 
 from ade_engine.errors import EmptyFile, TooLarge, UnknownFormat
 from ade_engine.sheets.delimiter import detect_delimiter
@@ -111,7 +117,7 @@ def test_quotes_and_line_ends_are_understood(
     path = tmp_path / "text.csv"
     path.write_bytes(text.encode())
     assert read(path) == expected
-    assert is_plain(path) == plain
+    assert fast_path_reads(path) == plain
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
@@ -121,7 +127,7 @@ def test_pieces_end_anywhere(tmp_path: Path, ending: str) -> None:
     with path.open("w", newline="") as file:
         csv.writer(file, lineterminator=ending).writerows(rows)
     assert path.stat().st_size > 1024 * 1024
-    assert is_plain(path)
+    assert fast_path_reads(path)
     assert read(path) == _cells(rows)
 
 

@@ -1,4 +1,4 @@
-"""Files that were made to harm, or that are not what they are called."""
+"""Files that attack their reader, or whose content does not match their name."""
 
 import io
 import struct
@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.sheets.making import MAIN, read, read_both_ways, sheet_xml, sst, xlsx
+from tests.unit.engine.sheets.workbook_files import MAIN, read, read_both_ways, sheet_xml, sst, xlsx
 
 from ade_engine.errors import (
     DamagedFile,

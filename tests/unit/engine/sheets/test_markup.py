@@ -1,10 +1,10 @@
-"""Pages and old XML under the name of a workbook."""
+"""HTML pages and SpreadsheetML that are named like workbooks."""
 
 import datetime as dt
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.sheets.making import cells_of, read
+from tests.unit.engine.sheets.workbook_files import cells_of, read
 
 from ade_engine.errors import DamagedFile
 from ade_engine.sheets.cells import CellError

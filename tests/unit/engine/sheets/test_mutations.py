@@ -1,11 +1,11 @@
-"""XML with random damage ends in rows or in a clear error, and both ways agree on the rows."""
+"""XML with random damage gives rows or a clear error, and both readers agree on the rows."""
 
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.engine.sheets.making import cells_of, sheet_xml, sst, xlsx
+from tests.unit.engine.sheets.workbook_files import cells_of, sheet_xml, sst, xlsx
 
 from ade_engine.errors import UnreadableFile
 from ade_engine.sheets.fast_path import FastPathUnsupported
@@ -36,7 +36,7 @@ PIECES = [
 
 
 def mutated(xml: bytes, chance: random.Random) -> bytes:
-    """Change a few places."""
+    """Change a few bytes."""
     for _ in range(chance.randint(1, 3)):
         at = chance.randrange(len(xml))
         cut = chance.choice([0, 0, 1, 5])
@@ -45,7 +45,7 @@ def mutated(xml: bytes, chance: random.Random) -> bytes:
 
 
 def outcome(path: Path, way: int) -> Any:
-    """Read by one way: the cells, or what went wrong."""
+    """Read with one reader: the cells, or the error."""
     try:
         with open_workbook(path) as book:
             sheet = book.sheets[0]

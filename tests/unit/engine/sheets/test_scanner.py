@@ -1,4 +1,4 @@
-"""The fast way and the slow way give the same cells, whatever cells there are."""
+"""The fast reader and the slow reader return the same cells."""
 
 import datetime as dt
 import tempfile
@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
-from tests.unit.engine.sheets.making import Cells, read_both_ways
+from tests.unit.engine.sheets.workbook_files import Cells, read_both_ways
 
 from ade_engine.sheets.byte_words import (
     PADDING,

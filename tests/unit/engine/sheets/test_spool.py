@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.sheets.making import cells_of
+from tests.unit.engine.sheets.workbook_files import cells_of
 
 from ade_engine.sheets.cells import Block, CellArray, CellError
 from ade_engine.sheets.read_limits import ReadLimits, ReadOptions

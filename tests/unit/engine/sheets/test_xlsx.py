@@ -1,14 +1,14 @@
-"""What every workbook may hold, read by the fast way and by the slow one."""
+"""What workbooks may hold, read by the fast reader and by the slow one."""
 
 import datetime as dt
 from itertools import chain
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.sheets.making import (
+from tests.unit.engine.sheets.workbook_files import (
     MAIN,
     cells_of,
-    is_plain,
+    fast_path_reads,
     read,
     read_both_ways,
     sheet_xml,
@@ -33,7 +33,7 @@ def test_every_kind_of_cell_is_told_apart(book: Path) -> None:
       <c r="I2" t="inlineStr"><is><t>in</t></is></c><c r="J2" s="2"/><c r="K2" s="4"><v>1.5</v></c>
       <c r="L2" t="d"><v>2024-02-29T12:00:00</v></c><c r="AA2" s="3"><v>45000.5</v></c></row>"""
     xlsx(book, sheet_xml(rows), strings=sst("<t>zero</t>", "<t>one</t>"))
-    assert is_plain(book)
+    assert fast_path_reads(book)
     assert read_both_ways(book) == {
         (2, 2): "one",
         (2, 3): -1500,
@@ -192,7 +192,7 @@ def test_cells_are_read_however_they_are_written(book: Path, rows: str, plain: b
     xlsx(book, xml, strings=sst("<t>text</t>"))
     assert read(book) == MEANT
     assert read_both_ways(book) == MEANT
-    assert is_plain(book) or not plain
+    assert fast_path_reads(book) or not plain
 
 
 def test_prefixes_encodings_and_strict_names_do_not_matter(book: Path) -> None:

@@ -10,7 +10,7 @@ from ade_engine.sheets.coordinates import Range
 
 
 class MadeSheet:
-    """A sheet whose rows are given; blocks are small so that tables cross them."""
+    """A sheet made from rows; its blocks are small, so that tables span several."""
 
     def __init__(
         self,

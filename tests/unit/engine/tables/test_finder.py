@@ -1,4 +1,4 @@
-"""Tables in made sheets: headers, data, and what is neither."""
+"""The tables of small sheets: headers, data, and other rows."""
 
 from __future__ import annotations
 

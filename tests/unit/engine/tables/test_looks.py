@@ -1,4 +1,4 @@
-"""What cells look like to the eye."""
+"""Cells are classified by how they look."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Row detectors of a config package, beside the default model."""
+"""Row detectors of a config package complement the default model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as runs."""
+"""Sets of rows are stored as runs."""
 
 from itertools import pairwise
 

@@ -18,7 +18,7 @@ FORKING = """
 import os, sys
 from ade.sandbox.layers import syscall_list as module
 if sys.argv[1] == "python":
-    module._make = module._make_by_python
+    module._execute = module._execute_in_python
 calls = module.SyscallList()
 calls.add_fork(0)
 calls.add("write", 1, b"made by the child\\n", 18, returns=18)
@@ -35,9 +35,11 @@ print(ended.si_pid == pid, ended.si_status, made)
 @pytest.fixture(params=["processor", "python"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "python":
-        monkeypatch.setattr(module, "_make", module._make_by_python)
+        monkeypatch.setattr(module, "_execute", module._execute_in_python)
     else:
-        assert module._make is not module._make_by_python, f"no instructions for {linux.MACHINE}"
+        assert module._execute is not module._execute_in_python, (
+            f"no instructions for {linux.MACHINE}"
+        )
     return str(request.param)
 
 
@@ -56,7 +58,7 @@ def test_makes_the_calls_in_their_order(pipe: tuple[int, int]) -> None:
     calls.add("write", writing, b"one ", 4, returns=4)
     calls.add("getpid", returns=os.getpid())
     calls.add("write", writing, b"two", 3, returns=3)
-    assert calls.make() == len(calls) == 3
+    assert calls.execute() == len(calls) == 3
     assert os.read(reading, 100) == b"one two"
 
 
@@ -66,11 +68,11 @@ def test_stops_at_the_first_that_returns_something_else(pipe: tuple[int, int]) -
     calls.add("write", writing, b"one", 3, returns=3)
     closing = calls.add("close", 1 << 20)
     calls.add("write", writing, b"never", 5, returns=5)
-    assert calls.make() == closing
+    assert calls.execute() == closing
     assert calls.returned(closing) == -errno.EBADF
     assert os.read(reading, 100) == b"one"
     with pytest.raises(OSError, match="close: Bad file descriptor") as caught:
-        calls.make_all()
+        calls.execute_all()
     assert caught.value.errno == errno.EBADF
 
 
@@ -79,28 +81,28 @@ def test_a_result_must_lie_where_it_was_said_to(pipe: tuple[int, int]) -> None:
     for returns, goes_on in ((NO_FAILURE, False), (FAILURE, True), (ANYTHING, True), (0, False)):
         calls = SyscallList()
         calls.add("close", 1 << 20, returns=returns)
-        assert (calls.make() == 1) is goes_on, returns
+        assert (calls.execute() == 1) is goes_on, returns
     for returns, goes_on in ((NO_FAILURE, True), (FAILURE, False), ((4, 6), True), ((6, 9), False)):
         calls = SyscallList()
         calls.add("write", writing, b"five!", 5, returns=returns)
-        assert (calls.make() == 1) is goes_on, returns
+        assert (calls.execute() == 1) is goes_on, returns
 
 
 def test_says_what_an_unexpected_success_returned(pipe: tuple[int, int]) -> None:
     calls = SyscallList()
     calls.add("write", pipe[1], b"one", 3, returns=FAILURE)
     with pytest.raises(OSError, match="write: it returned 3"):
-        calls.make_all()
+        calls.execute_all()
 
 
 def test_an_argument_can_be_changed_and_the_list_made_again(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     calls = SyscallList()
     writes = calls.add("write", 1 << 20, b"again ", 6, returns=6)
-    calls.write()
-    assert calls.make() == 0
+    calls.prepare()
+    assert calls.execute() == 0
     calls.set_first(writes, writing)
-    assert [calls.make(), calls.make()] == [1, 1]
+    assert [calls.execute(), calls.execute()] == [1, 1]
     assert os.read(reading, 100) == b"again again "
 
 
@@ -114,7 +116,7 @@ def test_all_six_arguments_arrive(tmp_path: Path) -> None:
         files = (read.fileno(), skip, written.fileno(), place)
         calls.add("copy_file_range", *files, 4, 1 << 20, returns=FAILURE)  # a flag that is unknown
         calls.add("copy_file_range", *files, 4, 0, returns=4)
-        calls.make_all()
+        calls.execute_all()
     assert target.read_bytes() == b"\0\x003456"
 
 

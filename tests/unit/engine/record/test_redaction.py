@@ -1,7 +1,7 @@
-"""No data cell's value gets into artifact, events, logs or errors, whatever a package does.
+"""No value of a data cell gets into artifact, events, logs or errors, whatever a package does.
 
-Every cell of the input holds a text or a number that stands nowhere else. A package then does its
-worst with them, one way at a time.
+Every cell of the input holds a text or a number that occurs nowhere else. A package then tries to
+leak them, in one way at a time.
 """
 
 import logging
@@ -93,7 +93,7 @@ ELSEWHERE = {
 
 
 def canaries(folder: Path) -> tuple[Path, list[str]]:
-    """Write a workbook whose data cells all differ, and give the texts to look for."""
+    """Write a workbook whose data cells all differ, and return the texts to search for."""
     numbers = count(1)
 
     def text() -> str:
@@ -175,7 +175,7 @@ def test_the_test_would_find_a_leak(
 ) -> None:
     files = {"columns__name": BASE + "def transform(value): print(value); return value"}
     said, planted = everything_said(tmp_path, capsys, caplog, **files)
-    assert found(said, planted)  # what a package prints is the author's own business
+    assert found(said, planted)  # the author is responsible for what a package prints
 
 
 def test_headers_are_left_out_when_asked(tmp_path: Path) -> None:

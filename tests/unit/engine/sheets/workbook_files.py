@@ -95,7 +95,7 @@ def read(path: Path, options: ReadOptions | None = None) -> Cells:
 
 
 def read_both_ways(path: Path) -> Cells:
-    """Read the first sheet by the fast way and by the slow way, which must agree."""
+    """Read the first sheet with the fast reader and the slow one, which must agree."""
     found: list[Any] = []
     for way in (0, 1):
         with open_workbook(path) as book:
@@ -112,8 +112,8 @@ def read_both_ways(path: Path) -> Cells:
     return cells_found
 
 
-def is_plain(path: Path) -> bool:
-    """Tell whether the fast way can read the first sheet."""
+def fast_path_reads(path: Path) -> bool:
+    """Return whether the fast reader can read the first sheet."""
     with open_workbook(path) as book:
         sheet = book.sheets[0]
         sheet._reads = sheet._reads[:1]

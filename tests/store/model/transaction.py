@@ -8,33 +8,34 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tests.store.model.invariants import ImpossibleRow
+from tests.store.model.reading import MemoryReading, place_in_line
+from tests.store.model.tables import Tables
+
 from ade.domain.job import WAITING, Status
 from ade.domain.lease import has_expired
 from ade.store.rows import (
     Append,
     ArtifactRow,
-    Ask,
     Claim,
-    Ending,
+    ClaimQuery,
     ExecutionRef,
+    FinishRow,
     Head,
-    Held,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
     JobRow,
     Lane,
+    LeaseRef,
     Move,
     Moved,
     NewEvent,
     NewExecution,
     Renewal,
     Renewed,
-    StopAsk,
+    StopRow,
 )
-from ade.testing.invariants import ImpossibleRow
-from ade.testing.reading import MemoryReading, place_in_line
-from ade.testing.tables import Tables
 
 BUILD_SETTLED = frozenset({"ready", "failed", "cancelled"})
 
@@ -162,9 +163,9 @@ class MemoryTransaction(MemoryReading):
         }
         return [lane for lane in lanes if not self.lane_holders(lane)][:limit]
 
-    def clear_lane(self, held: Held, source: str) -> list[Moved]:
+    def clear_lane(self, lease: LeaseRef, source: str) -> list[Moved]:
         """Take the lane from a job that ended without success."""
-        job = self._held(*held, source)
+        job = self._held(*lease, source)
         if job is None or not job.holds_lane:
             return []
         return _moved([self._change(job, holds_lane=0, event_seq=job.event_seq + 1)])
@@ -180,25 +181,25 @@ class MemoryTransaction(MemoryReading):
         """Tell whether any other workspace has eligible jobs."""
         return any(job.workspace_id != workspace_id for job in self._jobs(pool=pool, eligible=1))
 
-    def claim(self, ask: Ask) -> list[Claim]:
+    def claim(self, query: ClaimQuery) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
-        waiting = self._jobs(workspace_id=ask.workspace_id, pool=ask.pool, eligible=1)
-        in_line = sorted((job for job in waiting if job.rank >= ask.floor), key=place_in_line)
-        return [self._claim(job, ask) for job in in_line[: ask.limit]]
+        waiting = self._jobs(workspace_id=query.workspace_id, pool=query.pool, eligible=1)
+        in_line = sorted((job for job in waiting if job.rank >= query.floor), key=place_in_line)
+        return [self._claim(job, query) for job in in_line[: query.limit]]
 
-    def _claim(self, job: JobRow, ask: Ask) -> Claim:
+    def _claim(self, job: JobRow, query: ClaimQuery) -> Claim:
         claimed = self._change(
             job,
             status=Status.RUNNING.value,
             eligible=0,
             fence=job.fence + 1,
-            lease_owner=ask.owner,
-            lease_expires_at=ask.expires_at,
-            started_at=ask.started_at,
+            lease_owner=query.owner,
+            lease_expires_at=query.expires_at,
+            started_at=query.started_at,
             event_seq=job.event_seq + 1,
         )
-        data = json.dumps({"attempt": claimed.fence, "cause": ask.cause, "worker": ask.owner})
-        self._log(claimed, ask.now, ask.event_type, data)
+        data = json.dumps({"attempt": claimed.fence, "cause": query.cause, "worker": query.owner})
+        self._log(claimed, query.now, query.event_type, data)
         payload = self._tables.payloads[JobRef(job.workspace_id, job.id)]
         return Claim(**_picked(claimed, Claim._fields), payload=payload)
 
@@ -211,10 +212,10 @@ class MemoryTransaction(MemoryReading):
                 kept.append(Renewed(*ask[:3], job.stop_request))
         return kept
 
-    def end(self, endings: Sequence[Ending]) -> list[bool]:
+    def finish(self, rows: Sequence[FinishRow]) -> list[bool]:
         """Record how running attempts ended, and log it; False for one that lost its lease."""
         ended = []
-        for end in endings:
+        for end in rows:
             job = self._held(*end[:3], Status.RUNNING)
             if job is not None:
                 self._put_down(job, end, f"job.{end.status}", self.now_us, finished_at=self.now_us)
@@ -230,7 +231,7 @@ class MemoryTransaction(MemoryReading):
         )
 
     def _put_down(
-        self, job: JobRow, to: Move | Ending, event_type: str, at: int, **changes: Any
+        self, job: JobRow, to: Move | FinishRow, event_type: str, at: int, **changes: Any
     ) -> JobRow:
         """Write what a job becomes: nobody holds it, and nobody needs to stop it any more."""
         changed = self._change(
@@ -268,17 +269,17 @@ class MemoryTransaction(MemoryReading):
         for event in events:
             self._tables.add_event(event)
 
-    def request_stop(self, asks: Sequence[StopAsk]) -> list[Moved]:
+    def request_stop(self, stops: Sequence[StopRow]) -> list[Moved]:
         """Ask running attempts to stop."""
         return _moved(
             self._change(job, stop_request=ask.stop_request, event_seq=job.event_seq + 1)
-            for ask in asks
+            for ask in stops
             if (job := self._held(*ask[:3], Status.RUNNING))
         )
 
-    def report_started(self, held: Held, at: int) -> list[Moved]:
+    def report_started(self, lease: LeaseRef, at: int) -> list[Moved]:
         """Record that a dispatched attempt has begun."""
-        job = self._held(*held, Status.RUNNING)
+        job = self._held(*lease, Status.RUNNING)
         if job is None or job.started_at is not None:
             return []
         return _moved([self._change(job, started_at=at, event_seq=job.event_seq + 1)])

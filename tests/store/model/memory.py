@@ -6,13 +6,14 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tests.store.model.reading import MemoryReading
+from tests.store.model.tables import Tables
+from tests.store.model.transaction import MemoryTransaction
+
 from ade.clock import Clock, SystemClock
 from ade.domain.errors import Unavailable
 from ade.store.port import OnCommit, Reading, Result, Verb
 from ade.store.rows import JobRef
-from ade.testing.reading import MemoryReading
-from ade.testing.tables import Tables
-from ade.testing.transaction import MemoryTransaction
 
 
 class MemoryStore:

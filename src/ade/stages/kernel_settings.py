@@ -1,32 +1,16 @@
-"""The numbers that the stages go by."""
+"""What the settings say to the stages: queueing, leases, retention."""
 
 from dataclasses import dataclass, field
 
 from ade.domain.lease import MICROSECONDS, LeaseRule
 from ade.stages.drain_meter import DrainMeter
 
-LOCAL = "local"
-AGENT = "agent"
-# News goes by topics. Of a job it is the job's id: there are too many to spell a name for each.
-WORK = "work"
-
-
-def work_topic(pool: str) -> str:
-    """Name the news that a pool has something to claim."""
-    return f"{WORK}:{pool}"
-
-
-def stop_topic(owner: str) -> str:
-    """Name the news that a worker is asked to stop something."""
-    return f"stop:{owner}"
-
-
 DEFAULT_LEASE = LeaseRule(lease_seconds=15, margin_seconds=3, renew_seconds=3)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """Hold what the settings say about queueing, leases and retention."""
+class KernelSettings:
+    """Hold what the stages need of the settings, and the meter that they share."""
 
     lease: LeaseRule = DEFAULT_LEASE
     queue_size: int = 10
@@ -36,9 +20,9 @@ class Rules:
     events_per_job_max: int = 10_000
     idempotency_ttl_seconds: float = 24 * 3600
     retain_seconds: float = 30 * 24 * 3600
-    # A worker enforces the timeout itself; only one that forgot to is overruled, this much later.
+    # A worker enforces the timeout itself. The sweep overrules one that did not, this much later.
     overdue_grace_seconds: float = 30
-    drained: DrainMeter = field(default_factory=DrainMeter)
+    drain_meter: DrainMeter = field(default_factory=DrainMeter)
 
     @property
     def overdue_grace_us(self) -> int:

@@ -1,4 +1,4 @@
-"""What a person does to a job: one at a time, locked, each answered for itself."""
+"""What a person does to a job: each job is locked and changed for itself."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
@@ -9,8 +9,8 @@ from ade.store.port import Transaction
 from ade.store.rows import JobRef, JobRow
 
 
-class Asked(Protocol):
-    """Name the job that someone asks about."""
+class JobAction(Protocol):
+    """Name the job that a person wants to change."""
 
     @property
     def ref(self) -> JobRef:
@@ -18,28 +18,28 @@ class Asked(Protocol):
         ...
 
 
-Ask = TypeVar("Ask", bound=Asked)
-Change = Callable[[Transaction, JobRow, Ask], None]
+Action = TypeVar("Action", bound=JobAction)
+Change = Callable[[Transaction, JobRow, Action], None]
 
 
 def change_each(
-    tx: Transaction, asks: Sequence[Ask], change: Change[Ask]
+    tx: Transaction, actions: Sequence[Action], change: Change[Action]
 ) -> list[JobRow | AdeError]:
     """Change each job, and return it as it is then, or why it could not be changed."""
-    return [_changed(tx, ask, change) for ask in asks]
+    return [_change(tx, action, change) for action in actions]
 
 
-def _changed(tx: Transaction, ask: Ask, change: Change[Ask]) -> JobRow | AdeError:
+def _change(tx: Transaction, action: Action, change: Change[Action]) -> JobRow | AdeError:
     try:
-        job = _lock(tx, ask.ref)
-        change(tx, job, ask)
-        return tx.read_job(ask.ref) or job
+        job = _lock(tx, action.ref)
+        change(tx, job, action)
+        return tx.read_job(action.ref) or job
     except AdeError as error:
         return error
 
 
 def _lock(tx: Transaction, ref: JobRef) -> JobRow:
-    """Lock a job's lane, then the job: one order for all, so nobody deadlocks."""
+    """Lock a job's lane, then the job: every stage locks in this order, so none deadlock."""
     seen = tx.read_job(ref)
     if seen is not None:
         lanes = transitions.lanes_of([seen])

@@ -1,4 +1,4 @@
-"""What goes wrong in the engine itself is told by its type and place, never by its message."""
+"""A failure of the engine is reported by its type and location, never by its message."""
 
 import errno
 from pathlib import Path

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from tests.store.model.invariants import ImpossibleRow, check_job
+
 from ade.domain.job import Status
 from ade.store.rows import (
     ArtifactRow,
@@ -12,7 +14,6 @@ from ade.store.rows import (
     JobRow,
     NewEvent,
 )
-from ade.testing.invariants import ImpossibleRow, check_job
 
 
 @dataclass

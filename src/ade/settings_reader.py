@@ -1,4 +1,4 @@
-"""Read declared settings from variables: names and aliases, bounds, origins, one-line refusals."""
+"""Read declared settings from variables: names and aliases, bounds, origins, one-line errors."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SHOWN_CHARACTERS_MAX = 80
 
 
 class SettingsError(ValueError):
-    """Say in one line which variable stops the start, and what it may hold."""
+    """A variable holds a value that is not allowed; the message is one line that names it."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a type's text looks like to the person who writes it, and what of it may be shown."""
+    """Describe the text that a type takes, and mask what of it may not be shown."""
 
     words: str
     mask: Callable[[str], str] = str
@@ -102,14 +102,18 @@ LogFormat = Annotated[Literal["auto", "json", "text"], BeforeValidator(_lower)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 
 
-def knob(
+def setting(
     default: Any,
     description: str,
     unit: str = "",
     between: tuple[float, float] | None = None,
     **facts: Any,
 ) -> Any:
-    """Declare a setting; further facts are ``variable``, ``aliases``, ``derive`` and ``repr``."""
+    """Declare a setting.
+
+    Further facts are ``variable``, ``aliases``, ``derive``, ``repr``, and ``reserved_for``, which
+    names the part of ADE that does not exist yet and will read it.
+    """
     derive = facts.pop("derive", None)
     given: dict[str, Any] = {"default_factory": derive} if derive else {"default": default}
     given["repr"] = facts.pop("repr", True)
@@ -118,8 +122,8 @@ def knob(
     return Field(**given, **bounds, description=description, json_schema_extra=facts)
 
 
-class Knob:
-    """One setting as its users see it."""
+class Setting:
+    """Hold one setting as its users see it."""
 
     def __init__(self, name: str, declared: FieldInfo) -> None:
         facts: Any = declared.json_schema_extra
@@ -129,6 +133,8 @@ class Knob:
         self.unit: str = facts["unit"]
         self.between: tuple[float, float] | None = facts["between"]
         self.description = declared.description or ""
+        if reserved_for := facts.get("reserved_for"):
+            self.description += f" Reserved for {reserved_for}: nothing reads it yet."
         self._declared = declared
         self._shape = next(
             (fact for fact in declared.metadata if isinstance(fact, Shape)),
@@ -148,16 +154,16 @@ class Knob:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Name every variable that sets this knob, the documented one first."""
+        """Return every variable that sets it, the documented one first."""
         return (self.variable, *self.aliases)
 
     @property
     def allowed(self) -> str:
-        """Say what the variable may hold."""
+        """Return what the variable may hold."""
         return self._shape.words
 
     def parse(self, variable: str, raw: str) -> Any:
-        """Turn a variable's text into a value, or refuse it in one line."""
+        """Return the value of a variable's text, or raise a SettingsError of one line."""
         kind: Any = Annotated[self._declared.annotation, self._shape, *self._declared.metadata]
         try:
             return TypeAdapter(kind).validate_python(raw)
@@ -184,20 +190,20 @@ class Knob:
                 return self._shape.mask(str(value))
 
 
-def knobs_of(model: type[BaseModel]) -> tuple[Knob, ...]:
+def settings_of(model: type[BaseModel]) -> tuple[Setting, ...]:
     """List a model's settings in the order of their declaration."""
-    return tuple(Knob(name, declared) for name, declared in model.model_fields.items())
+    return tuple(Setting(name, declared) for name, declared in model.model_fields.items())
 
 
 @dataclass(frozen=True)
 class Source:
-    """Variables that were found in one place; empty ones count as not set."""
+    """Hold the variables that were found in one place; empty ones count as not set."""
 
     label: str
     variables: Mapping[str, str]
 
     def name_origin(self, variable: str) -> str:
-        """Say where a value came from."""
+        """Return where a value came from."""
         return f"{self.label} {variable}"
 
 
@@ -230,12 +236,12 @@ def _without_empty(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in stripped.items() if value}
 
 
-def read_knob(knob: Knob, sources: tuple[Source, ...]) -> tuple[Any, str] | None:
-    """Give a knob's value and origin from the first source that sets it."""
+def read_setting(setting: Setting, sources: tuple[Source, ...]) -> tuple[Any, str] | None:
+    """Return a setting's value and origin, from the first source that sets it."""
     for source in sources:
         found = [
-            (variable, knob.parse(variable, source.variables[variable]))
-            for variable in knob.variables
+            (variable, setting.parse(variable, source.variables[variable]))
+            for variable in setting.variables
             if variable in source.variables
         ]
         if not found:
@@ -244,16 +250,16 @@ def read_knob(knob: Knob, sources: tuple[Source, ...]) -> tuple[Any, str] | None
         for other, other_value in found[1:]:
             if other_value != value:
                 raise SettingsError(
-                    f"{variable}={knob.show(value)} and {other}={knob.show(other_value)} "
+                    f"{variable}={setting.show(value)} and {other}={setting.show(other_value)} "
                     f"set the same thing to different values: keep one of them"
                 )
         return value, source.name_origin(variable)
     return None
 
 
-def unknown_variables(knobs: tuple[Knob, ...], sources: tuple[Source, ...]) -> Iterator[str]:
-    """Warn of each variable that looks like a setting and is none."""
-    known = {variable for knob in knobs for variable in knob.variables}
+def unknown_variables(settings: tuple[Setting, ...], sources: tuple[Source, ...]) -> Iterator[str]:
+    """Yield a warning for each variable that looks like a setting and is not one."""
+    known = {variable for setting in settings for variable in setting.variables}
     for source in sources:
         for variable in sorted(source.variables.keys() - known):
             if not variable.startswith(PREFIX) or variable.startswith(TEST_PREFIX):

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tests.store.model.tables import Tables
+
 from ade.domain.job import TERMINAL, Status
 from ade.store.rows import ArtifactRow, JobRef, JobRow, Lane, NewEvent
-from ade.testing.tables import Tables
 
 
 def place_in_line(job: JobRow) -> tuple[int, str]:

@@ -1,0 +1,146 @@
+"""Accept jobs: replay, deduplicate, admit, place, insert; one transaction for a whole group.
+
+The steps run in this order because each one spares the next: a repeated request needs no job, a
+duplicate needs no place in the queue, and a refused job leaves no row.
+"""
+
+import json
+from collections.abc import Iterator
+
+from ade.clock import Clock, new_ids
+from ade.domain.errors import SAFE_MODE_DETAIL, SafeMode
+from ade.domain.events import work_topic
+from ade.domain.job import Cause, Status
+from ade.domain.order import rank
+from ade.stages.kernel_settings import KernelSettings
+from ade.stages.submit import admit, dedupe, idempotency, place
+from ade.stages.submit.model import Accepted, Answer, Submission
+from ade.stages.transitions import checked_cause
+from ade.store.port import Transaction
+from ade.store.rows import JobRow
+
+
+def submit(
+    settings: KernelSettings, clock: Clock, tx: Transaction, submissions: list[Submission]
+) -> list[Answer]:
+    """Accept or refuse submissions in the order in which they came."""
+    if settings.safe_mode:
+        return [SafeMode(SAFE_MODE_DETAIL) for _ in submissions]
+    answers: dict[int, Answer] = {}
+    repeated = idempotency.replay(settings, tx, submissions, answers)
+    replayed = set(answers)
+    # The ids ascend: of submissions with equal rank, the one that came first goes first.
+    ids = new_ids(clock, len(submissions))
+    registered = dedupe.register(tx, submissions, ids, answers, repeated)
+    duplicates = registered.duplicates
+    new = [
+        i for i in range(len(submissions)) if not (i in answers or i in duplicates or i in repeated)
+    ]
+    admitted = admit.admit(settings, tx, submissions, new, answers)
+    dedupe.settle(tx, registered, new, admitted)
+    inserted = _insert(settings, tx, [ids[i] for i in admitted], [submissions[i] for i in admitted])
+    for index, job in zip(admitted, inserted, strict=True):
+        answers[index] = Accepted(job)
+    for index, first in duplicates.items():
+        answers[index] = dedupe.answer_duplicate(answers[first])
+    idempotency.remember(tx, submissions, answers, repeated, replayed)
+    return [answers[i] for i in range(len(submissions))]
+
+
+def _insert(
+    settings: KernelSettings, tx: Transaction, ids: list[str], submissions: list[Submission]
+) -> list[JobRow]:
+    if not submissions:
+        return []
+    placements = place.place(tx, submissions)
+    rows = list(_rows(settings, tx.now_us, ids, submissions, placements))
+    tx.insert_jobs(rows, [submission.payload for submission in submissions], _FIRST_EVENTS)
+    for pool in {row.pool for row in rows if row.eligible}:
+        tx.notify(work_topic(pool))
+    for row in rows:
+        if row.not_before is not None:
+            tx.notify(row.id)
+    return rows
+
+
+def _rows(
+    settings: KernelSettings,
+    now_us: int,
+    ids: list[str],
+    submissions: list[Submission],
+    placements: list[place.Placement],
+) -> Iterator[JobRow]:
+    """Make the rows of new jobs; in a batch, a row is copied from the one before it.
+
+    Neighbours in a batch mostly differ in payload and execution key only. Copying a tuple takes
+    about a third of the time that `_row` takes.
+    """
+    common, row = None, None
+    for job_id, submission, placement in zip(ids, submissions, placements, strict=True):
+        rest = (
+            placement,
+            submission[:_PAYLOAD],
+            submission[_PAYLOAD + 1 : _KEY],
+            submission[_KEY + 1 : _IDEMPOTENCY],
+        )
+        if row is None or rest != common:
+            common, row = rest, _row(settings, now_us, job_id, submission, placement)
+        else:
+            own = (submission.workspace_id, job_id, *row[2:_KEY_OF_ROW], submission.execution_key)
+            row = JobRow._make(own + row[_KEY_OF_ROW + 1 :])
+        yield row
+
+
+_PAYLOAD, _KEY, _IDEMPOTENCY = map(
+    Submission._fields.index, ("payload", "execution_key", "idempotency")
+)
+_KEY_OF_ROW = JobRow._fields.index("execution_key")
+_PENDING, _QUEUED = Status.PENDING.value, Status.QUEUED.value
+# What the first event of a new job records, by the status in which the job begins.
+_FIRST_EVENTS = {
+    status.value: json.dumps({"cause": checked_cause(None, status, cause)})
+    for status, cause in ((Status.PENDING, Cause.SCHEDULED), (Status.QUEUED, Cause.ACCEPTED))
+}
+
+
+def _row(
+    settings: KernelSettings,
+    now_us: int,
+    job_id: str,
+    submission: Submission,
+    placement: place.Placement,
+) -> JobRow:
+    return JobRow(
+        workspace_id=submission.workspace_id,
+        id=job_id,
+        kind=submission.kind,
+        pool=submission.pool,
+        status=_PENDING if placement.in_future else _QUEUED,
+        eligible=1 if placement.eligible else 0,
+        priority=submission.priority.value,
+        rank=rank(submission.priority, now_us, settings.ageing_seconds),
+        target_id=submission.target_id,
+        holds_lane=1 if placement.eligible and submission.target_id is not None else 0,
+        not_before=submission.not_before if placement.in_future else None,
+        execution_key=submission.execution_key,
+        rerun_of=submission.rerun_of,
+        configuration_id=submission.configuration_id,
+        document_id=submission.document_id,
+        build_id=submission.build_id,
+        fence=0,
+        retries_left=submission.retries,
+        lease_owner=None,
+        lease_expires_at=None,
+        stop_request=None,
+        event_seq=1,
+        submitted_by=submission.submitted_by,
+        submitted_at=now_us,
+        started_at=None,
+        finished_at=None,
+        timeout_ms=submission.limits.timeout_ms,
+        limits=submission.limits.as_json(),
+        progress=None,
+        usage=None,
+        isolation=None,
+        error=None,
+    )
