@@ -89,10 +89,10 @@ def problems() -> str:
     plain = {code: (status, "") for status, code in CODES.items() if code not in known}
     titles = {
         "bad_request": "The request cannot be read",
-        "method_not_allowed": "The path does not know this method; `Allow` lists those it knows",
+        "method_not_allowed": "The path does not support this method; `Allow` lists the others",
         "request_timeout": "The body did not arrive in time",
         "unsupported_media_type": "The body must be of another type; the detail says of which",
-        "range_not_satisfiable": "The range begins behind the end of the file",
+        "range_not_satisfiable": "The range begins after the end of the file",
     }
     known |= {code: (status, titles[code]) for code, (status, _) in plain.items()}
     ordered = sorted(known.items(), key=lambda item: (item[1][0], item[0]))

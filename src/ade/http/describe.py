@@ -1,4 +1,4 @@
-"""Write down what the API is: `python -m ade.http.describe docs/reference`."""
+"""Write the API's description to files: `python -m ade.http.describe docs/reference`."""
 
 import json
 import sys
@@ -28,14 +28,14 @@ def main() -> None:
 
 
 def openapi(kinds: Kinds) -> dict[str, Any]:
-    """Make an app over nothing and let it describe itself; no database is opened."""
+    """Return the OpenAPI document of an app without a database."""
     store = Session(NOWHERE)
     app = create_app(
         Kernel(store),
         Directory(store),
         Settings(),
         kinds,
-        library=Catalogue(store),
+        catalogue=Catalogue(store),
         blobs=Blobs(Path(NOWHERE)),
     )
     described: dict[str, Any] = app.openapi()

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI finds out, and what the routes say about themselves."""
+"""The OpenAPI document: what FastAPI derives, and what the routes add."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def headers_taken(**described: str) -> list[dict[str, Any]]:
 def answers(
     status: int, model: Any, text: str, *problems: int, **more: Any
 ) -> dict[int | str, dict[str, Any]]:
-    """Describe what a route answers with: one good answer, and the problems that it knows."""
+    """Describe a route's responses: one that succeeds, and the problems that it may answer with."""
     good: dict[str, Any] = {"description": text, **more}
     if model is not None:
         good["model"] = model
@@ -76,7 +76,7 @@ def say_open(schema: dict[str, Any]) -> None:
 
 
 def install(app: FastAPI) -> None:
-    """Let the app describe itself with what the routes say."""
+    """Replace the app's OpenAPI document by ours."""
 
     def describe() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -111,7 +111,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
 
 
 def _finish(operation: dict[str, Any]) -> None:
-    """Give an operation what all have: problems, and the need for a key unless it says not."""
+    """Add what all operations have: common problems, and authentication unless it is public."""
     known = operation["responses"]
     validation = known.get("422", {}).get("content", {}).get("application/json")
     if validation is not None:

@@ -1,8 +1,8 @@
 """Every error is a problem of RFC 9457 with a stable `code`.
 
-What a problem tells: the class of the error, its detail, and for an invalid request which fields
-are wrong. What it never tells: the values that were sent (they may be secrets) and what happened
-inside (that is in the server's log, under the same trace id).
+A problem shows the class of the error, its detail, and for an invalid request the fields that are
+wrong. It never shows the values that were sent, which may be secrets, nor what happened inside,
+which is in the server's log under the same trace id.
 """
 
 import json
@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from ade.app.validation import ERRORS_MAX, invalid_fields
 from ade.domain.errors import AdeError, NotFound, QueueFull, Unauthenticated
-from ade.http.reply import PROBLEM, Headers, Reply
+from ade.http.responses import PROBLEM, Headers, RawResponse
 from ade.http.schemas.problems import Problem
 
 TYPE_PREFIX = "urn:ade:problem:"
@@ -31,7 +31,7 @@ log = logging.getLogger("ade.http")
 
 
 def problem(error: BaseException, trace_id: str) -> Problem:
-    """Describe an error to whoever caused it."""
+    """Describe an error to the client that caused it."""
     if isinstance(error, AdeError):
         found = _problem(error.code, error.status, type(error).title(), error.detail, trace_id)
         if error.errors:
@@ -61,18 +61,18 @@ def _problem(code: str, status: int, title: str, detail: str, trace_id: str) -> 
 
 def _http_detail(error: HTTPException) -> str:
     if error.status_code == 404:
-        return "There is no such path here."
+        return "There is no such path."
     if error.status_code == 405:
-        return "This path does not know this method."
+        return "This path does not support this method."
     return str(error.detail)
 
 
-def reply_to(error: BaseException, trace_id: str) -> Reply:
-    """Answer with a problem; what nobody foresaw is logged with its traceback."""
+def problem_response(error: BaseException, trace_id: str) -> RawResponse:
+    """Respond with a problem; an unexpected error is logged with its traceback."""
     found = problem(error, trace_id)
     if found["code"] == AdeError.code:
         log.error("request failed, trace id %s", trace_id, exc_info=error)
-    return Reply(found["status"], json.dumps(found).encode(), _headers(error), PROBLEM)
+    return RawResponse(found["status"], json.dumps(found).encode(), _headers(error), PROBLEM)
 
 
 def _headers(error: BaseException) -> Headers:

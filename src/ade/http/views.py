@@ -3,8 +3,8 @@
 import json
 
 from ade.domain.job import Status
-from ade.http.auth import Grant
-from ade.http.door import Door
+from ade.http.auth import Authorization
+from ade.http.context import AppContext
 from ade.http.schemas.jobs import Retried, job_body, job_path
 from ade.http.schemas.results import result_body
 from ade.http.schemas.runs import run_body, run_path
@@ -15,9 +15,9 @@ from ade.store.rows import Build, JobRef, JobRow
 class JobView:
     """Show an accepted job as a job."""
 
-    def __init__(self, door: Door, grant: Grant) -> None:
-        self._door = door
-        self._slug = grant.workspace.slug
+    def __init__(self, context: AppContext, auth: Authorization) -> None:
+        self._door = context
+        self._slug = auth.workspace.slug
 
     def location(self, job: JobRow) -> str:
         """Return the path of the job."""
@@ -48,8 +48,8 @@ class JobView:
 class RunView(JobView):
     """Show an accepted job as a run, with the build that it waits for."""
 
-    def __init__(self, door: Door, grant: Grant, build: Build) -> None:
-        super().__init__(door, grant)
+    def __init__(self, context: AppContext, auth: Authorization, build: Build) -> None:
+        super().__init__(context, auth)
         self._build = build
 
     def location(self, job: JobRow) -> str:
@@ -65,15 +65,17 @@ class RunView(JobView):
         job = accepted.job
         build = None
         if job.build_id is not None:
-            build = await self._door.library.find_build(job.workspace_id, job.build_id)
+            build = await self._door.catalogue.find_build(job.workspace_id, job.build_id)
         return json.dumps(run_body(job, self._slug, build))
 
 
 class RetryView(JobView):
     """Show an accepted job as the retry of an earlier one."""
 
-    def __init__(self, door: Door, grant: Grant, retry_of: str, attempt: int) -> None:
-        super().__init__(door, grant)
+    def __init__(
+        self, context: AppContext, auth: Authorization, retry_of: str, attempt: int
+    ) -> None:
+        super().__init__(context, auth)
         self._retry_of = retry_of
         self._attempt = attempt
 

@@ -1,4 +1,4 @@
-"""`/schemas`: the execution contract, for programs that check what they send and get."""
+"""`/schemas`: the execution contract as JSON Schemas, for clients that validate."""
 
 import json
 
@@ -15,7 +15,7 @@ PUBLIC = {"x-public": True}
 
 
 def schema_routes(kinds: Kinds) -> APIRouter:
-    """Make the routes of schemas; they tell nothing of anyone, so they need no key."""
+    """Make the routes of schemas; they hold no one's data, so they need no key."""
     router = APIRouter(prefix=PREFIX.rstrip("/"), tags=["schemas"])
     texts = {name: json.dumps(schema) for name, schema in contract_schemas(kinds).items()}
 

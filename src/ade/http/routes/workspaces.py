@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from pydantic import TypeAdapter
 
-from ade.http.auth import Grant, Principal, Role
+from ade.http.auth import Authorization, Principal, Role
 from ade.http.body import read_small
-from ade.http.door import Door
+from ade.http.context import AppContext
 from ade.http.openapi import answers, takes
 from ade.http.schemas.directory import (
     WorkspaceBody,
@@ -19,10 +19,10 @@ from ade.http.schemas.directory import (
 _NEW = TypeAdapter(WorkspaceRequest)
 
 
-def workspace_routes(door: Door) -> APIRouter:
+def workspace_routes(context: AppContext) -> APIRouter:
     """Make the routes of workspaces."""
     router = APIRouter(prefix="/api/v1/workspaces", tags=["workspaces"])
-    gatekeeper, directory = door.gatekeeper, door.directory
+    authenticator, directory = context.authenticator, context.directory
 
     @router.post(
         "",
@@ -31,16 +31,16 @@ def workspace_routes(door: Door) -> APIRouter:
         openapi_extra=takes(WorkspaceRequest),
     )
     async def make_workspace(
-        request: Request, operator: Annotated[Principal, Depends(gatekeeper.operator)]
+        request: Request, operator: Annotated[Principal, Depends(authenticator.operator)]
     ) -> WorkspaceBody:
-        """Make a workspace (operators only)."""
-        asked = await read_small(request, _NEW)
-        made = await directory.add_workspace(asked.slug, asked.name)
+        """Create a workspace (operators only)."""
+        body = await read_small(request, _NEW)
+        made = await directory.add_workspace(body.slug, body.name)
         return workspace_body(made, operator.role_in(made.id).label)
 
     @router.get("", responses=answers(200, WorkspacePage, "Workspaces"))
     async def list_workspaces(
-        principal: Annotated[Principal, Depends(gatekeeper.anyone)],
+        principal: Annotated[Principal, Depends(authenticator.anyone)],
     ) -> WorkspacePage:
         """List the workspaces that the key has a role in."""
         found = [(ws, principal.role_in(ws.id)) for ws in await directory.list_workspaces()]
@@ -48,8 +48,10 @@ def workspace_routes(door: Door) -> APIRouter:
         return {"items": items, "next_cursor": None}
 
     @router.get("/{ws}", responses=answers(200, WorkspaceBody, "A workspace", 404))
-    async def read_workspace(grant: Annotated[Grant, Depends(gatekeeper.viewer)]) -> WorkspaceBody:
+    async def read_workspace(
+        auth: Annotated[Authorization, Depends(authenticator.viewer)],
+    ) -> WorkspaceBody:
         """Read a workspace."""
-        return workspace_body(grant.workspace, grant.role.label)
+        return workspace_body(auth.workspace, auth.role.label)
 
     return router

@@ -1,15 +1,12 @@
 """What the bodies of requests and responses have in common."""
 
 import json
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from ade.app.times import rfc3339
 
-JSON = "application/json"
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Uuid = Annotated[str, Field(json_schema_extra={"format": "uuid"})]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -19,15 +16,6 @@ class RequestModel(BaseModel):
     """Something that a client sends."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-
-
-def json_response(
-    body: Mapping[str, Any] | Sequence[Any],
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    """Send a body as JSON."""
-    return Response(json.dumps(body), status, headers, JSON)
 
 
 def optional_time(at_us: int | None) -> str | None:

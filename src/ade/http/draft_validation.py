@@ -1,4 +1,4 @@
-"""Check a draft: what can be read is read here, what must be loaded is loaded behind the walls."""
+"""Validate a draft: read its requirements here, and load its package in the sandbox."""
 
 import asyncio
 import contextlib
@@ -12,8 +12,8 @@ from ade.environments import EnvironmentGone
 from ade.environments.failure import BuildFailed
 from ade.environments.requirements import FILE as REQUIREMENTS
 from ade.environments.requirements import read_requirements
-from ade.http.door import Door
-from ade.http.packages import Packages
+from ade.http.config_files import ConfigurationFiles
+from ade.http.context import AppContext
 from ade.http.schemas.catalogue import CheckBody, ProblemFound
 from ade.store.catalogue import manifest_digest
 from ade.store.rows import File
@@ -26,7 +26,7 @@ NOT_YET = "Its packages are installed when a version is activated; check it agai
 
 
 class _Checked(BaseModel):
-    """What the check says; it speaks for code that a stranger wrote."""
+    """What the check printed; untrusted, because the draft's own code runs in it."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -36,18 +36,18 @@ class _Checked(BaseModel):
 
 
 async def check_draft(
-    door: Door, packages: Packages, workspace_id: str, configuration_id: str
+    context: AppContext, config_files: ConfigurationFiles, workspace_id: str, configuration_id: str
 ) -> CheckBody:
     """List everything that is wrong with a draft."""
-    if door.safe_mode:
+    if context.safe_mode:
         raise SafeMode(SAFE_MODE_DETAIL)
-    files = await door.library.draft(workspace_id, configuration_id)
-    places = await asyncio.to_thread(packages.places, files, FOLDER)
-    requirements, refused = await _requirements(packages, files)
+    files = await context.catalogue.draft(workspace_id, configuration_id)
+    places = await asyncio.to_thread(config_files.places, files, FOLDER)
+    requirements, refused = await _requirements(config_files, files)
     environment = None
     if requirements:
-        environment = await _environment(door, workspace_id, configuration_id, files)
-    checked = await _check(door, workspace_id, places, environment)
+        environment = await _environment(context, workspace_id, configuration_id, files)
+    checked = await _check(context, workspace_id, places, environment)
     problems = [*refused, *checked.problems]
     if requirements and environment is None:
         problems = [_not_yet(problem) for problem in problems]
@@ -60,25 +60,25 @@ async def check_draft(
 
 
 async def _requirements(
-    packages: Packages, files: list[File]
+    config_files: ConfigurationFiles, files: list[File]
 ) -> tuple[list[str], list[ProblemFound]]:
-    """Read what is to be installed, and what of it is refused."""
+    """Read the requirements to install, and the problems with them."""
     for file in files:
         if file.path == REQUIREMENTS:
             try:
-                return read_requirements(await packages.read(file)), []
+                return read_requirements(await config_files.read(file)), []
             except BuildFailed as failed:
                 return [], [_problem("requirements_refused", failed.error.message, REQUIREMENTS)]
     return [], []
 
 
 async def _environment(
-    door: Door, workspace_id: str, configuration_id: str, files: list[File]
+    context: AppContext, workspace_id: str, configuration_id: str, files: list[File]
 ) -> str | None:
-    """Find the packages that were installed for the same requirements before."""
+    """Find an environment that was built for the same requirements."""
     wanted = {file.digest for file in files if file.path == REQUIREMENTS}
-    library = door.library
-    for build in await library.list_builds(
+    catalogue = context.catalogue
+    for build in await catalogue.list_builds(
         workspace_id,
         configuration_id=configuration_id.lower(),
         status="ready",
@@ -86,34 +86,34 @@ async def _environment(
         limit=BUILDS_LOOKED_AT,
     ):
         with contextlib.suppress(NotFound):
-            version = await library.find_version(workspace_id, build.version_id or "")
+            version = await catalogue.find_version(workspace_id, build.version_id or "")
             if {file.digest for file in version.files if file.path == REQUIREMENTS} == wanted:
                 return build.environment
     return None
 
 
 async def _check(
-    door: Door, workspace_id: str, places: dict[str, Any], environment: str | None
+    context: AppContext, workspace_id: str, places: dict[str, Any], environment: str | None
 ) -> _Checked:
-    asked = {"config": FOLDER}
-    tasks = door.require_inline_tasks
+    inputs = {"config": FOLDER}
+    tasks = context.require_inline_tasks
     try:
-        outcome = await tasks.run(workspace_id, ENTRY, asked, places, environment)
+        outcome = await tasks.run(workspace_id, ENTRY, inputs, places, environment)
     except EnvironmentGone:
-        outcome = await tasks.run(workspace_id, ENTRY, asked, places)
+        outcome = await tasks.run(workspace_id, ENTRY, inputs, places)
     if outcome.error is not None:
         return _Checked(valid=False, problems=[_failed(outcome.error)], fields=[])
     try:
         return _Checked.model_validate((outcome.result or {})["outputs"]["result_json"])
     except ValidationError:
-        meddled = _problem("load_failed", "its code changes the check itself.")
-        return _Checked(valid=False, problems=[meddled], fields=[])
+        tampered = _problem("load_failed", "its code changes the check itself.")
+        return _Checked(valid=False, problems=[tampered], fields=[])
 
 
 def _failed(error: JobError) -> ProblemFound:
-    """Say that loading the package went wrong as a whole: too slow, too large, out of bounds."""
+    """Report that loading the package failed as a whole: too slow, too large, or not allowed."""
     if error.category is Category.INTERNAL_ERROR:
-        raise Unavailable("The draft could not be checked; try again shortly.")
+        raise Unavailable("The draft could not be checked; try again.")
     details = error.details
     file, line = details.get("file"), details.get("line")
     return _problem(
@@ -136,7 +136,7 @@ def _problem(code: str, message: str, file: str = "", line: int | None = None) -
 
 
 def _not_yet(problem: ProblemFound) -> ProblemFound:
-    """Turn a module that is not installed into a warning, while nothing is installed."""
+    """Turn a missing module into a warning, while nothing is installed yet."""
     if problem["code"] != MISSING:
         return problem
     return {**problem, "severity": "warning", "hint": NOT_YET}
