@@ -295,7 +295,7 @@ class SandboxedRun:
         while not self._is_killed:
             await asyncio.sleep(wait)
             measured += 1
-            now, took = await usage.in_turns(monitor.looking())
+            now, took = await usage.in_turns(monitor.measure())
             self._usage = usage.TreeUsage(
                 max(now.memory_kb, self._usage.memory_kb),
                 max(now.cpu_ms, self._usage.cpu_ms),
@@ -352,11 +352,11 @@ class SandboxedRun:
         if error is not None and error.category is Category.RESOURCE_LIMIT:
             error = located(error, location)
         outputs: dict[str, Any] = {"stdout": self._stdout.text(), "stderr": self._stderr.text()}
-        kept, collected = await self._collect_outputs(child), await self._collect_artifacts(child)
-        error = error or missing_error(self._spec.outputs, kept) or artifact_error(collected)
+        named, artifacts = await self._collect(child)
+        error = error or missing_error(self._spec.outputs, named) or artifact_error(artifacts)
         if error is None:
             outputs["result_json"] = self._messages.first("result")
-        logs = logs_of(collected)
+        logs = logs_of(artifacts)
         if self._violations and error is None:
             tried = ", ".join(self._violations[:VIOLATIONS_SHOWN_MAX])
             logs.append({"level": "warning", "message": f"The sandbox refused: {tried}."})
@@ -366,7 +366,7 @@ class SandboxedRun:
             error=error,
             usage={"cpu_ms": cpu_ms, "memory_mb_peak": seen.memory_mb_peak},
             isolation=self._pool.isolation(network=self._spec.network),
-            files=(*output_files(kept, self._messages), *output_files(collected, self._messages)),
+            files=(*output_files(named, self._messages), *output_files(artifacts, self._messages)),
             location=location,
         )
 
@@ -378,30 +378,23 @@ class SandboxedRun:
         sources = JobSources(spec.files, spec.inputs)
         return await asyncio.to_thread(locate, messages.stack, sources, messages.progress)
 
-    async def _collect_outputs(self, child: Child) -> CollectedFiles:
-        """Collect the outputs that the spec names."""
-        spec = self._spec
-        if spec.folder is None or not spec.outputs or child.folder < 0:
-            return CollectedFiles()
-        return await asyncio.to_thread(
-            collect_named,
-            child.folder,
-            spec.outputs,
-            spec.folder,
-            bytes_max=self._bounds.artifact_mb * MIB,
-        )
+    async def _collect(self, child: Child) -> tuple[CollectedFiles, CollectedFiles]:
+        """Collect the outputs that the spec names, and the artifacts."""
+        if self._spec.folder is None or child.folder < 0:
+            return CollectedFiles(), CollectedFiles()
+        return await asyncio.to_thread(self._collect_into, self._spec.folder, child.folder)
 
-    async def _collect_artifacts(self, child: Child) -> CollectedFiles:
-        spec = self._spec
-        if spec.folder is None or child.folder < 0:
-            return CollectedFiles()
-        return await asyncio.to_thread(
-            collect,
-            child.folder,
-            ARTIFACTS,
-            spec.folder / ARTIFACTS,
-            files_max=spec.limits.max_artifacts,
-            bytes_max=self._bounds.artifact_mb * MIB,
+    def _collect_into(self, target: Path, folder: int) -> tuple[CollectedFiles, CollectedFiles]:
+        spec, bytes_max = self._spec, self._bounds.artifact_mb * MIB
+        return (
+            collect_named(folder, spec.outputs, target, bytes_max=bytes_max),
+            collect(
+                folder,
+                ARTIFACTS,
+                target / ARTIFACTS,
+                files_max=spec.limits.max_artifacts,
+                bytes_max=bytes_max,
+            ),
         )
 
     def _internal(self, code: str, message: str) -> Outcome:

@@ -84,8 +84,7 @@ def _children(pid: int) -> list[int]:
     children: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
-                children += map(int, file.read().split())
+            children += map(int, _read_all(f"/proc/{pid}/task/{thread}/children").split())
     except OSError:
         pass  # it has just ended
     return children
@@ -97,6 +96,19 @@ def resident_kb(pid: int) -> int:
         return int(read_facts(f"/proc/{pid}/statm").split()[1]) * PAGE_KB
     except (OSError, IndexError):
         return 0
+
+
+def _read_all(path: str) -> bytes:
+    """Read a file of /proc that may be long, unbuffered as `read_facts` does."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = piece = os.read(file, FACTS_BYTES_MAX)
+        while piece:
+            piece = os.read(file, FACTS_BYTES_MAX)
+            content += piece
+        return content
+    finally:
+        os.close(file)
 
 
 def read_facts(path: str) -> bytes:
@@ -169,11 +181,7 @@ class UsageMonitor:
         # The kernel drops the CPU time of a process that is not waited for; it is kept here.
         self._own_ms: dict[int, int] = {}
 
-    def look(self) -> TreeUsage:
-        """Measure without yielding."""
-        return at_once(self.looking())
-
-    def looking(self) -> Steps[TreeUsage]:
+    def measure(self) -> Steps[TreeUsage]:
         """Measure; use the exact, expensive figure only when the cheap one comes near the limit."""
         processes = yield from _tree(self._pid)
         times = yield from _of_each(processes, times_of)

@@ -58,19 +58,19 @@ def _watch(pid: int, limit_kb: int = 1 << 30, baseline_kb: int = 0) -> usage.Usa
 
 
 def test_memory_and_time_are_those_of_the_whole_tree(family: "subprocess.Popen[bytes]") -> None:
-    used = _watch(family.pid).look()
+    used = usage.at_once(_watch(family.pid).measure())
     assert used.memory_kb >= sum(usage.resident_kb(pid) for pid in usage.tree(family.pid)) * 0.9
     assert used.cpu_ms >= 100
 
 
 def test_what_is_shared_is_counted_once_when_it_matters(family: "subprocess.Popen[bytes]") -> None:
-    roughly = _watch(family.pid).look().memory_kb
-    closely = _watch(family.pid, limit_kb=1024).look().memory_kb
+    roughly = usage.at_once(_watch(family.pid).measure()).memory_kb
+    closely = usage.at_once(_watch(family.pid, limit_kb=1024).measure()).memory_kb
     assert 30 << 10 < closely < roughly
 
 
 def test_what_was_there_at_the_beginning_is_taken_off(family: "subprocess.Popen[bytes]") -> None:
-    assert usage.UsageMonitor(family.pid, 1 << 30).look().memory_kb < 1024
+    assert usage.at_once(usage.UsageMonitor(family.pid, 1 << 30).measure()).memory_kb < 1024
 
 
 def test_a_program_that_was_started_afresh_is_counted_whole() -> None:
@@ -84,17 +84,19 @@ def test_a_program_that_was_started_afresh_is_counted_whole() -> None:
         process.stdout.readline()
         below = usage.tree(process.pid)[1:]
         eye = _watch(process.pid, baseline_kb=1 << 30)
-        assert eye.look().memory_kb >= 0.9 * sum(map(usage.resident_kb, below)) > 0
+        assert (
+            usage.at_once(eye.measure()).memory_kb >= 0.9 * sum(map(usage.resident_kb, below)) > 0
+        )
         process.kill()
     eventually(lambda: not any(map(is_alive, below)))
 
 
 def test_the_time_of_who_died_unnoticed_is_remembered(family: "subprocess.Popen[bytes]") -> None:
     eye = _watch(family.pid)
-    before = eye.look().cpu_ms
+    before = usage.at_once(eye.measure()).cpu_ms
     assert family.stdin is not None
     family.stdin.close()
     family.kill()
     family.wait()
     eventually(lambda: usage.tree(family.pid) == [family.pid])
-    assert eye.look().cpu_ms >= before >= 100
+    assert usage.at_once(eye.measure()).cpu_ms >= before >= 100
