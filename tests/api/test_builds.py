@@ -38,7 +38,7 @@ async def activated(server: Server, where: str) -> dict[str, Any]:
 async def folder_of(server: Server, build: dict[str, Any]) -> ActivationFolder:
     """Find the activation folder of a build's version."""
     version = await server.catalogue.find_version(WORKSPACE, build["config_version_id"])
-    settings: Settings = server.app.state.door.settings
+    settings: Settings = server.app.state.context.settings
     return ActivationFolder(version, settings)
 
 
