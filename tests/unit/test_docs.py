@@ -35,8 +35,8 @@ from ade.domain.events import EventType
 from ade.domain.job import TRANSITIONS, WAIT_ENDS, Cause, mermaid
 from ade.domain.outcome import Category
 from ade.domain.retry import RETRIED_BY_ITSELF
-from ade.http import library_models, models
 from ade.http.problems import CODES
+from ade.http.schemas import catalogue, directory, jobs
 from ade.kinds import load_kinds
 from ade.settings import Settings, all_settings
 from ade.settings_reader import TEST_PREFIX
@@ -89,10 +89,10 @@ def problems() -> str:
     plain = {code: (status, "") for status, code in CODES.items() if code not in known}
     titles = {
         "bad_request": "The request cannot be read",
-        "method_not_allowed": "The path does not know this method; `Allow` lists those it knows",
+        "method_not_allowed": "The path does not support this method; `Allow` lists the others",
         "request_timeout": "The body did not arrive in time",
         "unsupported_media_type": "The body must be of another type; the detail says of which",
-        "range_not_satisfiable": "The range begins behind the end of the file",
+        "range_not_satisfiable": "The range begins after the end of the file",
     }
     known |= {code: (status, titles[code]) for code, (status, _) in plain.items()}
     ordered = sorted(known.items(), key=lambda item: (item[1][0], item[0]))
@@ -252,14 +252,14 @@ PLACEHOLDERS = {
     "ADE_BOOTSTRAP_API_KEY": "key",
 }
 BODIES: dict[str, Any] = {
-    "/cancel": models.ReasonRequest,
-    "/interrupt": models.ReasonRequest,
-    "/resolve": models.ResolveRequest,
-    "/clear": models.NoteRequest,
-    "/members": models.MemberRequest,
-    "/keys": models.KeyRequest,
-    "/workspaces": models.WorkspaceRequest,
-    "/configurations": library_models.ConfigurationRequest,
+    "/cancel": jobs.ReasonRequest,
+    "/interrupt": jobs.ReasonRequest,
+    "/resolve": jobs.ResolveRequest,
+    "/clear": jobs.NoteRequest,
+    "/members": directory.MemberRequest,
+    "/keys": directory.KeyRequest,
+    "/workspaces": directory.WorkspaceRequest,
+    "/configurations": catalogue.ConfigurationRequest,
 }
 
 

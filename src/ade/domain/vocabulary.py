@@ -1,6 +1,38 @@
 """The status words of each API: pure functions of (status, facts)."""
 
+from enum import StrEnum
+
 from ade.domain.job import Status, StopRequest
+
+
+class RunStatus(StrEnum):
+    """Name where a run is (seed 002)."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class ResultStatus(StrEnum):
+    """Name how a job of the execution contract ended (seed 003)."""
+
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    TIMED_OUT = "TIMED_OUT"
+    CANCELLED = "CANCELLED"
+
+
+class BuildStatus(StrEnum):
+    """Name where a build is; the last three are terminal."""
+
+    QUEUED = "queued"
+    BUILDING = "building"
+    READY = "ready"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
 
 _RUN = {Status.PENDING: "queued", Status.TIMED_OUT: "failed", Status.PAUSED: "queued"}
 _AGENT = {
@@ -13,9 +45,9 @@ _AGENT = {
 }
 
 
-def run_status(status: Status) -> str:
-    """Return the status of a run (seed 002): `queued running succeeded failed cancelled`."""
-    return _RUN.get(status, status.value)
+def run_status(status: Status) -> RunStatus:
+    """Speak of a run (seed 002): `queued running succeeded failed cancelled`."""
+    return RunStatus(_RUN.get(status, status.value))
 
 
 def contract_status(status: Status) -> str:

@@ -1,4 +1,4 @@
-"""Check a draft: what can be read is read here, what must be loaded is loaded behind the walls."""
+"""Validate a draft: read its requirements here, and load its package in the sandbox."""
 
 import asyncio
 import contextlib
@@ -12,9 +12,9 @@ from ade.environments import EnvironmentGone
 from ade.environments.failure import BuildFailed
 from ade.environments.requirements import FILE as REQUIREMENTS
 from ade.environments.requirements import read_requirements
-from ade.http.door import Door
-from ade.http.library_models import ProblemFound
-from ade.http.packages import Packages
+from ade.http.config_files import ConfigurationFiles
+from ade.http.context import AppContext
+from ade.http.schemas.catalogue import CheckBody, ProblemFound
 from ade.store.catalogue import manifest_digest
 from ade.store.rows import File
 
@@ -26,7 +26,7 @@ NOT_YET = "Its packages are installed when a version is activated; check it agai
 
 
 class _Checked(BaseModel):
-    """What the check says; it speaks for code that a stranger wrote."""
+    """What the check printed; untrusted, because the draft's own code runs in it."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -36,49 +36,49 @@ class _Checked(BaseModel):
 
 
 async def check_draft(
-    door: Door, packages: Packages, workspace_id: str, configuration_id: str
-) -> dict[str, Any]:
+    context: AppContext, config_files: ConfigurationFiles, workspace_id: str, configuration_id: str
+) -> CheckBody:
     """List everything that is wrong with a draft."""
-    if door.safe_mode:
+    if context.safe_mode:
         raise SafeMode(SAFE_MODE_DETAIL)
-    files = await door.library.draft(workspace_id, configuration_id)
-    places = await asyncio.to_thread(packages.places, files, FOLDER)
-    requirements, refused = await _requirements(packages, files)
+    files = await context.catalogue.draft(workspace_id, configuration_id)
+    places = await asyncio.to_thread(config_files.places, files, FOLDER)
+    requirements, refused = await _requirements(config_files, files)
     environment = None
     if requirements:
-        environment = await _environment(door, workspace_id, configuration_id, files)
-    checked = await _check(door, workspace_id, places, environment)
-    problems = [*refused, *checked["problems"]]
+        environment = await _environment(context, workspace_id, configuration_id, files)
+    checked = await _check(context, workspace_id, places, environment)
+    problems = [*refused, *checked.problems]
     if requirements and environment is None:
         problems = [_not_yet(problem) for problem in problems]
     return {
         "valid": not any(problem["severity"] == "error" for problem in problems),
         "digest": manifest_digest(files),
         "problems": problems,
-        "fields": checked["fields"],
+        "fields": checked.fields,
     }
 
 
 async def _requirements(
-    packages: Packages, files: list[File]
-) -> tuple[list[str], list[dict[str, Any]]]:
-    """Read what is to be installed, and what of it is refused."""
+    config_files: ConfigurationFiles, files: list[File]
+) -> tuple[list[str], list[ProblemFound]]:
+    """Read the requirements to install, and the problems with them."""
     for file in files:
         if file.path == REQUIREMENTS:
             try:
-                return read_requirements(await packages.read(file)), []
+                return read_requirements(await config_files.read(file)), []
             except BuildFailed as failed:
                 return [], [_problem("requirements_refused", failed.error.message, REQUIREMENTS)]
     return [], []
 
 
 async def _environment(
-    door: Door, workspace_id: str, configuration_id: str, files: list[File]
+    context: AppContext, workspace_id: str, configuration_id: str, files: list[File]
 ) -> str | None:
-    """Find the packages that were installed for the same requirements before."""
+    """Find an environment that was built for the same requirements."""
     wanted = {file.digest for file in files if file.path == REQUIREMENTS}
-    library = door.library
-    for build in await library.list_builds(
+    catalogue = context.catalogue
+    for build in await catalogue.list_builds(
         workspace_id,
         configuration_id=configuration_id.lower(),
         status="ready",
@@ -86,35 +86,34 @@ async def _environment(
         limit=BUILDS_LOOKED_AT,
     ):
         with contextlib.suppress(NotFound):
-            version = await library.find_version(workspace_id, build.version_id or "")
+            version = await catalogue.find_version(workspace_id, build.version_id or "")
             if {file.digest for file in version.files if file.path == REQUIREMENTS} == wanted:
                 return build.environment
     return None
 
 
 async def _check(
-    door: Door, workspace_id: str, places: dict[str, Any], environment: str | None
-) -> dict[str, Any]:
-    asked = {"config": FOLDER}
-    tasks = door.require_inline_tasks
+    context: AppContext, workspace_id: str, places: dict[str, Any], environment: str | None
+) -> _Checked:
+    inputs = {"config": FOLDER}
+    tasks = context.require_inline_tasks
     try:
-        outcome = await tasks.run(workspace_id, ENTRY, asked, places, environment)
+        outcome = await tasks.run(workspace_id, ENTRY, inputs, places, environment)
     except EnvironmentGone:
-        outcome = await tasks.run(workspace_id, ENTRY, asked, places)
+        outcome = await tasks.run(workspace_id, ENTRY, inputs, places)
     if outcome.error is not None:
-        return {"problems": [_failed(outcome.error)], "fields": []}
+        return _Checked(valid=False, problems=[_failed(outcome.error)], fields=[])
     try:
-        said = _Checked.model_validate((outcome.result or {})["outputs"]["result_json"])
+        return _Checked.model_validate((outcome.result or {})["outputs"]["result_json"])
     except ValidationError:
-        meddled = _problem("load_failed", "its code changes the check itself.")
-        return {"problems": [meddled], "fields": []}
-    return said.model_dump()
+        tampered = _problem("load_failed", "its code changes the check itself.")
+        return _Checked(valid=False, problems=[tampered], fields=[])
 
 
-def _failed(error: JobError) -> dict[str, Any]:
-    """Say that loading the package went wrong as a whole: too slow, too large, out of bounds."""
+def _failed(error: JobError) -> ProblemFound:
+    """Report that loading the package failed as a whole: too slow, too large, or not allowed."""
     if error.category is Category.INTERNAL_ERROR:
-        raise Unavailable("The draft could not be checked; try again shortly.")
+        raise Unavailable("The draft could not be checked; try again.")
     details = error.details
     file, line = details.get("file"), details.get("line")
     return _problem(
@@ -125,7 +124,7 @@ def _failed(error: JobError) -> dict[str, Any]:
     )
 
 
-def _problem(code: str, message: str, file: str = "", line: int | None = None) -> dict[str, Any]:
+def _problem(code: str, message: str, file: str = "", line: int | None = None) -> ProblemFound:
     return {
         "code": code,
         "severity": "error",
@@ -136,8 +135,8 @@ def _problem(code: str, message: str, file: str = "", line: int | None = None) -
     }
 
 
-def _not_yet(problem: dict[str, Any]) -> dict[str, Any]:
-    """Turn a module that is not installed into a warning, while nothing is installed."""
+def _not_yet(problem: ProblemFound) -> ProblemFound:
+    """Turn a missing module into a warning, while nothing is installed yet."""
     if problem["code"] != MISSING:
         return problem
     return {**problem, "severity": "warning", "hint": NOT_YET}

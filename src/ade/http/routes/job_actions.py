@@ -9,14 +9,20 @@ from ade.app.run_requests import RUN_KIND
 from ade.app.submission import Prepared
 from ade.domain.errors import NotFinished, NotFound
 from ade.domain.job import StopRequest
-from ade.http.auth import Grant
+from ade.http.auth import Authorization
 from ade.http.body import read_small, read_unused_body
-from ade.http.door import NO_JOB, Door, job_ref
-from ade.http.job_json import ENDED, job_text
-from ade.http.models import Job, ReasonRequest, Retried
+from ade.http.context import NO_JOB, AppContext, job_ref
 from ade.http.openapi import answers, headers_taken, takes
-from ade.http.routes.submissions import IDEMPOTENCY, LOCATION, REPEAT_REFUSALS, WAIT
-from ade.http.submissions import client_request, reply_with
+from ade.http.responses import json_response
+from ade.http.routes.submissions import (
+    IDEMPOTENCY,
+    LOCATION,
+    REPEAT_REFUSALS,
+    WAIT,
+    client_request,
+    response_of,
+)
+from ade.http.schemas.jobs import ENDED, Job, ReasonRequest, Retried, job_body
 from ade.http.views import RetryView
 from ade.stages.resume import Resume
 from ade.stages.stop import Stop
@@ -24,60 +30,58 @@ from ade.store.port import Reading
 from ade.store.rows import JobRef, JobRow
 
 _REASON = TypeAdapter(ReasonRequest)
-JSON = "application/json"
 RERUNS_COUNTED_MAX = 1000
 
 
 async def stop_job(
-    door: Door, grant: Grant, job_id: str, request: StopRequest, reason: str | None
+    context: AppContext, auth: Authorization, job_id: str, request: StopRequest, reason: str | None
 ) -> Response:
-    """Cancel or pause a job and show what it is then; a running one stops a little later."""
-    ask = Stop(job_ref(grant, job_id), request, grant.user_id, reason)
-    return show(door, grant, await door.kernel.stop(ask))
+    """Cancel or pause a job and return it; a running one stops a little later."""
+    action = Stop(job_ref(auth, job_id), request, auth.user_id, reason)
+    return show(context, auth, await context.kernel.stop(action))
 
 
-async def resume_job(door: Door, grant: Grant, job_id: str) -> Response:
+async def resume_job(context: AppContext, auth: Authorization, job_id: str) -> Response:
     """Queue a stopped job again."""
-    ask = Resume(job_ref(grant, job_id), grant.user_id, operator=grant.principal.operator)
-    return show(door, grant, await door.kernel.resume(ask))
+    action = Resume(job_ref(auth, job_id), auth.user_id, operator=auth.principal.operator)
+    return show(context, auth, await context.kernel.resume(action))
 
 
-def show(door: Door, grant: Grant, job: JobRow) -> Response:
-    """Answer with a job."""
-    text = job_text(job, grant.workspace.slug, safe_mode=door.safe_mode)
-    return Response(text, media_type=JSON)
+def show(context: AppContext, auth: Authorization, job: JobRow) -> Response:
+    """Respond with a job."""
+    return json_response(job_body(job, auth.workspace.slug, safe_mode=context.safe_mode))
 
 
 async def reason_in(request: Request) -> str | None:
-    """Read why someone does something, if they say."""
+    """Read the reason that the client gives, if any."""
     return (await read_small(request, _REASON, empty=b"{}")).reason
 
 
-def verb_routes(door: Door) -> APIRouter:
+def job_action_routes(context: AppContext) -> APIRouter:
     """Make the routes that change jobs."""
     router = APIRouter(prefix="/api/v1/workspaces/{ws}/jobs/{job_id}", tags=["jobs"])
-    Editor = Annotated[Grant, Depends(door.gatekeeper.editor)]
+    Editor = Annotated[Authorization, Depends(context.authenticator.editor)]
     described: dict[str, Any] = {
         "responses": answers(200, Job, "The job", 403, 404, 409, 413, 415, 422),
         "openapi_extra": takes(ReasonRequest, required=False),
     }
 
     @router.post("/cancel", **described)
-    async def cancel_job(request: Request, grant: Editor, job_id: str) -> Response:
+    async def cancel_job(request: Request, auth: Editor, job_id: str) -> Response:
         """Cancel a job: at once before it starts, by request to its worker while it runs."""
         reason = await reason_in(request)
-        return await stop_job(door, grant, job_id, StopRequest.CANCEL, reason)
+        return await stop_job(context, auth, job_id, StopRequest.CANCEL, reason)
 
     @router.post("/interrupt", **described)
-    async def interrupt_job(request: Request, grant: Editor, job_id: str) -> Response:
+    async def interrupt_job(request: Request, auth: Editor, job_id: str) -> Response:
         """Pause a job; `resume` lets it wait again."""
         reason = await reason_in(request)
-        return await stop_job(door, grant, job_id, StopRequest.PAUSE, reason)
+        return await stop_job(context, auth, job_id, StopRequest.PAUSE, reason)
 
     @router.post("/resume", responses=answers(200, Job, "The job", 403, 404, 409))
-    async def resume_paused_job(grant: Editor, job_id: str) -> Response:
+    async def resume_paused_job(auth: Editor, job_id: str) -> Response:
         """Queue a paused job again, or one that failed on its target."""
-        return await resume_job(door, grant, job_id)
+        return await resume_job(context, auth, job_id)
 
     @router.post(
         "/retry",
@@ -88,22 +92,24 @@ def verb_routes(door: Door) -> APIRouter:
         },
         openapi_extra={"parameters": headers_taken(Idempotency_Key=IDEMPOTENCY, Prefer=WAIT)},
     )
-    async def retry_job(request: Request, grant: Editor, job_id: str) -> Response:
+    async def retry_job(request: Request, auth: Editor, job_id: str) -> Response:
         """Run an ended job again, as a new job that remembers the old one."""
         body = await read_unused_body(request)
-        asked = client_request(request.scope, grant, f"POST jobs/{job_id.lower()}/retry", body)
+        submitted = client_request(request.scope, auth, f"POST jobs/{job_id.lower()}/retry", body)
 
         async def prepare() -> Prepared:
-            ref = job_ref(grant, job_id)
-            earlier, payload, runs = await door.kernel.read(lambda r: _read_for_retry(r, ref))
+            ref = job_ref(auth, job_id)
+            earlier, payload, runs = await context.kernel.read(lambda r: _read_for_retry(r, ref))
             if earlier.kind == RUN_KIND:
-                run = await door.run_requests.repeat(asked.caller, earlier, payload)
+                run = await context.run_requests.repeat(submitted.caller, earlier, payload)
                 submission = run.submission
             else:
-                submission = door.job_requests.repeat(earlier, payload, asked.caller)
-            return Prepared(submission, RetryView(door, grant, ref.id, runs + 1))
+                submission = context.job_requests.repeat(earlier, payload, submitted.caller)
+            return Prepared(submission, RetryView(context, auth, ref.id, runs + 1))
 
-        return reply_with(asked, await door.submissions.submit(asked, prepare)).as_response()
+        return response_of(
+            submitted, await context.submissions.submit(submitted, prepare)
+        ).as_response()
 
     return router
 

@@ -65,18 +65,18 @@ async def shown(server: Server, run: dict[str, Any]) -> dict[str, Any]:
 
 async def builds(server: Server) -> list[Build]:
     """List all builds."""
-    return await server.library.list_builds(WORKSPACE, before=None, limit=100)
+    return await server.catalogue.list_builds(WORKSPACE, before=None, limit=100)
 
 
 async def built(server: Server, failure: str | None = None) -> Build:
     """Make the next build, well or badly, and tell its runs."""
-    build = await server.library.claim_build("builder", LEASE_US)
+    build = await server.catalogue.claim_build("builder", LEASE_US)
     assert build is not None
     held = BuildHeld(build.workspace_id, build.id, build.fence)
     error = failure and JobError(Category.DEPENDENCY_ERROR, "PACKAGES_NOT_INSTALLED", failure)
     text = json.dumps(error.as_dict()) if error else None
     status = "failed" if failure else "ready"
-    assert await server.library.finish_build(held, status, error=text, environment=None)
+    assert await server.catalogue.finish_build(held, status, error=text, environment=None)
     await server.kernel.settle_build(BuildEnded(build.workspace_id, build.id, failure))
     return build
 

@@ -1,4 +1,4 @@
-"""The bytes of configurations on their way in and out: archives, templates, single files."""
+"""Receive, store and send the files of configurations: archives, templates, single files."""
 
 import asyncio
 import tempfile
@@ -29,19 +29,19 @@ ZIP = {ZIP_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 ARCHIVE_TYPES = (ZIP_TYPE, "application/x-zip-compressed", "application/octet-stream")
 
 
-class Packages:
-    """Keep and send the files of configurations."""
+class ConfigurationFiles:
+    """Store and send the files of configurations."""
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
         self.templates = example_names()
 
     async def template(self, name: str) -> dict[str, bytes]:
-        """Read a template that there is."""
+        """Read a template that exists."""
         return await asyncio.to_thread(folder_package, FOLDER / name)
 
     async def keep(self, files: Mapping[str, bytes]) -> list[File]:
-        """Keep files, each as a blob."""
+        """Store files, each as a blob."""
         return await asyncio.to_thread(self._blobs.concurrently, self._keep, files.items())
 
     def _keep(self, file: tuple[str, bytes]) -> File:
@@ -54,14 +54,14 @@ class Packages:
         return await asyncio.to_thread(self._blobs.read, file.digest)
 
     async def receive_file(self, request: Request, path: str) -> File:
-        """Keep a request's body as one file."""
+        """Store a request's body as one file."""
         with await asyncio.to_thread(self._blobs.begin, FILE_BYTES_MAX) as writing:
             await receive_raw(request, writing)
             blob = await asyncio.to_thread(writing.keep)
         return File(path, blob.digest, blob.size_bytes)
 
     async def receive(self, request: Request) -> list[File]:
-        """Keep the files of an archive, sent as it is or as the part `file` of a form."""
+        """Store the files of an archive, sent as the body or as the part `file` of a form."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (MULTIPART, *ARCHIVE_TYPES):
             raise HTTPException(415, f"Send a zip archive: Content-Type: {ZIP_TYPE}.")
@@ -78,7 +78,7 @@ class Packages:
             return self._blobs.concurrently(self._keep, found)
 
     async def send(self, request: Request, files: list[File], name: str) -> Response:
-        """Answer with an archive of some files."""
+        """Respond with an archive of files."""
         digest = manifest_digest(files)
         headers = {**SAFE, "ETag": f'"{digest}"'}
         if has_already(request, f'"{digest}"'):
@@ -90,7 +90,7 @@ class Packages:
         return StreamingResponse(_pieces(file), headers=headers, media_type=ZIP_TYPE)
 
     def _pack(self, files: list[File]) -> BinaryIO:
-        """Write an archive to a file without a name, which is gone when it is closed."""
+        """Write an archive to an unnamed file, which is deleted when it is closed."""
         digests = {file.path: file.digest for file in files}
         self._blobs.concurrently(self._blobs.existing, digests.values())
         packed: Any = tempfile.TemporaryFile(dir=self._blobs.unfinished_folder())  # noqa: SIM115
@@ -103,7 +103,7 @@ class Packages:
         return found
 
     def places(self, files: list[File], below: str) -> dict[str, Path]:
-        """Say where the bytes of files are, by the names that a sandbox shows them under."""
+        """Return the paths of files, by the names under which a sandbox shows them."""
         places = self._blobs.concurrently(self._blobs.existing, [file.digest for file in files])
         return {f"{below}/{file.path}": place for file, place in zip(files, places, strict=True)}
 

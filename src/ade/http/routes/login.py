@@ -1,4 +1,4 @@
-"""`/`: the link with a token that the first start prints leads here."""
+"""`/`: log in by the link with a token that the first start prints."""
 
 from typing import Annotated
 
@@ -8,13 +8,13 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from ade import __version__
 from ade.domain.errors import Unauthenticated
 from ade.http.auth import COOKIE
-from ade.http.door import Door
+from ade.http.context import AppContext
 
 COOKIE_SECONDS = 30 * 24 * 3600
 
 
-def entrance_routes(door: Door) -> APIRouter:
-    """Make the entrance."""
+def login_routes(context: AppContext) -> APIRouter:
+    """Make the route that logs in."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
@@ -28,7 +28,7 @@ def entrance_routes(door: Door) -> APIRouter:
             )
         if not token.isascii() or not token.isprintable():
             raise Unauthenticated("This API key is not valid.")
-        await door.gatekeeper.holder_of(token)
+        await context.authenticator.principal_of(token)
         response = RedirectResponse("/", 303, headers={"Referrer-Policy": "no-referrer"})
         secure = request.url.scheme == "https"
         response.set_cookie(

@@ -5,7 +5,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ade.app.request_schemas import JobRequest
-from ade.http.models import Result
+from ade.http.openapi import say_open
+from ade.http.schemas.results import Result
 from ade.kinds import Kind, Kinds
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -18,6 +19,8 @@ def contract_schemas(kinds: Kinds) -> dict[str, dict[str, Any]]:
     """Return every schema by its name; a name is also its path below `/api/v1/schemas/`."""
     found = {f"payload/{name}.json": _payload(kinds.named(name)) for name in kinds.names()}
     found[RESULT] = TypeAdapter(Result).json_schema()
+    for schema in (found[RESULT], *found[RESULT]["$defs"].values()):
+        say_open(schema)
     found[RESULT]["properties"]["schema_version"] = VERSION
     return {
         name: {"$schema": DIALECT, "$id": PREFIX + name, **schema}
