@@ -65,7 +65,7 @@ class Health:
         folder = self._settings.storage_data_dir
         free = (await asyncio.to_thread(shutil.disk_usage, folder)).free
         detail = f"{free // 1024**2} MiB are free."
-        if self._blobs.depot is None:
+        if self._blobs.remote is None:
             return Component("ok" if free >= FREE_BYTES_MIN else "degraded", detail)
         is_there = await self._reach()
         detail += " The object storage answers." if is_there else " The object storage is away."
