@@ -6,10 +6,10 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from ade.artifacts import Blobs
 from ade.http.schemas.server import HealthStatus
 from ade.kernel import Kernel
 from ade.settings import Settings
+from ade.storage import Blobs
 from ade.store.rows import JobRef
 
 PROBE_SECONDS_MAX = 5.0
@@ -65,7 +65,7 @@ class Health:
         folder = self._settings.storage_data_dir
         free = (await asyncio.to_thread(shutil.disk_usage, folder)).free
         detail = f"{free // 1024**2} MiB are free."
-        if self._blobs.depot is None:
+        if self._blobs.remote is None:
             return Component("ok" if free >= FREE_BYTES_MIN else "degraded", detail)
         is_there = await self._reach()
         detail += " The object storage answers." if is_there else " The object storage is away."
