@@ -1,4 +1,4 @@
-"""What runs are made of, put there for tests; the builder's part is played by the test."""
+"""Create the configurations, documents and builds that runs need; the test plays the builder."""
 
 import json
 from typing import Any

@@ -265,7 +265,7 @@ async def test_a_key_may_be_the_password_of_basic(server: Server) -> None:
         KEY,
     ],
 )
-async def test_what_is_no_key(standing: Server, value: str) -> None:
+async def test_a_malformed_or_unknown_key_is_refused(standing: Server, value: str) -> None:
     headers = {"Authorization": value.encode("latin-1")}
     answer = await standing.client().get(JOBS, headers=headers)  # type: ignore[arg-type]
     problem(answer, 401, "unauthenticated")
@@ -291,7 +291,7 @@ async def test_the_link_with_a_token_gives_a_cookie(server: Server) -> None:
 
 
 @pytest.mark.parametrize("cookie", ["ade_session=wrong", "ade_session=", "ade_session", "x=1"])
-async def test_what_is_no_cookie(standing: Server, cookie: str) -> None:
+async def test_a_malformed_or_unknown_cookie_is_refused(standing: Server, cookie: str) -> None:
     problem(await standing.client().get(JOBS, headers={"Cookie": cookie}), 401, "unauthenticated")
 
 

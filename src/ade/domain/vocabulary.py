@@ -46,7 +46,7 @@ _AGENT = {
 
 
 def run_status(status: Status) -> RunStatus:
-    """Speak of a run (seed 002): `queued running succeeded failed cancelled`."""
+    """Return the status of a run (seed 002): `queued running succeeded failed cancelled`."""
     return RunStatus(_RUN.get(status, status.value))
 
 

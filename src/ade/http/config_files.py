@@ -102,10 +102,10 @@ class ConfigurationFiles:
         found: BinaryIO = packed
         return found
 
-    def places(self, files: list[File], below: str) -> dict[str, Path]:
+    def paths(self, files: list[File], below: str) -> dict[str, Path]:
         """Return the paths of files, by the names under which a sandbox shows them."""
-        places = self._blobs.concurrently(self._blobs.existing, [file.digest for file in files])
-        return {f"{below}/{file.path}": place for file, place in zip(files, places, strict=True)}
+        paths = self._blobs.concurrently(self._blobs.existing, [file.digest for file in files])
+        return {f"{below}/{file.path}": path for file, path in zip(files, paths, strict=True)}
 
 
 async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:

@@ -42,12 +42,12 @@ async def check_draft(
     if context.safe_mode:
         raise SafeMode(SAFE_MODE_DETAIL)
     files = await context.catalogue.draft(workspace_id, configuration_id)
-    places = await asyncio.to_thread(config_files.places, files, FOLDER)
+    paths = await asyncio.to_thread(config_files.paths, files, FOLDER)
     requirements, refused = await _requirements(config_files, files)
     environment = None
     if requirements:
         environment = await _environment(context, workspace_id, configuration_id, files)
-    checked = await _check(context, workspace_id, places, environment)
+    checked = await _check(context, workspace_id, paths, environment)
     problems = [*refused, *checked.problems]
     if requirements and environment is None:
         problems = [_not_yet(problem) for problem in problems]
@@ -93,14 +93,14 @@ async def _environment(
 
 
 async def _check(
-    context: AppContext, workspace_id: str, places: dict[str, Any], environment: str | None
+    context: AppContext, workspace_id: str, paths: dict[str, Any], environment: str | None
 ) -> _Checked:
     inputs = {"config": FOLDER}
     tasks = context.require_inline_tasks
     try:
-        outcome = await tasks.run(workspace_id, ENTRY, inputs, places, environment)
+        outcome = await tasks.run(workspace_id, ENTRY, inputs, paths, environment)
     except EnvironmentGone:
-        outcome = await tasks.run(workspace_id, ENTRY, inputs, places)
+        outcome = await tasks.run(workspace_id, ENTRY, inputs, paths)
     if outcome.error is not None:
         return _Checked(valid=False, problems=[_failed(outcome.error)], fields=[])
     try:

@@ -120,8 +120,8 @@ def run_routes(context: AppContext) -> APIRouter:
         """Cancel a run: at once before it starts, by request to its worker while it runs."""
         reason = await reason_in(request)
         await read(auth, run_id)
-        ask = Stop(job_ref(auth, run_id), StopRequest.CANCEL, auth.user_id, reason)
-        return await shown(auth, await context.kernel.stop(ask))
+        stop = Stop(job_ref(auth, run_id), StopRequest.CANCEL, auth.user_id, reason)
+        return await shown(auth, await context.kernel.stop(stop))
 
     @router.post(
         "/runs/{run_id}/rerun",

@@ -14,7 +14,7 @@ from ade.store.rows import JobRow, Lane
 
 AHEAD_COUNTED_MAX = 10_000
 ENDED = frozenset(status.value for status in TERMINAL)
-SAFE_MODE_DETAIL = "ADE_SAFE_MODE is enabled: no job is started."
+WAITS_IN_SAFE_MODE = "ADE_SAFE_MODE is enabled: no job is started."
 
 
 class WaitingReason(StrEnum):
@@ -243,7 +243,7 @@ def _waiting_reason(
     job: JobRow, safe_mode: bool, holder: JobRow | None
 ) -> tuple[WaitingReason, str]:
     if safe_mode:
-        return WaitingReason.SAFE_MODE, SAFE_MODE_DETAIL
+        return WaitingReason.SAFE_MODE, WAITS_IN_SAFE_MODE
     if job.not_before is not None:
         return WaitingReason.SCHEDULE, f"It may start at {rfc3339(job.not_before)}."
     if not job.eligible and job.target_id is not None:
