@@ -265,6 +265,32 @@ def test_variables_are_settings(page: Path) -> None:
     assert {name for name in named - known if not name.startswith(TEST_PREFIX)} == set()
 
 
+# --- paths and names in the source ----------------------------------------------------------------
+
+MAPS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", DOCS / "explanation" / "architecture.md"]
+# A path, perhaps with what the file defines: `src/ade/kernel.py: Kernel.submit`.
+PATH = re.compile(r"((?:src|tests|scripts|docs|bench|examples)/[\w./-]*)(?:: ([\w.]+))?")
+
+
+@pytest.mark.parametrize("page", MAPS, ids=lambda page: page.stem)
+def test_paths_and_names_in_the_source_exist(page: Path) -> None:
+    spans = re.findall(r"`([^`\n]+)`", _prose(page.read_text()))
+    tree = re.findall(r"^\w\S*/\S*(?= |$)", page.read_text(), re.MULTILINE)
+    found = [match for span in (*spans, *tree) if (match := PATH.fullmatch(span))]
+    assert len(found) > 10
+    unknown = [match[0] for match in found if not _is_in_the_tree(match[1], match[2])]
+    assert unknown == []
+
+
+def _is_in_the_tree(path: str, name: str | None) -> bool:
+    """Tell whether a path exists and, if a name is given, whether the file defines it."""
+    file = ROOT / path
+    if name is None or not file.is_file():
+        return name is None and file.exists()
+    text = file.read_text()
+    return all(re.search(rf"\b(?:class|def) {part}\b", text) for part in name.split("."))
+
+
 # --- examples -------------------------------------------------------------------------------------
 
 PLACEHOLDERS = {
