@@ -15,9 +15,9 @@ from pathlib import Path
 
 from tests.processes import eventually, is_frozen
 
-from ade.artifacts.naming import key_of
-from ade.artifacts.s3 import Patience, S3Remote
-from ade.environments import tether
+from ade.environments import die_with_parent
+from ade.storage.blob_keys import key_of
+from ade.storage.s3 import S3ObjectStore, Timeouts
 
 RCLONE = str(Path(sys.executable).parent / "rclone")
 KEY_ID = "ADETESTKEYID"
@@ -25,11 +25,11 @@ SECRET = "a-secret-of-the-tests"
 BUCKET = "blobs"
 PREFIX = "some/where"
 # As long as a busy machine may take, but not long to find out that nobody listens.
-PATIENCE = Patience(
+TIMEOUTS = Timeouts(
     answer_seconds=20, silence_seconds=20, pause_seconds=0.1, retries=3, retry_seconds=3
 )
 # For a storage that is known not to answer.
-HASTY = replace(PATIENCE, answer_seconds=0.5, silence_seconds=0.5, retries=1)
+HASTY = replace(TIMEOUTS, answer_seconds=0.5, silence_seconds=0.5, retries=1)
 START_SECONDS = 20.0
 
 
@@ -51,7 +51,7 @@ class ObjectStorage:
         environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
         command = [
             # Killed with us, also if nobody comes to the end of the test.
-            *(sys.executable, "-I", "-S", str(Path(tether.__file__)), str(os.getpid())),
+            *(sys.executable, "-I", "-S", str(Path(die_with_parent.__file__)), str(os.getpid())),
             *(RCLONE, "serve", "s3", "--config", os.devnull),
             *("--addr", f"127.0.0.1:{self._port}", "--auth-key", f"{KEY_ID},{SECRET}"),
             *("--dir-cache-time", "1ms", str(self.folder)),
@@ -100,9 +100,9 @@ class ObjectStorage:
         }
         return {name: value for name, value in given.items() if value}
 
-    def remote(self, patience: Patience = PATIENCE, /, **changes: str) -> S3Remote:
+    def remote(self, timeouts: Timeouts = TIMEOUTS, /, **changes: str) -> S3ObjectStore:
         """Make a client."""
-        return S3Remote(self.url, patience, self.environ(**changes))
+        return S3ObjectStore(self.url, timeouts, self.environ(**changes))
 
     def file(self, key: str) -> Path:
         """Return where the server has an object."""

@@ -12,7 +12,6 @@ import uvicorn
 
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
-from ade.artifacts import Blobs
 from ade.domain.job import Status
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.http import create_app
@@ -23,6 +22,7 @@ from ade.settings import Settings
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
+from ade.storage import Blobs
 from ade.store.rows import Claim
 from ade.store.session import Session
 

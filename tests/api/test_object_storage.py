@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests.api.server import Server, problem
-from tests.object_storage import KEY_ID, PATIENCE, SECRET, ObjectStorage, object_storage
+from tests.object_storage import KEY_ID, SECRET, TIMEOUTS, ObjectStorage, object_storage
 
-from ade.artifacts import Blobs
-from ade.artifacts.depot import Depot
+from ade.storage import Blobs
+from ade.storage.remote_blobs import RemoteBlobs
 
 pytestmark = pytest.mark.slow
 
@@ -28,10 +28,10 @@ def storage(tmp_path: Path) -> Iterator[ObjectStorage]:
 async def server(
     request: pytest.FixtureRequest, sqlite_url: str, tmp_path: Path, storage: ObjectStorage
 ) -> AsyncIterator[Server]:
-    """Serve before it, with more or less patience."""
-    depot = Depot(storage.remote(getattr(request, "param", PATIENCE)))
-    await asyncio.to_thread(depot.claim, "me")
-    server = Server.open(sqlite_url, tmp_path, blobs=Blobs(tmp_path / "blobs", depot))
+    """Serve before it, with other timeouts."""
+    remote = RemoteBlobs(storage.remote(getattr(request, "param", TIMEOUTS)))
+    await asyncio.to_thread(remote.claim, "me")
+    server = Server.open(sqlite_url, tmp_path, blobs=Blobs(tmp_path / "blobs", remote))
     yield server
     server.close()
 
@@ -102,7 +102,7 @@ async def test_a_storage_that_is_away_is_a_503_and_degrades_health(
     assert (await health_of_storage(server))[0] == "ok"
 
 
-@pytest.mark.parametrize("server", [replace(PATIENCE, silence_seconds=6, retries=0)], indirect=True)
+@pytest.mark.parametrize("server", [replace(TIMEOUTS, silence_seconds=6, retries=0)], indirect=True)
 async def test_a_frozen_storage_holds_up_nothing_else(
     server: Server, storage: ObjectStorage, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from tests.wheels import make_wheel
 
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
-from ade.artifacts import Blobs
+from ade.storage import Blobs
 from ade.store.rows import File
 from ade.store.session import Session
 

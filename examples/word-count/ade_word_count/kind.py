@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ade.kinds import Asked, Digest, Kind, OutputSpec, Prepared, Workroom
+from ade.kinds import Asked, Digest, JobIO, Kind, OutputSpec, Prepared
 
 PLACE = "inputs/text"
 
@@ -35,9 +35,9 @@ class WordCount(Kind):
     warm = ("ade_word_count.run",)
     retries = 1
 
-    async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
+    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
         """Fetch the text; if the workspace has none with this digest, the job says so."""
-        text = await workroom.blob(asked.workspace_id, asked.inputs["digest"])
+        text = await job_io.blob(asked.workspace_id, asked.inputs["digest"])
         return Prepared(
             inputs={
                 "text": PLACE,

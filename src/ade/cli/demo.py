@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ade.cli.event_loop import run
 from ade.cli.exit_codes import ExitCode
-from ade.cli.explaining import explain
-from ade.cli.running import run
+from ade.cli.run_summary import explain
 
 if TYPE_CHECKING:
     import httpx
@@ -21,7 +21,7 @@ SAMPLE = "samples/roster.csv"
 
 def demo() -> None:
     """Show one run from its upload to its result, on the embedded database."""
-    from ade.serving import serve
+    from ade.process.serve import serve
     from ade.settings import SettingsError, load_settings
 
     ours = {"ADE_STORAGE_DATA_DIR": str(FOLDER), "ADE_HOST": "127.0.0.1", "ADE_PORT": "0"}

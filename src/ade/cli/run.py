@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ade.cli.exit_codes import ExitCode
-from ade.cli.explaining import explain
+from ade.cli.run_summary import explain
 
 if TYPE_CHECKING:
     from ade_engine.errors import EngineError

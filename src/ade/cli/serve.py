@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ade.cli.running import run
+from ade.cli.event_loop import run
 from ade.cli.settings import settings_or_exit
 
 
@@ -19,7 +19,7 @@ def serve(
 ) -> None:
     """Accept jobs over HTTP and run them, until told to stop."""
     from ade import __version__
-    from ade.serving import serve as serve_http
+    from ade.process.serve import serve as serve_http
     from ade.telemetry.logs import set_up_logs
 
     given = {"host": host, "port": port}

@@ -2,15 +2,15 @@
 
 import typer
 
+from ade.cli.event_loop import run
 from ade.cli.exit_codes import ExitCode
-from ade.cli.running import run
 from ade.cli.settings import settings_or_exit
 
 
 def worker() -> None:
     """Run jobs beside other processes; needs PostgreSQL."""
-    from ade.server import is_sqlite
-    from ade.serving import work
+    from ade.process.compose import is_sqlite
+    from ade.process.serve import work
     from ade.telemetry.logs import set_up_logs
 
     settings = settings_or_exit()

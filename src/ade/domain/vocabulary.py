@@ -1,4 +1,4 @@
-"""One job, four vocabularies: pure functions of (status, facts), one for each door."""
+"""The status words of each API: pure functions of (status, facts)."""
 
 from ade.domain.job import Status, StopRequest
 
@@ -14,12 +14,12 @@ _AGENT = {
 
 
 def run_status(status: Status) -> str:
-    """Speak of a run (seed 002): `queued running succeeded failed cancelled`."""
+    """Return the status of a run (seed 002): `queued running succeeded failed cancelled`."""
     return _RUN.get(status, status.value)
 
 
 def contract_status(status: Status) -> str:
-    """Speak of a job of the execution contract (seed 003): ADE's own words in capitals."""
+    """Return the status in the execution contract (seed 003): ADE's own words in capitals."""
     return status.value.upper()
 
 
@@ -30,10 +30,10 @@ def agent_status(
     ever_started: bool = False,
     stop_request: StopRequest | None = None,
 ) -> str:
-    """Speak of a job to an agent (seed 004); None is a job that does not exist.
+    """Return the status that an agent reads (seed 004); None is a job that does not exist.
 
-    `started` tells a running job from one that was only handed out; `ever_started` tells a job that
-    was stopped from one that was cancelled before it began.
+    `started` distinguishes a running job from a dispatched one; `ever_started` distinguishes a job
+    that was stopped from one that was cancelled before it began.
     """
     if status is None:
         return "not_found"

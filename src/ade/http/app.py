@@ -13,7 +13,6 @@ from ade.app.directory import Directory
 from ade.app.job_requests import JobRequests
 from ade.app.run_requests import RunRequests
 from ade.app.submission import SubmissionService
-from ade.artifacts import Blobs
 from ade.domain.errors import AdeError
 from ade.http import openapi
 from ade.http.auth import Gatekeeper
@@ -43,6 +42,7 @@ from ade.http.submissions import JobSubmissions
 from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
+from ade.storage import Blobs
 
 
 def create_app(

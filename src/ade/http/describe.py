@@ -7,12 +7,12 @@ from typing import Any
 
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
-from ade.artifacts import Blobs
 from ade.http.app import create_app
 from ade.http.schemas import contract_schemas
 from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
 from ade.settings import Settings
+from ade.storage import Blobs
 from ade.store.session import Session
 
 NOWHERE = "sqlite://"

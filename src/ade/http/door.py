@@ -10,13 +10,13 @@ from ade.app.directory import Directory
 from ade.app.job_requests import JobRequests
 from ade.app.run_requests import RunRequests
 from ade.app.submission import SubmissionService
-from ade.artifacts import Blobs
 from ade.domain.errors import NotFound, Unavailable
 from ade.domain.ids import is_uuid
 from ade.domain.outcome import Outcome
 from ade.http.auth import Gatekeeper, Grant
 from ade.kernel import Kernel
 from ade.settings import Settings
+from ade.storage import Blobs
 from ade.store.rows import JobRef, JobRow
 
 NO_JOB = "There is no such job in this workspace."

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ade.artifacts import Blobs
 from ade.kernel import Kernel
 from ade.settings import Settings
+from ade.storage import Blobs
 from ade.store.dialects.base import FIRST_ID
 from ade.store.rows import JobRef
 
@@ -66,7 +66,7 @@ class Health:
         folder = self._settings.storage_data_dir
         free = (await asyncio.to_thread(shutil.disk_usage, folder)).free
         told = f"{free // 1024**2} MiB are free."
-        if self._blobs.depot is None:
+        if self._blobs.remote is None:
             return Component("ok" if free >= FREE_BYTES_MIN else "degraded", told)
         is_there = await self._reach()
         told += " The object storage answers." if is_there else " The object storage is away."

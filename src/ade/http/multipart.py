@@ -13,9 +13,9 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from ade.artifacts import Writing
 from ade.domain.errors import InvalidRequest, PayloadTooLarge
 from ade.domain.file_names import document_name
+from ade.storage import BlobWriter
 
 FIELD = "file"
 MULTIPART = "multipart/form-data"
@@ -38,7 +38,7 @@ ENVELOPE_BYTES_MAX = 64 * 1024
 TYPE_CHARS_MAX = 127
 
 
-async def receive_form(request: Request, writing: Writing) -> tuple[str, str | None]:
+async def receive_form(request: Request, writing: BlobWriter) -> tuple[str, str | None]:
     """Write the file of a multipart body; return its name, and what the client says it is."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get(b"boundary")
@@ -53,7 +53,7 @@ async def receive_form(request: Request, writing: Writing) -> tuple[str, str | N
     return form.finish()
 
 
-async def receive_raw(request: Request, writing: Writing) -> None:
+async def receive_raw(request: Request, writing: BlobWriter) -> None:
     """Write a body as it is."""
     refuse_length(request, writing.bytes_max)
     async for piece in _gathered(request.stream()):
@@ -113,14 +113,14 @@ class _Form:
             )
         except FormParserError:
             raise _malformed() from None
-        self._writing: Writing | None = None
+        self._writing: BlobWriter | None = None
         self._name, self._value = bytearray(), bytearray()
         self._headers: dict[bytes, bytes] = {}
         self._found: tuple[str, str | None] | None = None
         self._ended = False
         self.read_bytes = 0
 
-    def take(self, piece: bytes, writing: Writing) -> None:
+    def take(self, piece: bytes, writing: BlobWriter) -> None:
         """Take the next piece of the body; the file's bytes go to `writing`."""
         self.read_bytes += len(piece)
         self._writing = writing

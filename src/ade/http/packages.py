@@ -10,16 +10,16 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from ade.artifacts import Blobs, Writing
-from ade.artifacts.packages import (
+from ade.http.download import SAFE, has_already
+from ade.http.multipart import MULTIPART, PIECE_BYTES, receive_form, receive_raw
+from ade.storage import Blobs, BlobWriter
+from ade.storage.package_archives import (
     ARCHIVE_BYTES_MAX,
     FILE_BYTES_MAX,
     folder_package,
     read_package,
     write_package,
 )
-from ade.http.download import SAFE, has_already
-from ade.http.multipart import MULTIPART, PIECE_BYTES, receive_form, receive_raw
 from ade.store.catalogue import DRAFT_BYTES_MAX, FILES_MAX, manifest_digest
 from ade.store.rows import File
 from ade_engine.examples import FOLDER, example_names
@@ -42,7 +42,7 @@ class Packages:
 
     async def keep(self, files: Mapping[str, bytes]) -> list[File]:
         """Keep files, each as a blob."""
-        return await asyncio.to_thread(self._blobs.abreast, self._keep, files.items())
+        return await asyncio.to_thread(self._blobs.concurrently, self._keep, files.items())
 
     def _keep(self, file: tuple[str, bytes]) -> File:
         path, content = file
@@ -72,10 +72,10 @@ class Packages:
                 await receive_raw(request, writing)
             return await asyncio.to_thread(self._unpack, writing)
 
-    def _unpack(self, writing: Writing) -> list[File]:
+    def _unpack(self, writing: BlobWriter) -> list[File]:
         with writing.so_far() as file:
             found = read_package(file, files_max=FILES_MAX, bytes_max=DRAFT_BYTES_MAX)
-            return self._blobs.abreast(self._keep, found)
+            return self._blobs.concurrently(self._keep, found)
 
     async def send(self, request: Request, files: list[File], name: str) -> Response:
         """Answer with an archive of some files."""
@@ -92,7 +92,7 @@ class Packages:
     def _pack(self, files: list[File]) -> BinaryIO:
         """Write an archive to a file without a name, which is gone when it is closed."""
         digests = {file.path: file.digest for file in files}
-        self._blobs.abreast(self._blobs.existing, digests.values())
+        self._blobs.concurrently(self._blobs.existing, digests.values())
         packed: Any = tempfile.TemporaryFile(dir=self._blobs.unfinished_folder())  # noqa: SIM115
         try:
             write_package(packed, digests, lambda name: self._blobs.read(digests[name]))
@@ -104,7 +104,7 @@ class Packages:
 
     def places(self, files: list[File], below: str) -> dict[str, Path]:
         """Say where the bytes of files are, by the names that a sandbox shows them under."""
-        places = self._blobs.abreast(self._blobs.existing, [file.digest for file in files])
+        places = self._blobs.concurrently(self._blobs.existing, [file.digest for file in files])
         return {f"{below}/{file.path}": place for file, place in zip(files, places, strict=True)}
 
 

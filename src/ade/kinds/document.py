@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from ade.kinds.kind import Digest, Workroom
+from ade.kinds.kind import Digest, JobIO
 
 OBJECTS_MAX = 2_000
 DOCUMENT_CHARS_MAX = 2_000_000
@@ -296,7 +296,7 @@ def with_library_versions(name: str) -> str:
 
 
 async def fetch_images(
-    objects: list[dict[str, Any]], workspace_id: str, workroom: Workroom
+    objects: list[dict[str, Any]], workspace_id: str, job_io: JobIO
 ) -> dict[str, Path]:
     """Fetch the images that objects name by digest; set the path of each in the job folder."""
     files: dict[str, Path] = {}
@@ -306,7 +306,7 @@ async def fetch_images(
             continue
         image["file"] = path = f"inputs/{digest.partition(':')[2]}"
         if path not in files:
-            files[path] = await workroom.blob(workspace_id, digest)
+            files[path] = await job_io.blob(workspace_id, digest)
     return files
 
 

@@ -14,7 +14,7 @@ from ade.kinds.document import (
     fetch_images,
     with_library_versions,
 )
-from ade.kinds.kind import Asked, Kind, OutputSpec, Prepared, Workroom
+from ade.kinds.kind import Asked, JobIO, Kind, OutputSpec, Prepared
 
 FORMATS = ("pdf", "html")
 
@@ -54,11 +54,11 @@ class DocumentExport(Kind):
         """Reject an export_format that contradicts the formats of the output_spec."""
         _formats(inputs, output_spec)
 
-    async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
+    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
         """Fetch the images by digest; the sandbox has no access to the blob store."""
         inputs = {**asked.inputs, "formats": _formats(asked.inputs, asked.output_spec)}
         objects = inputs["document"]["objects"]
-        return Prepared(inputs, await fetch_images(objects, asked.workspace_id, workroom))
+        return Prepared(inputs, await fetch_images(objects, asked.workspace_id, job_io))
 
 
 def _formats(inputs: dict[str, Any], output_spec: dict[str, Any]) -> list[str]:

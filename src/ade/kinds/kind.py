@@ -54,7 +54,7 @@ class Prepared:
     warm: tuple[str, ...] = ()
 
 
-class Workroom(Protocol):
+class JobIO(Protocol):
     """Find what a job works on, and keep what it leaves."""
 
     async def document(self, workspace_id: str, document_id: str) -> tuple[Path, str]:
@@ -103,6 +103,6 @@ class Kind:
     def check(self, inputs: dict[str, Any], output_spec: dict[str, Any]) -> None:
         """Raise InvalidRequest if inputs and output_spec, each right by itself, do not fit."""
 
-    async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
+    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
         """Gather what an attempt needs; what is missing is an error of the job."""
         return Prepared(asked.inputs)

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ade.kinds.kind import Asked, Kind, Prepared, Workroom
+from ade.kinds.kind import Asked, JobIO, Kind, Prepared
 
 NAME_CHARS_MAX = 100
 ODD = re.compile(r"[^\w.\- ]+")
@@ -39,17 +39,17 @@ class Normalize(Kind):
     warm = ENGINE
     direct = False
 
-    async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
+    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
         """Lay out the document and the version's files as the run was submitted."""
         workspace_id, inputs = asked.workspace_id, asked.inputs
-        document, name = await workroom.document(workspace_id, inputs["document_id"])
+        document, name = await job_io.document(workspace_id, inputs["document_id"])
         files = {
             f"config/{path}": place
             for path, place in (
-                await workroom.package(workspace_id, inputs["config_version_id"])
+                await job_io.package(workspace_id, inputs["config_version_id"])
             ).items()
         }
-        place = f"inputs/01-{decent_name(name)}"
+        place = f"inputs/01-{safe_filename(name)}"
         return Prepared(
             inputs={
                 "input": place,
@@ -61,11 +61,11 @@ class Normalize(Kind):
             },
             files={place: document, **files},
             outputs=OUTPUTS,
-            environment=await workroom.environment(workspace_id, inputs["build_id"]),
+            environment=await job_io.environment(workspace_id, inputs["build_id"]),
         )
 
 
-def decent_name(name: str) -> str:
+def safe_filename(name: str) -> str:
     """Return a name that is safe in any folder, with the ending that people know it by."""
     plain = ODD.sub("_", PurePosixPath(name.replace("\\", "/")).name).strip(". ") or "input"
     stem, dot, ending = plain.rpartition(".")

@@ -13,7 +13,7 @@ from ade.kinds.document import (
     fetch_images,
     with_library_versions,
 )
-from ade.kinds.kind import Asked, Kind, OutputSpec, Prepared, Workroom
+from ade.kinds.kind import Asked, JobIO, Kind, OutputSpec, Prepared
 
 SIDE_PIXELS_MAX = 4_096
 SIZES_MAX = 10
@@ -78,9 +78,9 @@ class ThumbnailGenerate(Kind):
     env_version = with_library_versions("thumbnail@2")
     warm = PRELOAD
 
-    async def prepare(self, asked: Asked, workroom: Workroom) -> Prepared:
+    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
         """Fetch the images by digest; the sandbox has no access to the blob store."""
         document, one_object = asked.inputs["document"], asked.inputs["object"]
         objects = [one_object] if document is None else document["objects"]
-        files = await fetch_images(objects, asked.workspace_id, workroom)
+        files = await fetch_images(objects, asked.workspace_id, job_io)
         return Prepared(asked.inputs, files)

@@ -29,7 +29,7 @@ from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome, located, timed_out_error
 from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
-from ade.kinds import Asked, Kind, Kinds, Prepared, Workroom
+from ade.kinds import Asked, JobIO, Kind, Kinds, Prepared
 from ade.sandbox.spec import RunSpec
 from ade.stages.finish import Finish, Finished
 from ade.stages.report import AttemptReport
@@ -60,7 +60,7 @@ class Attempt:
         jobs_dir: Path,
         exporter: EventFileExporter,
         network_allowed: bool,
-        workroom: Workroom,
+        job_io: JobIO,
     ) -> None:
         self.claim = claim
         self.held = LeaseRef(claim.workspace_id, claim.id, claim.fence)
@@ -72,7 +72,7 @@ class Attempt:
         self._folder = jobs_dir / claim.id
         self._exporter = exporter
         self._network_allowed = network_allowed
-        self._workroom = workroom
+        self._job_io = job_io
         self._running: RunHandle | None = None
         self._stop: StopRequest | None = None
         self._given_up = False
@@ -166,7 +166,7 @@ class Attempt:
         if not kind.trusted and self._runner.refusal is not None:
             raise Unwalled(self._runner.refusal)
         self._asked = _asked(self.claim, kind, payload)
-        prepared = await kind.prepare(self._asked, self._workroom)
+        prepared = await kind.prepare(self._asked, self._job_io)
         self._laying = asyncio.create_task(asyncio.to_thread(self._lay_out, payload, prepared))
         # Behind walls a job does not work in its folder: the first attempt can begin without it.
         is_needed = prepared.files or not self._runner.isolation or self.claim.fence > 1
@@ -223,7 +223,7 @@ class Attempt:
         if not outcome.files or not self._is_trusted():
             return outcome
         try:
-            artifacts = await self._workroom.keep(self.claim.workspace_id, outcome.files)
+            artifacts = await self._job_io.keep(self.claim.workspace_id, outcome.files)
         except StorageFull as error:
             return _failed(JobError(Category.RESOURCE_LIMIT, "STORAGE_FULL", error.detail), outcome)
         except Unavailable as error:

@@ -25,13 +25,13 @@ from collections.abc import Callable
 import structlog
 
 from ade.app.catalogue import Catalogue
-from ade.artifacts import Blobs
 from ade.environments.collect import collect
 from ade.environments.failure import reason_of
 from ade.events.notifier import Subscription
 from ade.kernel import Kernel
 from ade.settings import Settings
 from ade.stages.builds import BuildEnded
+from ade.storage import Blobs
 from ade.store.builds import BUILDS_TOPIC
 from ade.store.rows import Build
 from ade.worker.building import Building

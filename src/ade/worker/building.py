@@ -8,7 +8,6 @@ from pathlib import Path
 import structlog
 
 from ade.app.catalogue import Catalogue
-from ade.artifacts import Blobs
 from ade.domain.errors import NotFound
 from ade.domain.job import Status
 from ade.domain.lease import MICROSECONDS
@@ -20,6 +19,7 @@ from ade.environments.install import workshop
 from ade.kernel import Kernel
 from ade.sandbox.spec import RunSpec
 from ade.settings import Settings
+from ade.storage import Blobs
 from ade.store.rows import Build, BuildHeld, File, Version
 from ade.telemetry import metrics
 from ade.worker.build_runner import (
@@ -144,7 +144,7 @@ class Building:
 
     def _lay_out(self, version: Version, folder: Path) -> dict[str, Path]:
         names = [f"{PACKAGE}/{file.path}" for file in version.files]
-        places = self._blobs.abreast(self._place, version.files)
+        places = self._blobs.concurrently(self._place, version.files)
         return {
             name: place_file(place, folder / name, copied=True)
             for name, place in zip(names, places, strict=True)

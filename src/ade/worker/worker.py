@@ -29,16 +29,16 @@ from ade.domain.job import LOCAL_POOL
 from ade.events.event_file import EventFileExporter
 from ade.events.notifier import Subscription
 from ade.kernel import Kernel
-from ade.kinds import Kinds, Workroom
+from ade.kinds import JobIO, Kinds
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.finish_and_claim import FinishedAndClaimed
 from ade.store.rows import Claim, LeaseRef
 from ade.telemetry import metrics
 from ade.worker.attempt import Attempt
+from ade.worker.job_io import NoJobIO
 from ade.worker.pending_ends import PendingEnd, PendingEnds, answer_all
 from ade.worker.runner import Runner
-from ade.worker.workroom import NoLibrary
 
 TROUBLE_SECONDS = 1.0
 ATTEMPTS_PER_SLOT_MAX = 2
@@ -67,7 +67,7 @@ class Worker:
         runner: Runner,
         jobs_dir: Path,
         rules: WorkerRules,
-        workroom: Workroom | None = None,
+        job_io: JobIO | None = None,
     ) -> None:
         self.name = name
         self._kernel = kernel
@@ -75,7 +75,7 @@ class Worker:
         self._runner = runner
         self._jobs_dir = jobs_dir
         self._rules = rules
-        self._workroom = workroom or NoLibrary()
+        self._job_io = job_io or NoJobIO()
         self._exporter = EventFileExporter(kernel.store, jobs_dir)
         self._request = ClaimRequest(name, 0, LOCAL_POOL)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
@@ -225,7 +225,7 @@ class Worker:
             jobs_dir=self._jobs_dir,
             exporter=self._exporter,
             network_allowed=self._rules.network_allowed,
-            workroom=self._workroom,
+            job_io=self._job_io,
         )
         task = asyncio.create_task(attempt.see_through(), name=f"attempt {claim.id}")
         self._attempts[attempt] = task

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from ade import __version__
 from ade.cli import app
+from ade.cli.event_loop import run
 from ade.cli.exit_codes import ExitCode
-from ade.cli.running import run
 from ade.domain.errors import Unavailable
-from ade.serving import is_loopback, link
+from ade.process.serve import is_loopback, link
 from ade.settings import Settings
 
 

@@ -1,4 +1,4 @@
-"""Vocabularies: what each door calls each status, with the facts beside it."""
+"""Vocabularies: what each API calls each status, with the facts beside it."""
 
 import pytest
 

@@ -10,9 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from ade.domain.errors import NotFound, Unavailable
-from ade.kinds import Workroom, document
+from ade.kinds import JobIO, document
 from ade.kinds.document import DocumentContent, fetch_images
-from ade.worker.workroom import NoLibrary
+from ade.worker.job_io import NoJobIO
 
 DIGEST = "sha256:" + "0" * 64
 OTHER = "sha256:" + "1" * 64
@@ -215,7 +215,7 @@ async def test_images_are_fetched_once_and_get_their_path() -> None:
         code(images=[{"digest": DIGEST}]),
         image(data="AA", media_type="image/png"),
     )["objects"]
-    files = await fetch_images(objects, "w", cast(Workroom, shelf))
+    files = await fetch_images(objects, "w", cast(JobIO, shelf))
     place = "inputs/" + "0" * 64
     assert files == {place: Path("/shelf") / ("0" * 64)}
     assert shelf.asked == [("w", DIGEST)]
@@ -226,10 +226,10 @@ async def test_images_are_fetched_once_and_get_their_path() -> None:
 
 async def test_a_missing_image_is_an_error() -> None:
     with pytest.raises(NotFound):
-        await fetch_images(taken(image(digest=OTHER))["objects"], "w", cast(Workroom, Shelf()))
+        await fetch_images(taken(image(digest=OTHER))["objects"], "w", cast(JobIO, Shelf()))
 
 
 async def test_without_a_catalogue_only_images_by_digest_fail() -> None:
-    assert await fetch_images(taken(text())["objects"], "w", NoLibrary()) == {}
+    assert await fetch_images(taken(text())["objects"], "w", NoJobIO()) == {}
     with pytest.raises(Unavailable):
-        await fetch_images(taken(image(digest=DIGEST))["objects"], "w", NoLibrary())
+        await fetch_images(taken(image(digest=DIGEST))["objects"], "w", NoJobIO())

@@ -18,7 +18,7 @@ from ade.kinds.object_render import (
     RenderInputs,
     RenderOutputs,
 )
-from ade.worker.workroom import NoLibrary
+from ade.worker.job_io import NoJobIO
 from ade_engine.render import dot, formula, latex, raster
 
 EQUATION = {"type": "equation", "content": {"format": "latex", "value": "x"}}
@@ -69,7 +69,7 @@ def test_unknown_formats_are_rejected(formats: list[str]) -> None:
 
 async def test_the_entry_gets_the_formats_beside_the_inputs() -> None:
     asked = Asked("w", "j", 1, {"object": EQUATION}, {"formats": ["png"]})
-    prepared = await ObjectRender().prepare(asked, NoLibrary())
+    prepared = await ObjectRender().prepare(asked, NoJobIO())
     assert prepared.inputs == {"object": EQUATION, "formats": ["png"]}
 
 

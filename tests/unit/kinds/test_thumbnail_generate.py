@@ -13,7 +13,7 @@ from ade.kinds.thumbnail_generate import (
     ThumbnailInputs,
     ThumbnailOutputs,
 )
-from ade.worker.workroom import NoLibrary
+from ade.worker.job_io import NoJobIO
 
 OBJECT = {"type": "text", "content": {"format": "markdown", "value": "# a"}}
 DOCUMENT = {"objects": [OBJECT]}
@@ -30,7 +30,7 @@ LARGE = {"width": SIDE_PIXELS_MAX, "height": SIDE_PIXELS_MAX}
 )
 async def test_a_page_or_an_object_is_accepted(inputs: dict[str, Any]) -> None:
     given = ThumbnailInputs.model_validate(inputs).model_dump(mode="json")
-    prepared = await ThumbnailGenerate().prepare(Asked("w", "j", 1, given), NoLibrary())
+    prepared = await ThumbnailGenerate().prepare(Asked("w", "j", 1, given), NoJobIO())
     assert prepared.inputs["sizes"] == inputs["sizes"]
     assert prepared.files == {}
 

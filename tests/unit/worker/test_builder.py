@@ -17,7 +17,6 @@ from tests.unit.worker.bench import LIMITS
 from tests.wheels import make_wheel
 
 from ade.app.catalogue import Catalogue
-from ade.artifacts import Blobs
 from ade.domain.job import Status
 from ade.domain.lease import LeaseRule
 from ade.domain.outcome import Category, CodeLocation, JobError, Outcome
@@ -29,6 +28,7 @@ from ade.sandbox.spec import RunSpec
 from ade.settings import Settings
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.submit.model import Submission
+from ade.storage import Blobs
 from ade.store.builds import BUILDS_TOPIC
 from ade.store.rows import Build, BuildHeld, File, JobRef, JobRow, Version
 from ade.store.session import Session

@@ -1,0 +1,29 @@
+"""Run a server from the command line: fast loop, one line for what goes wrong."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import typer
+
+from ade.cli.exit_codes import ExitCode
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine to its end on uvloop; an expected error is one line and an exit code."""
+    import asyncio
+
+    import uvloop
+
+    from ade.domain.errors import AdeError
+    from ade.process.compose import collect_garbage_rarely, keep_freed_memory
+
+    keep_freed_memory()
+    collect_garbage_rarely()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(main())
+    except AdeError as refused:
+        typer.echo(f"ade: {refused.detail}", err=True)
+        raise typer.Exit(ExitCode.UNAVAILABLE) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(ExitCode.OK) from None

@@ -1,0 +1,35 @@
+"""Run a program that dies with the process that started it.
+
+    python -I -S die_with_parent.py PARENT_PID PROGRAM ...
+
+A server that is killed cannot end its children; the kernel does if it was asked to before.
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+NICE = 5
+FILE_BYTES_MAX = 8 * 1024**3
+
+
+def main() -> None:
+    """Set the death signal, niceness and limits, then execute the program."""
+    starter = int(sys.argv[1])
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != starter:
+        sys.exit("the parent process is gone")
+    os.nice(NICE)
+    os.umask(0o022)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    most = FILE_BYTES_MAX if hard == resource.RLIM_INFINITY else min(FILE_BYTES_MAX, hard)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.execv(sys.argv[2], sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()

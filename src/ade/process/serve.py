@@ -1,0 +1,172 @@
+"""Serve: the parts of this process behind the HTTP door, until a signal says otherwise."""
+
+import asyncio
+import ipaddress
+import signal
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import uvicorn
+
+from ade.app.directory import Directory
+from ade.domain.errors import Unavailable
+from ade.http import create_app
+from ade.http.health import Component, HealthStatus, Probe
+from ade.process.compose import Parts, running
+from ade.settings import Settings
+from ade.worker.inline_tasks import InlineTasks
+
+BACKLOG = 2048
+# Streams never end by themselves: after this they are cut, and their readers resume elsewhere.
+CONNECTIONS_GRACE_SECONDS = 3
+SWEEPS_MISSED_MAX = 5
+
+
+class Door(uvicorn.Server):
+    """Leave the signals to whoever opened the door.
+
+    uvicorn would send itself the signal again once the connections have closed, and so end the
+    process before its jobs have.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture nothing."""
+        yield
+
+    def close(self) -> None:
+        """Take no more connections; asked a second time, do not wait for those that are open."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach a host name."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bind(settings: Settings) -> socket.socket:
+    """Take the port, or say who cannot have it."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server(
+            (settings.host, settings.port), family=family, backlog=BACKLOG, reuse_port=False
+        )
+    except OSError as error:
+        raise Unavailable(
+            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}."
+            " Choose another with ADE_HOST and ADE_PORT."
+        ) from None
+
+
+def link(settings: Settings, port: int, key: str | None) -> str:
+    """Return the address of this server; with a key in it, it lets its reader in."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{port}/" + (f"?token={key}" if key else "")
+
+
+async def serve(
+    settings: Settings,
+    ready: Callable[[str], None],
+    *,
+    works: bool = True,
+    hears_signals: bool = True,
+) -> None:
+    """Serve until SIGTERM or SIGINT; `ready` is told the link once jobs are accepted."""
+    with bind(settings) as listening:
+        port = listening.getsockname()[1]
+        async with running(settings, works=works) as parts:
+            directory = Directory(parts.store)
+            key = _first_key(settings, directory)
+            app = create_app(
+                parts.kernel,
+                directory,
+                settings,
+                parts.kinds,
+                library=parts.library,
+                blobs=parts.blobs,
+                inline_tasks=InlineTasks(parts.isolation.runner, settings.inline_tasks)
+                if parts.isolation
+                else None,
+                health_probes=_probes(settings, parts),
+            )
+            config = uvicorn.Config(
+                app,
+                http="httptools",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                lifespan="off",
+                timeout_graceful_shutdown=CONNECTIONS_GRACE_SECONDS,
+            )
+            door = Door(config)
+            if hears_signals:
+                _on_signals(app.drain, lambda: _drain(parts), door.close)
+            ready(link(settings, port, key))
+            await door.serve(sockets=[listening])
+
+
+def _on_signals(*calls: Callable[[], None]) -> None:
+    """Call these for each signal to end, as long as the loop lives: also while it drains."""
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        for call in calls:
+            call()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+
+
+def _drain(parts: Parts) -> None:
+    if parts.worker is not None:
+        parts.worker.drain()
+
+
+def _first_key(settings: Settings, directory: Directory) -> str | None:
+    given = settings.bootstrap_api_key
+    if given is None and not is_loopback(settings.host) and not directory.has_keys():
+        raise Unavailable(
+            f"ADE_HOST={settings.host} can be reached from other machines, and there is no API key"
+            " yet. Set ADE_BOOTSTRAP_API_KEY, or start once on 127.0.0.1."
+        )
+    return directory.bootstrap(given.get_secret_value() if given is not None else None)
+
+
+def _probes(settings: Settings, parts: Parts) -> Mapping[str, Probe]:
+    worker, sweeper = parts.worker, parts.sweeper
+
+    def worker_pool() -> Component:
+        if worker is None:
+            return Component("degraded", "Nothing is run by this process.")
+        return Component("ok", f"{worker.running} of {worker.slots} slots are busy.")
+
+    def sweeping() -> Component:
+        age = sweeper.age_seconds
+        if age is None or age > SWEEPS_MISSED_MAX * settings.sweep_seconds + 1:
+            return Component("degraded", "The last sweep is overdue; lost jobs wait longer.")
+        return Component("ok", f"The last sweep was {age:.1f} s ago.")
+
+    def isolation() -> Component:
+        if parts.isolation is None:
+            return Component("ok", "Nothing is run by this process.")
+        status: HealthStatus = "degraded" if parts.isolation.is_degraded else "ok"
+        return Component(status, parts.isolation.summary)
+
+    return {"worker-pool": worker_pool, "sweeper": sweeping, "isolation": isolation}
+
+
+async def work(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Work without a door until SIGTERM or SIGINT."""
+    ended = asyncio.Event()
+    async with running(settings) as parts:
+        _on_signals(lambda: _drain(parts), ended.set)
+        ready(parts.worker.name if parts.worker is not None else "safe mode: nothing is run")
+        await ended.wait()

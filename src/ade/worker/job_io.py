@@ -1,0 +1,165 @@
+"""The inputs and outputs of jobs: documents and packages by path, artifacts by digest."""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ade.app.catalogue import Catalogue
+from ade.clock import Clock, SystemClock, new_id
+from ade.domain.errors import NotFound, StorageFull, Unavailable
+from ade.domain.outcome import Artifact, OutputFile
+from ade.storage import Blobs
+
+MIB = 1024 * 1024
+NO_CATALOGUE = "This worker has no catalogue of documents, configurations and artifacts."
+OCTETS = "application/octet-stream"
+CONTENT_TYPES = {
+    "csv": "text/csv",
+    "gif": "image/gif",
+    "html": "text/html",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "json": "application/json",
+    "md": "text/markdown",
+    "ndjson": "application/x-ndjson",
+    "npy": OCTETS,
+    "parquet": "application/vnd.apache.parquet",
+    "pdf": "application/pdf",
+    "png": "image/png",
+    "svg": "image/svg+xml",
+    "tsv": "text/tab-separated-values",
+    "txt": "text/plain",
+    "webp": "image/webp",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "zip": "application/zip",
+}
+TABLES = {"csv", "tsv", "parquet", "xlsx"}
+FORMAT = re.compile(r"[a-z0-9]{1,10}")
+
+
+class NoJobIO:
+    """Serve a worker without a catalogue: jobs that need one fail."""
+
+    async def document(self, workspace_id: str, document_id: str) -> tuple[Path, str]:
+        """Raise that there are no documents."""
+        raise Unavailable(NO_CATALOGUE)
+
+    async def package(self, workspace_id: str, version_id: str) -> dict[str, Path]:
+        """Raise that there are no configurations."""
+        raise Unavailable(NO_CATALOGUE)
+
+    async def blob(self, workspace_id: str, digest: str) -> Path:
+        """Raise that there are no stored bytes."""
+        raise Unavailable(NO_CATALOGUE)
+
+    async def keep(self, workspace_id: str, files: Sequence[OutputFile]) -> tuple[Artifact, ...]:
+        """Raise that nothing can be kept."""
+        raise Unavailable(NO_CATALOGUE)
+
+    async def environment(self, workspace_id: str, build_id: str) -> str | None:
+        """Raise that there are no builds."""
+        raise Unavailable(NO_CATALOGUE)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueJobIO:
+    """Look up documents and versions in the catalogue, and their bytes in the storage."""
+
+    library: Catalogue
+    blobs: Blobs
+    quota_bytes: int = 0
+    clock: Clock = field(default_factory=SystemClock)
+
+    async def document(self, workspace_id: str, document_id: str) -> tuple[Path, str]:
+        """Return where a document's bytes are, and its name; also one that was deleted since."""
+        found = await self.library.find_document(workspace_id, document_id, deleted_too=True)
+        (path,) = await self._places({f"document {found.name[:100]!r}": found.digest})
+        return path, found.name
+
+    async def package(self, workspace_id: str, version_id: str) -> dict[str, Path]:
+        """Return where the bytes of each file of a configuration's version are."""
+        version = await self.library.find_version(workspace_id, version_id)
+        digests = {file.path: file.digest for file in version.files}
+        return dict(zip(digests, await self._places(digests), strict=True))
+
+    async def blob(self, workspace_id: str, digest: str) -> Path:
+        """Return where the bytes with a digest are, if the workspace has them."""
+        await self.library.check_bytes(workspace_id, digest)
+        (path,) = await self._places({f"the dataset {digest}": digest})
+        return path
+
+    async def keep(self, workspace_id: str, files: Sequence[OutputFile]) -> tuple[Artifact, ...]:
+        """Keep files by their digests, for a result that will name them."""
+        if self.quota_bytes:
+            size_bytes = sum({file.digest: file.size_bytes for file in files}.values())
+            if await self.library.stored_bytes(workspace_id) + size_bytes > self.quota_bytes:
+                raise StorageFull(
+                    f"The workspace may store {self.quota_bytes // MIB} MiB"
+                    " (ADE_WORKSPACE_STORAGE_MB), and the files of this job do not fit any more."
+                )
+        return tuple(await asyncio.to_thread(self.blobs.concurrently, self._keep, files))
+
+    def _keep(self, file: OutputFile) -> Artifact:
+        """Copy a file among the blobs; what is there must be what was taken from the job."""
+        with file.path.open("rb") as source:
+            kept = self.blobs.write(iter(lambda: source.read(MIB), b""), file.size_bytes)
+        if kept.digest != file.digest:
+            raise Unavailable(f"{file.name} changed while it was kept.")
+        return _artifact(file, new_id(self.clock), self.blobs.uri(kept.digest))
+
+    async def environment(self, workspace_id: str, build_id: str) -> str | None:
+        """Return which installed packages a build made; None is ADE's own environment."""
+        build = await self.library.find_build(workspace_id, build_id)
+        if build.status != "ready":
+            raise Unavailable(f"The run's build is {build.status}.")
+        return build.environment
+
+    async def _places(self, digests: Mapping[str, str]) -> list[Path]:
+        """Return where bytes are, once they are on this machine, or say what has none."""
+        return await asyncio.to_thread(self.blobs.concurrently, self._place, digests.items())
+
+    def _place(self, named: tuple[str, str]) -> Path:
+        what, digest = named
+        try:
+            return self.blobs.existing(digest)
+        except NotFound:
+            raise NotFound(f"The bytes of {what} are not in the storage any more.") from None
+
+
+def _artifact(file: OutputFile, artifact_id: str, uri: str) -> Artifact:
+    """Describe a kept file, by its name and by what its job said about it."""
+    format_ = _format(file.name)
+    return Artifact(
+        id=artifact_id,
+        name=file.name,
+        kind=file.kind or _kind(format_),
+        format=format_,
+        digest=file.digest,
+        size_bytes=file.size_bytes,
+        uri=uri,
+        content_type=CONTENT_TYPES.get(format_, OCTETS),
+        metadata=_plain(file.metadata),
+    )
+
+
+def _format(name: str) -> str:
+    ending = name.rpartition("/")[2].rpartition(".")[2].lower() if "." in name else ""
+    return ending if FORMAT.fullmatch(ending) else "bin"
+
+
+def _kind(format_: str) -> str:
+    if CONTENT_TYPES.get(format_, OCTETS).startswith("image/"):
+        return "image"
+    return "table" if format_ in TABLES else "file"
+
+
+def _plain(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Keep texts and numbers only: the job chose what is here."""
+    return {
+        name: value
+        for name, value in metadata.items()
+        if value is None or isinstance(value, str | int | float | bool)
+    }
