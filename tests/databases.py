@@ -25,6 +25,7 @@ from ade.clock import Clock
 from ade.store import migrate, schema
 from ade.store.compile import Rewrite
 from ade.store.port import Store
+from ade.store.rows import JobRef, Version
 from ade.store.session import Session
 
 WORKSPACE = "0198a000-0000-7000-8000-000000000001"
@@ -122,8 +123,9 @@ class MemoryDatabase:
             self._store.add_document(values["workspace_id"], values["id"])
         elif table == "configurations":
             self._store.add_configuration(values["workspace_id"], values["id"])
-        elif table == "builds":
-            self._store.set_build(values["workspace_id"], values["id"], values["status"])
+        elif table == "config_versions":
+            version = Version(**values)
+            self._store.tables.versions[JobRef(version.workspace_id, version.id)] = version
         else:
             raise NotImplementedError(table)
 

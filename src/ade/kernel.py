@@ -13,7 +13,6 @@ from ade.domain.errors import AdeError
 from ade.events.event_file import EventFileExporter
 from ade.events.notifier import Notifier
 from ade.stages import (
-    builds,
     claim,
     expire,
     finish,
@@ -24,7 +23,6 @@ from ade.stages import (
     retain,
     stop,
 )
-from ade.stages.builds import BuildEnded
 from ade.stages.claim import ClaimRequest
 from ade.stages.expire import Swept
 from ade.stages.finish import Finish, Finished
@@ -63,7 +61,6 @@ class Verbs:
         self.clear = partial(resume.clear, settings)
         self.expire = partial(expire.expire, settings)
         self.retain = partial(retain.retain, settings)
-        self.settle_build = partial(builds.settle, settings)
 
 
 class Kernel:
@@ -146,10 +143,6 @@ class Kernel:
     async def clear(self, request: Clear) -> JobRow:
         """Free a lane without a result."""
         return await self._exported(await self._one(self.verbs.clear, request))
-
-    async def settle_build(self, build: BuildEnded) -> int:
-        """Let the runs that wait for a build start, or fail them; return how many."""
-        return await self._one(self.verbs.settle_build, build)
 
     async def expire(self, *, deep: bool = False) -> Swept:
         """Sweep once: lost leases, overdue jobs, timers; if `deep`, also lanes that stand still."""

@@ -182,7 +182,6 @@ class Settings(BaseModel):
     source_builds: bool = setting(
         False, "Let builds run the build code of packages without a wheel, outside the sandbox."
     )
-    build_concurrency: int = setting(2, "Builds that one process makes at once.", "builds", (1, 64))
     resolution_hours: float = setting(
         24, "Time for which equal requirements mean the same versions.", "hours", (0, 8760)
     )

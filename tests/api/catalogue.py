@@ -7,19 +7,22 @@ from tests.api.server import Server
 from tests.databases import WORKSPACE
 from tests.processes import aeventually
 
-from ade.domain.outcome import Category, JobError
-from ade.stages.builds import BuildEnded
+from ade.domain.build import KIND
+from ade.domain.job import Status
+from ade.domain.outcome import Category, JobError, Outcome
 from ade.stages.claim import ClaimRequest
-from ade.store.rows import Build, BuildHeld, Claim
+from ade.stages.finish import Finish
+from ade.store.rows import Build, Claim
 
 BASE = "/api/v1/workspaces/default"
 RUNS = f"{BASE}/runs"
 CSV = b"Name,Amount\nAda,1\nLin,2\n"
+# It has a hook, so that its build has work to do.
 PACKAGE = {
+    "hooks/on_activate.py": "def on_activate():\n    return None\n",
     "columns/name.py": "from ade_engine import Field\n\nFIELD = Field(label='Name')\n",
     "columns/amount.py": "from ade_engine import Field\n\nFIELD = Field(label='Amount')\n",
 }
-LEASE_US = 60_000_000
 
 
 async def configured(server: Server, package: dict[str, str] = PACKAGE) -> str:
@@ -69,16 +72,16 @@ async def builds(server: Server) -> list[Build]:
 
 
 async def built(server: Server, failure: str | None = None) -> Build:
-    """Make the next build, well or badly, and tell its runs."""
-    build = await server.catalogue.claim_build("builder", LEASE_US)
-    assert build is not None
-    held = BuildHeld(build.workspace_id, build.id, build.fence)
-    error = failure and JobError(Category.DEPENDENCY_ERROR, "PACKAGES_NOT_INSTALLED", failure)
-    text = json.dumps(error.as_dict()) if error else None
-    status = "failed" if failure else "ready"
-    assert await server.catalogue.finish_build(held, status, error=text, environment=None)
-    await server.kernel.settle_build(BuildEnded(build.workspace_id, build.id, failure))
-    return build
+    """Make the next build, well or badly."""
+    (claim,) = await server.kernel.claim(ClaimRequest("builder", 1))
+    assert claim.kind == KIND
+    outcome = Outcome(Status.SUCCEEDED, {"outputs": {"result_json": {"environment": None}}})
+    if failure is not None:
+        error = JobError(Category.DEPENDENCY_ERROR, "PACKAGES_NOT_INSTALLED", failure)
+        outcome = Outcome(Status.FAILED, error=error)
+    await server.kernel.finish(Finish(claim, outcome))
+    build_id = json.loads(claim.payload)["inputs"]["build_id"]
+    return await server.catalogue.find_build(WORKSPACE, build_id)
 
 
 async def claimed(server: Server) -> Claim:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.api.catalogue import (
     BASE,
+    PACKAGE,
     RUNS,
     builds,
     built,
@@ -20,11 +21,12 @@ from tests.api.catalogue import (
 from tests.api.conftest import Serve
 from tests.api.server import JOBS, Server, problem
 from tests.api.test_auth import key_for
-from tests.databases import WORKSPACE
+from tests.databases import WORKSPACE, SqlDatabase
 
 from ade.domain.job import Status
 from ade.domain.outcome import Category, Outcome, timed_out_error
 from ade.stages.kernel_settings import KernelSettings
+from ade.store import schema
 from ade.store.session import Session
 
 NOBODY = "0198a000-0000-7000-8000-00000000dead"
@@ -263,6 +265,11 @@ async def test_a_run_of_what_is_known_asks_the_library_once(
     assert run["build"]["status"] == "ready"
 
 
+async def runs_in(server: Server) -> list[dict[str, Any]]:
+    """List all runs."""
+    return list((await server.http.get(RUNS)).json()["items"])
+
+
 async def test_a_full_queue_leaves_no_run(serve: Serve) -> None:
     server = await serve(rules=KernelSettings(queue_size=1))
     configuration_id, document_id = await prepared(server)
@@ -271,7 +278,7 @@ async def test_a_full_queue_leaves_no_run(serve: Serve) -> None:
     answer = await server.http.post(f"{BASE}/configurations/{configuration_id}/runs", json=body)
     problem(answer, 429, "run_queue_full")
     assert int(answer.headers["retry-after"]) >= 1
-    assert [job["job_id"] for job in await rows(server)] == [first["run_id"]]
+    assert [run["run_id"] for run in await runs_in(server)] == [first["run_id"]]
     await server.http.post(f"{RUNS}/{first['run_id']}/cancel")
     await started(server, configuration_id, document_id)
 
@@ -284,7 +291,7 @@ async def test_runs_that_wait_for_their_build_fill_the_quota(serve: Serve) -> No
     answer = await server.http.post(f"{BASE}/configurations/{configuration_id}/runs", json=body)
     assert "workspace's quota" in problem(answer, 429, "run_queue_full")["detail"]
     assert int(answer.headers["retry-after"]) >= 1
-    assert {job["job_id"] for job in await rows(server)} == {run["run_id"] for run in runs}
+    assert {run["run_id"] for run in await runs_in(server)} == {run["run_id"] for run in runs}
     await server.http.post(f"{RUNS}/{runs[0]['run_id']}/cancel")
     await started(server, configuration_id, document_id)
 
@@ -393,7 +400,7 @@ async def test_a_ready_build_lets_its_runs_go(server: Server) -> None:
     assert (await server.claim()).id == later["run_id"]  # nobody builds again
 
 
-async def test_a_failed_build_fails_its_runs_and_the_next_run_tries_again(server: Server) -> None:
+async def test_a_failed_build_fails_its_runs_and_is_remembered(server: Server) -> None:
     configuration_id, document_id = await prepared(server)
     runs = [await started(server, configuration_id, document_id) for _ in range(2)]
     build = await built(server, failure="no such package: nope")
@@ -406,11 +413,16 @@ async def test_a_failed_build_fails_its_runs_and_the_next_run_tries_again(server
         assert found["build"]["status"] == "failed"
         assert found["build"]["error"]["message"] == "no such package: nope"
         assert found["finished_at"] is not None
-    again = await started(server, configuration_id, document_id)
-    assert again["build"] == {"build_id": build.id, "status": "queued", "error": None}
-    assert (await shown(server, again))["status"] == "queued"
+    body = {"input_document_id": document_id}
+    where = f"{BASE}/configurations/{configuration_id}/runs"
+    answer = await server.http.post(where, json=body)
+    assert (answer.status_code, answer.json()["status"]) == (200, "failed")
+    assert answer.json()["error"]["message"] == "build failed: no such package: nope"
+    again = await server.http.post(f"{RUNS}/{runs[0]['run_id']}/rerun")
+    assert again.status_code == 202, again.text
+    assert again.json()["build"] == {"build_id": build.id, "status": "queued", "error": None}
     await built(server)
-    assert (await server.claim()).id == again["run_id"]
+    assert (await server.claim()).id == again.json()["run_id"]
     assert (await shown(server, runs[0]))["status"] == "failed"  # what has ended stays so
 
 
@@ -502,3 +514,139 @@ async def test_only_runs_are_listed_newest_first(server: Server) -> None:
     listed = [run["run_id"] for run in first["items"] + rest["items"]]
     assert listed == [run["run_id"] for run in reversed(runs)]
     assert rest["next_cursor"] is None
+
+
+# --- versions -------------------------------------------------------------------------------------
+
+BROKEN = "from ade_engine import Field\n\nFIELD = Field(label='Name'\n"
+
+
+async def activated(server: Server, configuration_id: str) -> dict[str, Any]:
+    """Make a version of the draft and make it the active one."""
+    where = f"{BASE}/configurations/{configuration_id}/versions"
+    made = await server.http.post(where)
+    assert made.status_code in (200, 201), made.text
+    answer = await server.http.post(f"{where}/{made.json()['sequence']}/activate")
+    if answer.status_code == 202:
+        await built(server)
+    return dict(made.json())
+
+
+def versions_of(runs: list[dict[str, Any]]) -> list[int]:
+    return [run["version"]["sequence"] for run in runs]
+
+
+async def test_a_run_uses_the_active_version_whatever_the_draft_is(server: Server) -> None:
+    configuration_id, document_id = await prepared(server)
+    version = await activated(server, configuration_id)
+    await edited(server, configuration_id, "columns/name.py", BROKEN)
+    runs = [await started(server, configuration_id, document_id) for _ in range(3)]
+    for run in runs:
+        assert run["version"] == {
+            "config_version_id": version["config_version_id"],
+            "sequence": 1,
+            "digest": version["digest"],
+        }
+        assert run["build"]["status"] == "ready"
+        assert (await shown(server, run))["version"] == run["version"]
+    assert versions_of(await runs_in(server)) == [1, 1, 1]
+    for name, sequence in (("draft", 2), ("active", 1), (1, 1), (None, 1)):
+        body = {} if name is None else {"version": name}
+        run = await started(server, configuration_id, document_id, **body)
+        assert run["version"]["sequence"] == sequence, name
+
+
+async def test_a_version_that_does_not_build_does_not_become_active(server: Server) -> None:
+    configuration_id, document_id = await prepared(server)
+    await activated(server, configuration_id)
+    await edited(server, configuration_id, "columns/name.py", BROKEN)
+    where = f"{BASE}/configurations/{configuration_id}"
+    sequence = (await server.http.post(f"{where}/versions")).json()["sequence"]
+    assert (await server.http.post(f"{where}/versions/{sequence}/activate")).status_code == 202
+    found = (await server.http.get(where)).json()
+    assert (found["active_version"]["sequence"], sequence) == (1, 2)
+    assert found["activating_version_id"] is not None
+    await built(server, failure="columns/name.py, line 3: '(' was never closed")
+    found = (await server.http.get(where)).json()
+    assert found["active_version"]["sequence"] == 1
+    assert found["activating_version_id"] is None
+    assert (await started(server, configuration_id, document_id))["version"]["sequence"] == 1
+
+
+async def test_an_earlier_version_is_made_active_again(server: Server) -> None:
+    configuration_id, document_id = await prepared(server)
+    await activated(server, configuration_id)
+    await edited(server, configuration_id, "columns/name.py", PACKAGE["columns/name.py"] + "\n")
+    second = await activated(server, configuration_id)
+    where = f"{BASE}/configurations/{configuration_id}"
+    found = (await server.http.get(where)).json()["active_version"]
+    assert (found["sequence"], found["digest"]) == (2, second["digest"])
+    back = await server.http.post(f"{where}/versions/1/activate")
+    assert (back.status_code, back.json()["status"]) == (200, "ready")
+    assert (await server.http.get(where)).json()["active_version"]["sequence"] == 1
+    assert (await started(server, configuration_id, document_id))["version"]["sequence"] == 1
+
+
+async def test_without_an_active_version_there_is_only_the_draft(server: Server) -> None:
+    configuration_id, document_id = await prepared(server)
+    where = f"{BASE}/configurations/{configuration_id}"
+    assert (await server.http.get(where)).json()["active_version"] is None
+    body = {"input_document_id": document_id, "version": "active"}
+    problem(await server.http.post(f"{where}/runs", json=body), 409, "conflict")
+    assert (await started(server, configuration_id, document_id))["version"]["sequence"] == 1
+
+
+@pytest.mark.parametrize("version", [0, -1, "newest", "", 2**31, 1.5, True])
+async def test_a_version_that_cannot_be_is_refused(server: Server, version: Any) -> None:
+    configuration_id, document_id = await prepared(server)
+    body = {"input_document_id": document_id, "version": version}
+    where = f"{BASE}/configurations/{configuration_id}/runs"
+    problem(await server.http.post(where, json=body), 422, "validation_error")
+    body["version"] = 7
+    problem(await server.http.post(where, json=body), 404, "not_found")
+
+
+async def test_the_document_may_be_named_as_in_jobs(server: Server) -> None:
+    configuration_id, document_id = await prepared(server)
+    where = f"{BASE}/configurations/{configuration_id}/runs"
+    answer = await server.http.post(where, json={"document_id": document_id})
+    assert answer.json()["input_document_id"] == document_id
+    for body in ({}, {"document_id": document_id, "input_document_id": configuration_id}):
+        problem(await server.http.post(where, json=body), 422, "validation_error")
+
+
+def everything(server: Server) -> dict[str, list[Any]]:
+    """Read every row of every table, but the counter that submitters lock one another out with."""
+    tables = [table for table in schema.metadata.sorted_tables if table.name != "gates"]
+    with SqlDatabase("", server.app.state.door.settings.database_url).connect() as connection:
+        return {
+            table.name: sorted(map(repr, connection.execute(table.select()).all()))
+            for table in tables
+        }
+
+
+async def test_a_refused_run_leaves_no_row_in_any_table(serve: Serve) -> None:
+    server = await serve(rules=KernelSettings(queue_size=1))
+    configuration_id, document_id = await prepared(server)
+    first = await started(server, configuration_id, document_id)
+    await built(server)
+    await edited(server, configuration_id, "requirements.txt", "polars\n")
+    before = everything(server)
+    assert before["config_versions"]
+    key = {"Idempotency-Key": "refused"}
+    where = f"{BASE}/configurations/{configuration_id}/runs"
+    body = {"input_document_id": document_id, "version": "draft"}
+    batch = {
+        "jobs": [
+            {"config_version_id": first["version"]["config_version_id"], "document_id": document_id}
+        ]
+    }
+    for path, asked in ((where, body), (f"{BASE}/jobs/batch", batch)):
+        answer = await server.http.post(path, json=asked, headers=key)
+        assert answer.status_code in (429, 207), answer.text
+        assert "run_queue_full" in answer.text
+    assert everything(server) == before
+    assert (await server.claim()).id == first["run_id"]
+    again = await server.http.post(where, json=body, headers=key)
+    assert again.status_code == 202  # the key was not used up
+    assert again.json()["version"]["sequence"] == 2

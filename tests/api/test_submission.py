@@ -13,6 +13,9 @@ from tests.api.test_health import metrics
 from tests.databases import WORKSPACE
 from tests.processes import aeventually
 
+from ade.domain.build import KIND
+from ade.domain.events import work_topic
+from ade.domain.job import LOCAL_POOL
 from ade.stages.kernel_settings import KernelSettings
 
 KEYED = {"Idempotency-Key": "once"}
@@ -76,12 +79,24 @@ async def retry_of_run(server: Server) -> Way:
     return Way(f"{JOBS}/{await _ended_run(server)}/retry", None, {"note": "another"})
 
 
+async def activation(server: Server) -> Way:
+    configuration_id, _, _ = await _document_and_version(server)
+    where = f"{BASE}/configurations/{configuration_id}/versions/1/activate"
+    return Way(where, None, {"note": "another"})
+
+
 WAYS = [job, job_on_target, short_form, run, rerun, retry, retry_of_run]
 Find = Callable[[Server], Awaitable[Way]]
 
 
 async def job_ids(server: Server) -> set[str]:
+    """List the jobs that were asked for, without the builds that runs brought along."""
     listed = (await server.http.get(JOBS)).json()["items"]
+    return {one["job_id"] for one in listed if one["job_type"] != KIND}
+
+
+async def build_job_ids(server: Server) -> set[str]:
+    listed = (await server.http.get(JOBS, params={"job_type": KIND})).json()["items"]
     return {one["job_id"] for one in listed}
 
 
@@ -124,6 +139,22 @@ async def test_requests_with_one_key_at_the_same_moment_create_one_job(
     assert {answer.status_code for answer in answers} == {202}
     assert len({answer.content for answer in answers}) == 1
     assert len(await job_ids(server) - before) == 1
+
+
+async def test_an_activation_repeated_with_its_key_creates_one_build_job(server: Server) -> None:
+    way = await activation(server)
+    first = await way.post(server, way.body, **KEYED)
+    await built(server, failure="no such package")
+    again = await way.post(server, way.body, **KEYED)
+    assert (first.status_code, again.content) == (202, first.content)
+    assert again.headers["location"] == first.headers["location"] == first.json()["links"]["self"]
+    assert again.headers["idempotency-replayed"] == "true"
+    assert len(await build_job_ids(server)) == 1
+    problem(await way.post(server, way.other_body, **KEYED), 422, "idempotency_key_reused")
+    waiting = asyncio.create_task(way.post(server, way.body, Prefer="wait=30"))
+    await built_when_there(server, known=1)
+    answer = await waiting
+    assert (answer.status_code, answer.json()["status"]) == (200, "ready")
 
 
 async def test_a_batch_repeated_with_its_key_creates_nothing(server: Server) -> None:
@@ -171,13 +202,11 @@ async def test_a_client_that_prefers_to_wait_gets_the_end_and_the_result(
     assert again.headers["idempotency-replayed"] == "true"
 
 
-async def built_when_there(server: Server) -> None:
+async def built_when_there(server: Server, known: int = 0) -> None:
     """Make the build of a run as soon as the run waits for it."""
-    from ade.store.builds import BUILDS_TOPIC
-
-    with server.kernel.notifier.subscribe(BUILDS_TOPIC) as builds:
-        while not await job_ids(server):
-            await builds.wait(1)
+    with server.kernel.notifier.subscribe(work_topic(LOCAL_POOL)) as work:
+        while len(await build_job_ids(server)) <= known:
+            await work.wait(1)
     await built(server)
 
 

@@ -5,24 +5,24 @@ from typing import Any
 
 import pytest
 from tests.databases import WORKSPACE, SqlDatabase
-from tests.store.acts import submission
+from tests.store.acts import LIMITS, submission
 from tests.store.writer import BreaksAtCommit, Gathering
 
-from ade.app.catalogue import Catalogue
+from ade.app.catalogue import Catalogue, WantedRun
 from ade.app.directory import Directory
 from ade.clock import ManualClock
 from ade.domain.errors import Conflict, NotFound, StorageFull, Unavailable
 from ade.kernel import Kernel
+from ade.stages.builds import RequiredBuild
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.submit.model import Accepted
 from ade.store.directory import key_digest
 from ade.store.group_commit import OutcomeUnknown
-from ade.store.rows import BuildHeld, File
+from ade.store.rows import File
 from ade.store.session import Session
 from ade.store.transaction import SqlTransaction
 
 DIGEST = "sha256:" + "a" * 64
-FINGERPRINT = "sha256:" + "f" * 64
 FILE = File("columns/name.py", DIGEST, 10)
 
 
@@ -164,23 +164,37 @@ async def test_every_change_of_the_catalogue_is_looked_up(
     version = await catalogue.snapshot(WORKSPACE, made.id, "someone")
     assert await catalogue.find_version(WORKSPACE, version.id) == version
     breaks()
-    build = await catalogue.ensure_build(version, FINGERPRINT)
-    breaks()
-    claimed = await catalogue.claim_build("me", 10**7)
-    assert claimed is not None
-    assert claimed.id == build.id
-    held = BuildHeld(WORKSPACE, build.id, claimed.fence)
-    breaks()
-    assert await catalogue.finish_build(held, "failed", error="{}", environment=None)
-    await catalogue.ensure_build(version, FINGERPRINT)
-    breaks()
-    assert (await catalogue.cancel_build(WORKSPACE, build.id)).status == "cancelled"
-    breaks()
     await catalogue.delete_configuration(WORKSPACE, made.id)
     document = await catalogue.add_document(WORKSPACE, "d", DIGEST, 10, None)
     breaks()
     await catalogue.delete_document(WORKSPACE, document.id)
     assert await catalogue.digests_in_use() == set()
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_a_run_whose_commit_broke_leaves_its_version_its_build_and_both_jobs_or_nothing(
+    session: Session, catalogue: Catalogue, arrives: bool
+) -> None:
+    kernel = Kernel(session, KernelSettings(queue_size=0))
+    configuration = await catalogue.add_configuration(WORKSPACE, "c", [FILE])
+    document = await catalogue.add_document(WORKSPACE, "d", DIGEST, 10, None)
+    wanted = WantedRun(WORKSPACE, document.id, configuration.id)
+    parts = await catalogue.parts_of_run(wanted, "someone", lambda version: version.digest)
+    draft = parts.version
+    run = submission(
+        kind="normalize",
+        payload='{"inputs": {}}',
+        configuration_id=configuration.id,
+        document_id=document.id,
+        required=RequiredBuild(draft, draft.digest, LIMITS, retries=2, has_work=True),
+    )
+    break_the_next_commit(session, arrives=arrives)
+    with pytest.raises(OutcomeUnknown):
+        await kernel.submit(run)
+    versions = await catalogue.list_versions(WORKSPACE, configuration.id, before=None, limit=9)
+    builds = await catalogue.list_builds(WORKSPACE, before=None, limit=9)
+    jobs = await kernel.read(lambda reading: reading.list_jobs(WORKSPACE, {}, None, 9))
+    assert (len(versions), len(builds), len(jobs)) == ((1, 1, 2) if arrives else (0, 0, 0))
 
 
 async def test_every_change_of_the_directory_is_looked_up(

@@ -19,7 +19,7 @@ def id_(number: int) -> str:
     return f"0198c000-0000-7000-8000-{number:012d}"
 
 
-CONFIGURATION, DOCUMENT, BUILD = id_(1), id_(2), id_(3)
+CONFIGURATION, DOCUMENT, BUILD, VERSION = id_(1), id_(2), id_(3), id_(7)
 QUEUED: dict[str, Any] = {
     "workspace_id": WORKSPACE,
     "id": id_(100),
@@ -126,8 +126,17 @@ def tables(sql_database: SqlDatabase) -> SqlDatabase:
     common = {"workspace_id": WORKSPACE, "created_at": 0}
     sql_database.insert("configurations", id=CONFIGURATION, name="c", **common)
     sql_database.insert("documents", id=DOCUMENT, name="d", digest="d", size_bytes=1, **common)
-    sql_database.insert("builds", id=BUILD, **_build(status="queued"))
+    sql_database.insert("config_versions", id=VERSION, created_by="someone", **common | VERSION_ROW)
+    sql_database.insert("builds", id=BUILD, **_build())
     return sql_database
+
+
+VERSION_ROW = {
+    "configuration_id": CONFIGURATION,
+    "sequence": 1,
+    "digest": "sha256:v",
+    "manifest": "[]",
+}
 
 
 def _build(**changes: Any) -> dict[str, Any]:
@@ -135,7 +144,9 @@ def _build(**changes: Any) -> dict[str, Any]:
         "workspace_id": WORKSPACE,
         "configuration_id": CONFIGURATION,
         "fingerprint": "sha256:f",
-        "fence": 0,
+        "status": "queued",
+        "version_id": VERSION,
+        "job_id": id_(100),
         "created_at": 0,
     } | changes
 
@@ -234,23 +245,54 @@ def test_one_event_in_each_place_from_one_up(tables: SqlDatabase) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"),
+    "changes",
     [
-        ("status", {"status": "done"}),
-        ("building_iff_leased", {"status": "building"}),
-        ("building_iff_leased", {"status": "queued", "lease_owner": "w", "lease_expires_at": 1}),
-        ("settled_iff_finished_at", {"status": "ready"}),
-        ("settled_iff_finished_at", {"status": "queued", "finished_at": 1}),
+        {"status": "done"},
+        {"status": "building"},  # what is under way is for its job to say
+        {"job_id": None},
+        {"version_id": None},
+        {"finished_at": 1},
+        {"error": "{}"},
+        {"environment": "sha256:e"},
+        {"status": "ready"},
+        {"status": "ready", "finished_at": 1, "error": "{}"},
+        {"status": "failed", "error": "{}"},
+        {"status": "failed", "finished_at": 1},
+        {"status": "failed", "finished_at": 1, "error": "{}", "environment": "sha256:e"},
+        {"status": "cancelled"},
+        {"status": "cancelled", "finished_at": 1, "environment": "sha256:e"},
     ],
 )
-def test_impossible_builds(tables: SqlDatabase, name: str, changes: dict[str, Any]) -> None:
-    with pytest.raises(IntegrityError, match=f"ck_builds_{name}"):
-        tables.insert("builds", id=id_(4), **_build(**{"fingerprint": "sha256:g"} | changes))
+def test_impossible_builds(tables: SqlDatabase, changes: dict[str, Any]) -> None:
+    another = {"fingerprint": "sha256:g", "job_id": id_(101)}
+    with pytest.raises(IntegrityError, match="ck_builds_shape"):
+        tables.insert("builds", id=id_(4), **_build(**another | changes))
 
 
 def test_one_build_of_a_fingerprint(tables: SqlDatabase) -> None:
     with pytest.raises(IntegrityError):
-        tables.insert("builds", id=id_(4), **_build(status="queued"))
+        tables.insert("builds", id=id_(4), **_build(job_id=id_(101)))
+
+
+def test_a_job_makes_one_build(tables: SqlDatabase) -> None:
+    with pytest.raises(IntegrityError):
+        tables.insert("builds", id=id_(4), **_build(fingerprint="sha256:g"))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("active_version", {"version_id": VERSION}),
+        ("active_version", {"version_id": VERSION, "activated_at": 1}),
+        ("active_version", {"activated_at": 1, "activated_by": "someone"}),
+        ("pending_version", {"pending_version_id": VERSION}),
+        ("pending_version", {"pending_by": "someone"}),
+    ],
+)
+def test_impossible_activations(tables: SqlDatabase, name: str, changes: dict[str, Any]) -> None:
+    named = {"workspace_id": WORKSPACE, "configuration_id": CONFIGURATION}
+    with pytest.raises(IntegrityError, match=f"ck_activations_{name}"):
+        tables.insert("activations", **named, **changes)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 For each statement that compares a fence with what a caller presents, that one comparison is
 made always true, and the battery of checks below must notice. With the statements as they are, it
-passes. So no comparison can be removed unnoticed, and none is there for nothing.
+passes. So no comparison can be removed unnoticed, and none is there for nothing. The statements
+that change a build carry the status and the job that it was seen with in place of a fence; each of
+these comparisons is mutated in the same way.
 """
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.databases import WORKSPACE, SqlDatabase
@@ -21,11 +24,18 @@ from ade.stages import transitions
 from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
 from ade.store.port import Transaction
-from ade.store.rows import Append, Build, BuildHeld, JobRow, LeaseRef, Renewal, StopRow
+from ade.store.rows import Append, Build, JobRow, LeaseRef, Renewal, StopRow
 from ade.store.session import Session
 from ade.store.transaction import SqlTransaction
 
-COMPARISON = re.compile(r"(jobs|builds)\.fence = (\?|%s|input\.fence)")
+COMPARISON = re.compile(r"(jobs)\.fence = (\?|%s|given\.fence)")
+# What the statements that change builds compare, besides what names the build.
+BUILD_COMPARISONS = [
+    ("settle_build", "status"),
+    ("settle_build", "job_id"),
+    ("queue_build", "status"),
+]
+FIRST_JOB, SECOND_JOB = (f"0198c000-0000-7000-8000-00000000000{number}" for number in (1, 2))
 
 
 def mutable(dialect: str) -> list[str]:
@@ -109,22 +119,69 @@ def clear_lane(acts: Acts) -> None:
     second.does_nothing(lambda tx: list(tx.clear_lane(second.stale, "failed")))
 
 
-def change_build(acts: Acts) -> None:
-    session = acts.kernel.store
-    assert isinstance(session, Session)
+class MadeAgain:
+    """Hold a build that a second job makes again, after that of the first failed."""
 
-    def make(tx: SqlTransaction) -> Build:
+    def __init__(self, acts: Acts) -> None:
+        session = acts.kernel.store
+        assert isinstance(session, Session)
+        self.session = session
+        self.first = session.change(self._make)
+        self.failed = self.first._replace(status="failed", error="{}", finished_at=1)
+        assert session.change(lambda tx: tx.builds.settle(self.failed))
+        assert session.change(lambda tx: tx.builds.queue(self.failed, SECOND_JOB))
+        self.now = self.read()
+
+    @staticmethod
+    def _make(tx: SqlTransaction) -> Build:
         made = tx.catalogue.add_configuration(WORKSPACE, "c", [])
-        return tx.builds.ensure(tx.catalogue.snapshot(WORKSPACE, made.id, "me"), "sha256:f")
+        draft = tx.catalogue.version_of_draft(WORKSPACE, made.id, "me")
+        version = tx.catalogue.ensure_version(draft)
+        build = Build(
+            workspace_id=WORKSPACE,
+            id=FIRST_JOB,
+            configuration_id=made.id,
+            fingerprint="sha256:f",
+            status="queued",
+            error=None,
+            created_at=0,
+            started_at=None,
+            finished_at=None,
+            version_id=version.id,
+            environment=None,
+            job_id=FIRST_JOB,
+        )
+        tx.builds.insert(build)
+        return build
 
-    build = session.change(make)
-    session.change(lambda tx: tx.builds.claim("the first", 1))
-    acts.wait(1)
-    session.change(lambda tx: tx.builds.claim("the second", 1))
-    before = session.read(lambda reading: reading.builds.find(WORKSPACE, build.id))
-    stale = BuildHeld(WORKSPACE, build.id, before.fence - 1)
-    assert not session.change(lambda tx: tx.builds.renew(stale, 10))
-    assert session.read(lambda reading: reading.builds.find(WORKSPACE, build.id)) == before
+    def read(self) -> Build:
+        """Read the build."""
+        return self.session.read(lambda reading: reading.builds.find(WORKSPACE, self.first.id))
+
+    def settle(self, build: Build) -> bool:
+        """Record what became of a build, as it was seen."""
+        return self.session.change(lambda tx: tx.builds.settle(build))
+
+
+def settle_build_by_an_old_job(acts: Acts) -> None:
+    build = MadeAgain(acts)
+    assert not build.settle(build.failed)
+    assert build.read() == build.now
+
+
+def settle_build_twice(acts: Acts) -> None:
+    build = MadeAgain(acts)
+    ready = build.now._replace(status="ready", finished_at=2)
+    assert build.settle(ready)
+    assert not build.settle(build.failed._replace(job_id=SECOND_JOB))
+    assert build.read() == ready
+
+
+def queue_build_as_it_was(acts: Acts) -> None:
+    build = MadeAgain(acts)
+    again = build.session.change(lambda tx: tx.builds.queue(build.failed, FIRST_JOB))
+    assert not again
+    assert build.read() == build.now
 
 
 CHECKS = [
@@ -136,7 +193,9 @@ CHECKS = [
     request_stop,
     report_started,
     clear_lane,
-    change_build,
+    settle_build_by_an_old_job,
+    settle_build_twice,
+    queue_build_as_it_was,
 ]
 # The other of two spellings of one statement: a database runs either.
 NOT_RUN = {"sqlite": {"end_returning"}, "postgresql": {"end", "end_at_address"}}
@@ -164,9 +223,13 @@ def test_the_statements_as_they_are_pass(sql_database: SqlDatabase) -> None:
     assert failed_checks(sql_database) == []
 
 
+def case(dialect: str, *named: str) -> Any:
+    return pytest.param(dialect, *named, marks=[pytest.mark.postgresql] * (dialect != "sqlite"))
+
+
 CASES = [
-    pytest.param(dialect, name, marks=[pytest.mark.postgresql] * (dialect == "postgresql"))
-    for dialect in ("sqlite", "postgresql")
+    case(dialect, name)
+    for dialect in NOT_RUN
     for name in mutable(dialect)
     if name not in NOT_RUN[dialect]
 ]
@@ -176,20 +239,42 @@ CASES = [
 def test_a_fence_that_is_not_compared_is_noticed(
     request: pytest.FixtureRequest, dialect: str, name: str
 ) -> None:
+    check_mutation(request, dialect, name, COMPARISON, r"(\1.fence = \2 OR 1 = 1)")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name", "column"),
+    [case(dialect, *named) for dialect in NOT_RUN for named in BUILD_COMPARISONS],
+)
+def test_what_a_change_of_a_build_does_not_compare_is_noticed(
+    request: pytest.FixtureRequest, dialect: str, name: str, column: str
+) -> None:
+    comparison = re.compile(rf"builds\.{column} = (\?|%s::\w+)")
+    check_mutation(request, dialect, name, comparison, rf"(builds.{column} = \1 OR 1 = 1)")
+
+
+def check_mutation(
+    request: pytest.FixtureRequest,
+    dialect: str,
+    name: str,
+    comparison: re.Pattern[str],
+    always_true: str,
+) -> None:
+    """Make a comparison of a statement always true, and expect that a check notices it."""
     url = request.getfixturevalue("sqlite_url" if dialect == "sqlite" else "postgres_url")
     mutated = []
 
     def mutate(statement: str, sql: str) -> str:
         if statement != name:
             return sql
-        changed, count = COMPARISON.subn(r"(\1.fence = \2 OR 1 = 1)", sql)
+        changed, count = comparison.subn(always_true, sql)
         assert count == 1, "more than one comparison: mutate each"
         mutated.append(statement)
         return changed
 
     failed = failed_checks(SqlDatabase(dialect, url), mutate)
     assert mutated, "the battery never ran this statement"
-    assert failed, f"no check notices that {name} does not compare the fence"
+    assert failed, f"no check notices what {name} does not compare"
 
 
 def test_the_pattern_finds_every_comparison() -> None:

@@ -1,6 +1,7 @@
 """The migrations lead from nothing to the schema, once, however many processes ask for it."""
 
 import importlib.util
+import json
 import multiprocessing
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ REVISIONS = [
     "0006_shorter_shape",
     "0007_short_executions",
     "0008_parents_by_statement",
+    "0009_builds_are_jobs",
 ]
 HEAD = REVISIONS[-1]
 
@@ -181,6 +183,102 @@ def test_jobs_stand_for_their_work_under_its_shorter_name(
     assert {row.work_id.replace("-", ""): row.job_id for row in found} == wanted
 
 
+WORKSPACE, CONFIGURATION, DOCUMENT = uuid7(1, 1), uuid7(1, 2), uuid7(1, 3)
+OLD_BUILDS = {
+    # status: (lease, finished, error, environment), one version each
+    "queued": (False, False, None, None),
+    "building": (True, False, None, None),
+    "failed": (False, True, '{"message": "no such package"}', None),
+    "cancelled": (False, True, None, None),
+    "ready": (False, True, None, "sha256:e"),
+}
+
+
+def _insert(connection: Any, name: str, /, **values: Any) -> None:
+    kinds = {"id": schema.Id, "workspace_id": schema.Id}
+    columns = [column(key, kinds.get(key, _id_type(key))) for key in values]
+    connection.execute(table(name, *columns).insert().values(values))
+
+
+def _id_type(name: str) -> Any:
+    return schema.Id if name.endswith("_id") else None
+
+
+def _fill_with_builds(connection: Any) -> dict[str, str]:
+    """Insert a build in every status of before, and return their ids."""
+    common = {"workspace_id": WORKSPACE, "created_at": 10}
+    _insert(connection, "workspaces", id=WORKSPACE, slug="w", name="w", created_at=1)
+    _insert(connection, "configurations", id=CONFIGURATION, name="c", **common)
+    _insert(
+        connection, "documents", id=DOCUMENT, name="d", digest="sha256:d", size_bytes=1, **common
+    )
+    ids = {}
+    of_configuration = {"configuration_id": CONFIGURATION, **common}
+    for number, (status, (leased, finished, error, environment)) in enumerate(
+        OLD_BUILDS.items(), 1
+    ):
+        version_id, ids[status] = uuid7(2, number), uuid7(3, number)
+        _insert(
+            connection,
+            "config_versions",
+            id=version_id,
+            sequence=number,
+            digest=f"sha256:{number}",
+            manifest="[]",
+            created_by="someone",
+            **of_configuration,
+        )
+        _insert(
+            connection,
+            "builds",
+            id=ids[status],
+            version_id=version_id,
+            fingerprint=f"sha256:{number}",
+            status=status,
+            fence=number,
+            lease_owner="worker" if leased else None,
+            lease_expires_at=99 if leased else None,
+            error=error,
+            started_at=11,
+            finished_at=12 if finished else None,
+            environment=environment,
+            **of_configuration,
+        )
+    return ids
+
+
+def test_builds_that_have_not_ended_become_jobs(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = _upgrade_up_to("0009_builds_are_jobs", empty_url, monkeypatch)
+    with SqlDatabase("", empty_url).connect() as connection:
+        ids = _fill_with_builds(connection)
+    assert migrate.upgrade(empty_url) == left
+    with SqlDatabase("", empty_url).connect() as connection:
+        builds = {row.id: row for row in connection.execute(schema.builds.select())}
+        requests = {row.id: row for row in connection.execute(schema.requests.select())}
+        jobs = {row.id: row for row in connection.execute(schema.jobs.select())}
+        activations = connection.execute(schema.activations.select()).all()
+    became = {status: builds[build_id].status for status, build_id in ids.items()}
+    assert became == {status: status for status in ids} | {"building": "queued"}
+    assert builds[ids["ready"]].environment == "sha256:e"
+    assert builds[ids["failed"]].error == OLD_BUILDS["failed"][2]
+    unfinished = {ids["queued"], ids["building"]}
+    assert set(jobs) == set(requests) == unfinished
+    for build_id in unfinished:
+        build, job, request = builds[build_id], jobs[build_id], requests[build_id]
+        assert build.job_id == build_id
+        assert (job.status, job.eligible, job.history) == ("queued", 1, "1 10 job.queued {}\n")
+        assert job.rank < 0
+        assert json.loads(request.payload) == {
+            "job_type": "build",
+            "inputs": {"build_id": build_id, "config_version_id": build.version_id},
+        }
+    [activation] = activations
+    assert activation.version_id == builds[ids["ready"]].version_id
+    assert (activation.activated_by, activation.pending_version_id) == ("someone", None)
+
+
 def _upgrade(url: str, start: Any, answers: Any) -> None:
     start.wait()
     answers.put(migrate.upgrade(url))
@@ -238,11 +336,14 @@ def test_the_migrations_are_in_t_sql() -> None:
     batches = [batch.strip() for batch in written.split("\nGO") if batch.strip()]
     parsed = [part for batch in batches for part in sqlglot.parse(batch, dialect="tsql") if part]
     created = [part for part in parsed if isinstance(part, sqlglot.exp.Create)]
-    assert not [part for part in parsed if isinstance(part, sqlglot.exp.Command)]
+    # Alembic's own way to drop a default, which sqlglot does not parse, is the one exception.
+    unknown = [part for part in parsed if isinstance(part, sqlglot.exp.Command)]
+    assert ["'losses'" in str(part) for part in unknown] == [True]
     tables = {part.this.find(sqlglot.exp.Table).name for part in created if part.kind == "TABLE"}
     assert tables == {*schema.metadata.tables, "alembic_version"}
-    assert sum(part.kind == "INDEX" for part in created) == sum(
-        len(table.indexes) for table in schema.metadata.tables.values()
-    )
+    indexes = {part.this.name for part in created if part.kind == "INDEX"}
+    assert indexes == {
+        index.name for table in schema.metadata.tables.values() for index in table.indexes
+    }
     assert "WHERE status = 'running' AND target_id IS NOT NULL" in written
     assert "payload NVARCHAR(max) NOT NULL" in written

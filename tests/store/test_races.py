@@ -12,12 +12,14 @@ import psycopg
 import pytest
 from tests.databases import SqlDatabase, libpq
 from tests.store.acts import Acts, submission, success
-from tests.store.conformance.test_builds import Build
+from tests.store.conformance.test_builds import Site, made, version
 
 from ade.clock import ManualClock
 from ade.domain.errors import LeaseLost
+from ade.domain.job import Status
 from ade.kernel import Kernel
 from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.submit.model import Accepted, Idempotency
 from ade.store.port import Transaction
@@ -269,17 +271,36 @@ def test_a_build_that_ends_while_a_run_joins_it_lets_it_go_on(
     two_servers: tuple[Acts, Acts, str],
 ) -> None:
     one, two, url = two_servers
-    database = SqlDatabase("postgresql", url)
-    build = Build(one, database)
-    build.prepare()
+    site = Site(one, SqlDatabase("postgresql", url))
+    first = site.run()
+    claim = site.claim_build()
     holding = Held(one)
-    joining = holding.begin(one.kernel.verbs.submit, [build.submission()])
+    joining = holding.begin(one.kernel.verbs.submit, [site.run_submission(version())])
     with ThreadPoolExecutor(1) as pool:
-        ending = pool.submit(Build(two, database).end)
+        ending = pool.submit(two.finish, claim, made())
         wait_until_blocked(url)
         holding.let_go()
-        assert ending.result() == 1
-    assert [claim.id for claim in one.claim()] == [joining.result()[0].job.id]
+        ending.result()
+    runs = {first.id, joining.result()[0].job.id}
+    assert {claim.id for claim in one.claim(9)} == runs
+
+
+def test_a_run_that_joins_a_build_which_is_ending_waits_for_that_and_goes_on(
+    two_servers: tuple[Acts, Acts, str],
+) -> None:
+    one, two, url = two_servers
+    site = Site(one, SqlDatabase("postgresql", url))
+    first = site.run()
+    claim = site.claim_build()
+    holding = Held(one)
+    ending = holding.begin(one.kernel.verbs.finish, [Finish(claim, made())])
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(two.kernel.now.submit, site.run_submission(version()))
+        wait_until_blocked(url)
+        holding.let_go()
+        assert joining.result().job.eligible
+    assert ending.result()[0].status is Status.SUCCEEDED
+    assert {claim.id for claim in one.claim(9)} == {first.id, joining.result().job.id}
 
 
 def test_news_crosses_processes(two_servers: tuple[Acts, Acts, str]) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from tests.processes import eventually, is_alive, tree
 from tests.sandbox.modes import BY_NAME, can_run
-from tests.system.server import SHORT_LEASE, Server, Start, starting
+from tests.system.runs import configured, edited, ended, job_of, ran, started, uploaded
+from tests.system.server import JOBS, SHORT_LEASE, Server, Start, starting
 from tests.wheels import make_wheel
 
 from ade.app.catalogue import Catalogue
@@ -28,6 +29,7 @@ import os, socket
 import greeting
 
 def on_activate():
+    print("welcome")
     found = {"version": greeting.VERSION, "writes": True, "network": True}
     try:
         open(greeting.__file__, "a").close()
@@ -141,6 +143,9 @@ def check_activation(site: Site) -> None:
     assert found["hooks"]["annotations"] == [{"version": "1.5", "writes": False, "network": False}]
     assert "landlock" in found["hooks"]["isolation"]
     assert "Installed 1 package" in server.http.get(first["links"]["log"]).text
+    logs = server.http.get(f"{JOBS}/{first['job_id']}/logs").text
+    assert "Installed 1 package" in logs
+    assert logs.endswith("\nwelcome\n")
     # The same requirements under another name: nothing is installed again.
     again = wait(server, activate(server, site.version(**files)))
     assert (again["status"], again["environment"]) == ("ready", first["environment"])
@@ -217,7 +222,7 @@ def test_a_build_whose_every_builder_is_killed_ends(site: Site) -> None:
         server = site.server(**twice)
     ended = wait(server, build)
     assert (ended["status"], ended["error"]["code"]) == ("failed", "BUILDER_LOST")
-    assert "begun 2 times" in ended["error"]["message"]
+    assert "started 2 times" in ended["error"]["message"]
     found = server.http.get(f"{where}/activation").json()
     assert found["diagnostics"][0]["code"] == "BUILDER_LOST"
 
@@ -227,9 +232,9 @@ def test_cancelling_kills_what_is_under_way(site: Site) -> None:
     server = site.server()
     build = activate(server, site.version(**{"requirements.txt": "greeting\n"}))
     (uv,) = eventually(lambda: uvs(server))
-    answer = server.http.post(build["links"]["cancel"])
-    assert answer.json()["status"] == "cancelled"
-    eventually(lambda: not is_alive(uv))
+    assert server.http.post(build["links"]["cancel"]).status_code == 200
+    assert wait(server, build)["status"] == "cancelled"
+    assert not is_alive(uv)
     unfinished = site.start.data_dir / "venvs" / "unfinished"
     eventually(lambda: not list(unfinished.iterdir()))
 
@@ -246,3 +251,81 @@ def test_a_server_that_is_stopped_puts_its_build_back(site: Site) -> None:
     # Put back, not left to expire: a lease this long would outlast the test.
     server = site.server(ADE_LEASE_SECONDS=600)
     assert wait(server, build)["status"] == "ready"
+
+
+# --- runs and their build -------------------------------------------------------------------------
+
+ROSTER = {"requirements.txt": "greeting\n", "hooks/on_activate.py": HOOK}
+RUNS_AT_ONCE = 20
+
+
+def build_jobs(server: Server) -> list[dict[str, Any]]:
+    """List the jobs that make builds."""
+    answer = server.http.get(JOBS, params={"job_type": "build"})
+    return list(answer.json()["items"])
+
+
+def test_a_first_run_fits_into_a_queue_of_one_and_a_single_slot(site: Site) -> None:
+    make_wheel(site.wheelhouse, "greeting", "1.5")
+    server = site.server(ADE_QUEUE_SIZE=1, ADE_MAX_CONCURRENCY=1)
+    run = ran(server, configured(server, ROSTER), uploaded(server))
+    assert run["status"] == "succeeded", run["error"]
+    (job,) = build_jobs(server)
+    assert (job["status"], job["attempt"]) == ("succeeded", 1)
+
+
+def test_a_run_without_requirements_and_hooks_needs_no_installer_and_no_build_job(
+    site: Site,
+) -> None:
+    server = site.server()
+    run = ran(server, configured(server), uploaded(server))
+    assert (run["status"], run["build"]["status"]) == ("succeeded", "ready")
+    assert build_jobs(server) == []
+    assert not (site.start.data_dir / "venvs").exists()
+
+
+def test_runs_whose_builder_is_killed_share_the_build_of_the_next(site: Site) -> None:
+    stuck = site.wheelhouse / "greeting-1.5-py3-none-any.whl"
+    os.mkfifo(stuck)
+    server = site.server(ADE_QUEUE_SIZE=0)
+    configuration_id, document_id = configured(server, ROSTER), uploaded(server)
+    runs = [started(server, configuration_id, document_id) for _ in range(RUNS_AT_ONCE)]
+    (uv,) = eventually(lambda: uvs(server))
+    server.kill()
+    eventually(lambda: not is_alive(uv))
+    stuck.unlink()
+    make_wheel(site.wheelhouse, "greeting", "1.5")
+    server = site.server(ADE_QUEUE_SIZE=0)
+    found = [ended(server, run) for run in runs]
+    assert {run["status"] for run in found} == {"succeeded"}, found[0]["error"]
+    assert {server.job(job_of(run))["attempt"] for run in runs} == {1}
+    (job,) = build_jobs(server)
+    assert (job["status"], job["attempt"]) == ("succeeded", 2)
+
+
+def test_runs_use_the_active_version_and_an_earlier_one_is_active_again_at_once(
+    site: Site,
+) -> None:
+    server = site.server()
+    configuration_id, document_id = configured(server), uploaded(server)
+    where = f"{BASE}/configurations/{configuration_id}"
+
+    def sequence(**asked: Any) -> int:
+        run = ran(server, configuration_id, document_id, **asked)
+        assert run["status"] == "succeeded", run["error"]
+        return int(run["version"]["sequence"])
+
+    assert sequence() == 1  # there is no active version: the draft
+    edited(server, configuration_id, "columns/name.py", FIELD)
+    assert server.http.post(f"{where}/versions").json()["sequence"] == 2
+    for number in (1, 2):
+        assert wait(server, activate(server, f"{where}/versions/{number}"))["status"] == "ready"
+        active = server.http.get(where).json()["active_version"]
+        assert active["sequence"] == number
+        assert sequence() == number
+    edited(server, configuration_id, "columns/more.py", FIELD)
+    assert (sequence(), sequence(version="draft"), sequence(version=1)) == (2, 3, 1)
+    answer = server.http.post(f"{where}/versions/1/activate")
+    assert (answer.status_code, answer.json()["status"]) == (200, "ready")
+    assert sequence() == 1
+    assert len(build_jobs(server)) == 2

@@ -19,7 +19,7 @@ async def test_runs_that_come_together_share_one_build(start: Start, tmp_path: P
     assert load.statuses["succeeded"] >= FINISHED
     assert load.wrong == []
     (build,) = load.builds
-    assert (build["status"], build["attempt"]) == ("ready", 1)
+    assert (build["status"], build["attempt"], load.build_jobs) == ("ready", 1, 1)
     assert 1 <= load.at_once_max <= AT_ONCE
     started = RUNS - load.attempts[0]
     assert FINISHED < load.processes <= started + 1  # every run had one, and the build

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.processes import eventually, is_alive, jobs_of
@@ -174,8 +175,9 @@ def test_a_document_that_cannot_be_read_is_said(
     assert server.http.get(run["links"]["output"]).status_code == 404
 
 
-def test_a_failed_build_fails_the_run_and_is_tried_again(server: Server) -> None:
+def test_a_failed_build_fails_the_run_and_is_remembered(server: Server) -> None:
     configuration_id, document_id = configured(server), uploaded(server)
+    edited(server, configuration_id, "hooks/on_activate.py", "def on_activate():\n    pass\n")
     edited(server, configuration_id, NAME, "from ade_engine import Field\n\nFIELD = Field(\n")
     first = ran(server, configuration_id, document_id)
     assert (first["status"], first["build"]["status"]) == ("failed", "failed")
@@ -188,12 +190,25 @@ def test_a_failed_build_fails_the_run_and_is_tried_again(server: Server) -> None
     told = activation(server, configuration_id)
     assert (told["status"], told["packages"]) == ("failed", [])
     assert told["diagnostics"]
-    second = ran(server, configuration_id, document_id)  # as it was: tried again all the same
+    job_id = _build(server, first)["job_id"]
+    body = {"input_document_id": document_id}  # as it was: it would fail again
+    answer = server.http.post(f"{BASE}/configurations/{configuration_id}/runs", json=body)
+    assert answer.status_code == 200  # it has ended
+    second = answer.json()
     assert (second["status"], second["build_id"]) == ("failed", first["build_id"])
-    assert server.http.get(f"{BASE}/builds/{first['build_id']}").json()["attempt"] == 2
+    assert second["error"] == first["error"]
+    assert _build(server, first)["job_id"] == job_id
+    again = server.http.post(f"{RUNS}/{first['run_id']}/rerun").json()  # on demand it is tried
+    assert ended(server, again)["status"] == "failed"
+    assert _build(server, first)["job_id"] != job_id
     edited(server, configuration_id, NAME, FIELD)
     third = succeeded(server, configuration_id, document_id)
     assert third["build_id"] != first["build_id"]
+
+
+def _build(server: Server, run: dict[str, Any]) -> dict[str, Any]:
+    """Read the build of a run."""
+    return dict(server.http.get(f"{BASE}/builds/{run['build_id']}").json())
 
 
 # --- while it runs --------------------------------------------------------------------------------

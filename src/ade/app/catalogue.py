@@ -4,15 +4,16 @@ Each call is one read or one change of the session. A change that is refused lea
 connection breaks during a commit, the change is looked for, and reported as done if it is found.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
-from ade.domain.errors import NotFound
-from ade.store.builds import AGAIN
+from ade.domain.errors import Conflict, NotFound
 from ade.store.catalogue import manifest_digest
 from ade.store.rows import (
+    Activation,
     ArtifactRow,
     Build,
-    BuildHeld,
+    BuildVersion,
     Configuration,
     Document,
     File,
@@ -22,7 +23,22 @@ from ade.store.rows import (
 from ade.store.session import Session
 from ade.store.transaction import SqlReading
 
-CLAIM_LOOKS_MAX = 5
+# Which version a run uses, where the request names none by its number.
+ACTIVE, DRAFT = "active", "draft"
+
+
+class WantedRun(NamedTuple):
+    """Name what a run is to be made of.
+
+    The version is named by its id, by its number, as the active one or as the draft. Without any of
+    them it is the active one, or the draft as long as none is active.
+    """
+
+    workspace_id: str
+    document_id: str
+    configuration_id: str | None = None
+    version_id: str | None = None
+    version: int | str | None = None
 
 
 class Catalogue:
@@ -190,13 +206,13 @@ class Catalogue:
 
     async def snapshot(self, workspace_id: str, configuration_id: str, by: str) -> Version:
         """Make a version of the draft as it is; a draft that did not change is the same version."""
-        known = await self._session.aread(
-            lambda reading: reading.catalogue.version_of_draft(workspace_id, configuration_id)
+        version = await self._session.aread(
+            lambda reading: reading.catalogue.version_of_draft(workspace_id, configuration_id, by)
         )
-        if known is not None:  # a thousand runs of one draft read, and one of them writes
-            return known
+        if version.sequence:
+            return version
         return await self._session.achange(
-            lambda tx: tx.catalogue.snapshot(workspace_id, configuration_id, by),
+            lambda tx: tx.catalogue.ensure_version(version),
             lambda reading, new: _exists(
                 lambda: reading.catalogue.find_version(workspace_id, new.id)
             ),
@@ -229,33 +245,43 @@ class Catalogue:
         )
 
     async def parts_of_run(
-        self,
-        workspace_id: str,
-        document_id: str,
-        *,
-        configuration_id: str | None = None,
-        version_id: str | None = None,
-        fingerprint_of: Callable[[Version], str],
+        self, wanted: WantedRun, by: str, fingerprint_of: Callable[[Version], str]
     ) -> RunParts:
-        """Find a document, the version that is named or that the draft is, and its build.
+        """Find the document of a run, the version that it uses, and that version's build.
 
-        Without `version_id` it is that of the configuration's draft; there is none if the draft
-        was changed since. Raises NotFound for what must be there. One read finds all of it: a
-        thousand runs at once ask for nothing else.
+        A draft that was changed since its last version is a version without a sequence: it is
+        written when the run is accepted. Raises NotFound for what must exist. One read finds all of
+        it, because every run that is submitted asks for it.
         """
 
         def look(reading: SqlReading) -> RunParts:
-            catalogue = reading.catalogue
-            if version_id is None:
-                version = catalogue.version_of_draft(workspace_id, str(configuration_id))
-            else:
-                version = catalogue.find_version(workspace_id, version_id)
-                _refuse_another(version, configuration_id and configuration_id.lower())
-            document = catalogue.find_document(workspace_id, document_id)
-            build = version and reading.builds.find_of(version, fingerprint_of(version))
+            version = _version_of_run(reading, wanted, by)
+            document = reading.catalogue.find_document(wanted.workspace_id, wanted.document_id)
+            build = reading.builds.find_of(version, fingerprint_of(version))
             return RunParts(document, version, build)
 
         return await self._session.aread(look)
+
+    async def find_activation(
+        self, workspace_id: str, configuration_id: str
+    ) -> tuple[Activation, Version | None]:
+        """Find which version of a configuration is active, and which one is to become it."""
+
+        def look(reading: SqlReading) -> tuple[Activation, Version | None]:
+            found = reading.builds.activation(workspace_id, configuration_id)
+            if found is None or found.version_id is None:
+                return found or Activation(workspace_id, configuration_id), None
+            return found, reading.catalogue.find_version(workspace_id, found.version_id)
+
+        return await self._session.aread(look)
+
+    async def versions_of_builds(
+        self, workspace_id: str, build_ids: Iterable[str | None]
+    ) -> dict[str, BuildVersion]:
+        """Name the version that each of these builds was made of."""
+        return await self._session.aread(
+            lambda reading: reading.builds.versions_of(workspace_id, build_ids)
+        )
 
     # --- artifacts and what is stored -------------------------------------------------------------
 
@@ -280,16 +306,6 @@ class Catalogue:
         return await self._session.aread(lambda reading: reading.usage.digests_in_use())
 
     # --- builds -----------------------------------------------------------------------------------
-
-    async def ensure_build(self, version: Version, fingerprint: str) -> Build:
-        """Find or make the one build of a fingerprint; one that failed is tried again."""
-        known = await self.find_build_of(version, fingerprint)
-        if known is not None and known.status not in AGAIN:
-            return known  # a thousand runs of one version read, and one of them writes
-        return await self._session.achange(
-            lambda tx: tx.builds.ensure(version, fingerprint),
-            lambda reading, made: reading.builds.find_of(version, fingerprint) == made,
-        )
 
     async def find_build(self, workspace_id: str, build_id: str) -> Build:
         """Find a build, or raise NotFound."""
@@ -317,55 +333,6 @@ class Catalogue:
         filters = {name: value for name, value in given.items() if value is not None}
         return await self._session.aread(
             lambda reading: reading.builds.list_builds(workspace_id, filters, before, limit)
-        )
-
-    async def claim_build(self, owner: str, lease_us: int) -> Build | None:
-        """Take the oldest build that waits, or whose builder lost its lease: that is a loss."""
-        for _ in range(CLAIM_LOOKS_MAX):  # each is a transaction: another may have been faster
-            found, taken = await self._session.achange(
-                lambda tx: tx.builds.claim(owner, lease_us),
-                lambda reading, claimed: (
-                    claimed[1] is None
-                    or reading.builds.find(claimed[1].workspace_id, claimed[1].id) == claimed[1]
-                ),
-            )
-            if taken is not None or not found:
-                return taken
-        return None
-
-    async def renew_build(self, held: BuildHeld, lease_us: int) -> bool:
-        """Keep a lease; return False if it is lost."""
-        return await self._session.achange(lambda tx: tx.builds.renew(held, lease_us))
-
-    async def finish_build(
-        self, held: BuildHeld, status: str, *, error: str | None, environment: str | None
-    ) -> bool:
-        """Record how a build ended; return False if the lease was lost and nothing changed."""
-
-        def is_recorded(reading: SqlReading, recorded: bool) -> bool:
-            build = reading.builds.find(held.workspace_id, held.id)
-            return not recorded or (build.fence, build.status) == (held.fence, status)
-
-        return await self._session.achange(
-            lambda tx: tx.builds.finish(held, status, error=error, environment=environment),
-            is_recorded,
-        )
-
-    async def release_build(self, held: BuildHeld) -> bool:
-        """Put a build back for another builder; return False if the lease was lost."""
-        return await self._session.achange(lambda tx: tx.builds.release(held))
-
-    async def cancel_build(self, workspace_id: str, build_id: str) -> Build:
-        """Cancel a build that has not ended; its builder finds its lease lost."""
-        return await self._session.achange(
-            lambda tx: tx.builds.cancel(workspace_id, build_id),
-            lambda reading, cancelled: reading.builds.find(workspace_id, build_id) == cancelled,
-        )
-
-    async def settled_with_waiting_runs(self, limit: int) -> list[Build]:
-        """Find builds that have ended while runs still wait: their builder died in between."""
-        return await self._session.aread(
-            lambda reading: reading.builds.settled_with_waiting_runs(limit)
         )
 
     async def environments_in_use(self) -> set[str]:
@@ -399,6 +366,20 @@ def _exists(find: Callable[[], object]) -> bool:
     return True
 
 
-def _refuse_another(version: Version, configuration_id: str | None) -> None:
-    if configuration_id not in (None, version.configuration_id):
-        raise NotFound("There is no such version of this configuration.")
+def _version_of_run(reading: SqlReading, wanted: WantedRun, by: str) -> Version:
+    workspace_id, catalogue = wanted.workspace_id, reading.catalogue
+    if wanted.version_id is not None:
+        version = catalogue.find_version(workspace_id, wanted.version_id)
+        if wanted.configuration_id not in (None, version.configuration_id):
+            raise NotFound("There is no such version of this configuration.")
+        return version
+    configuration = catalogue.find_configuration(workspace_id, str(wanted.configuration_id))
+    if isinstance(wanted.version, int):
+        return catalogue.find_sequence(workspace_id, configuration.id, wanted.version)
+    if wanted.version != DRAFT:
+        active = reading.builds.activation(workspace_id, configuration.id)
+        if active is not None and active.version_id is not None:
+            return catalogue.find_version(workspace_id, active.version_id)
+        if wanted.version == ACTIVE:
+            raise Conflict("The configuration has no active version; activate one, or run a draft.")
+    return catalogue.version_of_draft(workspace_id, configuration.id, by)

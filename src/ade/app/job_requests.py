@@ -20,8 +20,10 @@ from ade.app.request_schemas import (
 )
 from ade.app.times import microseconds
 from ade.app.validation import ESCAPED_NUL, invalid_body, reject_nonfinite, reject_nul
+from ade.domain.build import KIND as BUILD
 from ade.domain.errors import (
     AdeError,
+    Conflict,
     Forbidden,
     InvalidRequest,
     PayloadTooLarge,
@@ -172,6 +174,8 @@ class JobRequests:
     def repeat(self, job: JobRow, payload: str, caller: Caller) -> Submission:
         """Ask for the work of an earlier job again, under the limits of today."""
         kind = self._kinds.named(job.kind)
+        if kind.name == BUILD:
+            raise Conflict("A build is made again by activating its version.")
         return Submission(
             workspace_id=job.workspace_id,
             kind=kind.name,

@@ -2,75 +2,69 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from ade.app.catalogue import Catalogue
+from ade.app.build_requests import BuildRequests
+from ade.app.catalogue import Catalogue, WantedRun
 from ade.app.job_requests import NETWORK_IS_OFF, Caller, JobRequests
 from ade.app.request_schemas import RunRequest
-from ade.domain.errors import SAFE_MODE_DETAIL, Forbidden, InvalidRequest, SafeMode
+from ade.domain.errors import Forbidden, InvalidRequest
 from ade.domain.job import Priority
-from ade.environments.environment import ensure_build, fingerprint_of
-from ade.kernel import Kernel
+from ade.environments.environment import fingerprint_of
 from ade.kinds.normalize import Normalize
 from ade.settings import Settings
 from ade.stages.submit.model import Submission
-from ade.store.rows import Build, Document, JobRow, Version
+from ade.store.rows import JobRow
 
 RUN_KIND = Normalize.name
-
-
-class RunSubmission(NamedTuple):
-    """Hold a run to submit, and the build that it will run in."""
-
-    submission: Submission
-    build: Build
-
-
-class _Parts(NamedTuple):
-    """Hold what a run is made of."""
-
-    document: Document
-    version: Version
-    build: Build
 
 
 class RunRequests:
     """Turn requests for runs into submissions."""
 
     def __init__(
-        self, kernel: Kernel, catalogue: Catalogue, settings: Settings, jobs: JobRequests
+        self,
+        catalogue: Catalogue,
+        settings: Settings,
+        jobs: JobRequests,
+        builds: BuildRequests,
     ) -> None:
-        self._kernel = kernel
         self._catalogue = catalogue
         self._settings = settings
         self._jobs = jobs
+        self._builds = builds
 
     async def of_configuration(
         self, caller: Caller, configuration_id: str, request: Mapping[str, Any]
-    ) -> RunSubmission:
-        """Run a configuration's draft as it is now, or the version that the request names."""
-        self._check_safe_mode()
-        return await self._run(
-            caller,
-            request["input_document_id"],
-            request,
-            configuration_id=configuration_id,
-            version_id=request.get("config_version_id"),
+    ) -> Submission:
+        """Run a configuration: its active version, or the version that the request names."""
+        names = ("input_document_id", "document_id")
+        documents: set[str] = {request[name] for name in names if name in request}
+        if len(documents) != 1:
+            raise InvalidRequest("Give one document: input_document_id.")
+        if "version" in request and "config_version_id" in request:
+            raise InvalidRequest("Give the version by `version` or by `config_version_id`.")
+        wanted = WantedRun(
+            caller.workspace_id,
+            documents.pop(),
+            configuration_id.lower(),
+            request.get("config_version_id"),
+            request.get("version"),
         )
+        return await self._run(caller, wanted, request)
 
-    async def of_version(self, caller: Caller, request: RunRequest) -> RunSubmission:
+    async def of_version(self, caller: Caller, request: RunRequest) -> Submission:
         """Run a version on a document: the short form of `POST .../jobs`."""
         if ("document_id" in request) == ("document_ids" in request):
             raise InvalidRequest("Give one document: document_id, or document_ids with one id.")
         named = "document_id" in request
         document_id = request["document_id"] if named else request["document_ids"][0]
-        self._check_safe_mode()
         version_id = request["config_version_id"]
-        return await self._run(caller, document_id, request, version_id=version_id)
+        wanted = WantedRun(caller.workspace_id, document_id, version_id=version_id)
+        return await self._run(caller, wanted, request)
 
-    async def repeat(self, caller: Caller, job: JobRow, payload: str) -> RunSubmission:
-        """Run again what a run ran; its build is made again if it does not exist any more."""
-        self._check_safe_mode()
+    async def repeat(self, caller: Caller, job: JobRow, payload: str) -> Submission:
+        """Run again what a run ran; its build is made again if it failed or does not exist."""
         earlier = json.loads(payload)
         inputs = earlier["inputs"]
         request = {
@@ -78,45 +72,35 @@ class RunRequests:
             "priority": job.priority,
             "runtime_network_access": earlier["environment"]["network_access"] == "enabled",
         }
-        run = await self._run(
-            caller, inputs["document_id"], request, version_id=inputs["config_version_id"]
-        )
-        return run._replace(submission=run.submission._replace(rerun_of=job.id))
-
-    def _check_safe_mode(self) -> None:
-        """Refuse before a version or a build is written: the kernel would refuse only after."""
-        if self._kernel.settings.safe_mode:
-            raise SafeMode(SAFE_MODE_DETAIL)
+        version_id = inputs["config_version_id"]
+        wanted = WantedRun(caller.workspace_id, inputs["document_id"], version_id=version_id)
+        run = await self._run(caller, wanted, request, rebuild=True)
+        return run._replace(rerun_of=job.id)
 
     async def _run(
         self,
         caller: Caller,
-        document_id: str,
+        wanted: WantedRun,
         request: Mapping[str, Any],
         *,
-        version_id: str | None,
-        configuration_id: str | None = None,
-    ) -> RunSubmission:
+        rebuild: bool = False,
+    ) -> Submission:
         network = request.get("runtime_network_access")
         if network and not self._settings.runtime_network_access:
             raise Forbidden(NETWORK_IS_OFF)
         limits = self._jobs.limits(request.get("limits") or {})
-        document, version, build = await self._parts(
-            caller, document_id, version_id=version_id, configuration_id=configuration_id
+        document, version, build = await self._catalogue.parts_of_run(
+            wanted, caller.user_id, fingerprint_of
         )
         payload = {
             "job_type": RUN_KIND,
             "document_revision_id": version.digest,
-            "inputs": {
-                "config_version_id": version.id,
-                "document_id": document.id,
-                "build_id": build.id,
-                "headers": self._settings.artifact_headers,
-            },
+            # Version and build are named when the run is accepted: they may not exist before.
+            "inputs": {"document_id": document.id, "headers": self._settings.artifact_headers},
             # A run has network only if its request says so, whatever the default for cells is.
             "environment": {"network_access": "enabled" if network else "disabled"},
         }
-        submission = Submission(
+        return Submission(
             workspace_id=caller.workspace_id,
             kind=RUN_KIND,
             payload=json.dumps(payload),
@@ -126,35 +110,6 @@ class RunRequests:
             dedupe=False,
             configuration_id=version.configuration_id,
             document_id=document.id,
-            build_id=build.id,
             retries=self._jobs.retries(RUN_KIND),
+            required=await self._builds.required(version, build, rebuild=rebuild),
         )
-        return RunSubmission(submission, build)
-
-    async def _parts(
-        self,
-        caller: Caller,
-        document_id: str,
-        *,
-        version_id: str | None,
-        configuration_id: str | None,
-    ) -> _Parts:
-        """Decide which version and which build a run uses, and write those that do not exist yet.
-
-        This happens before the run is admitted, so a refused run may leave a version and a build.
-        """
-        document, version, known = await self._catalogue.parts_of_run(
-            caller.workspace_id,
-            document_id,
-            configuration_id=configuration_id,
-            version_id=version_id,
-            fingerprint_of=fingerprint_of,
-        )
-        if version is None:
-            version = await self._catalogue.snapshot(
-                caller.workspace_id, str(configuration_id), caller.user_id
-            )
-        build = await ensure_build(
-            self._catalogue, self._kernel, version, self._settings, known=known
-        )
-        return _Parts(document, version, build)

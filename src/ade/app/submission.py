@@ -61,8 +61,8 @@ class ClientRequest:
 class View(Protocol):
     """Show an accepted job to the client that submitted it."""
 
-    def location(self, job: JobRow) -> str:
-        """Return the path of the job."""
+    def location(self, accepted: Accepted) -> str:
+        """Return the path of what was asked for."""
         ...
 
     def body(self, accepted: Accepted) -> str:
@@ -117,7 +117,7 @@ class SubmissionService:
             return self._jobs.submission(request, caller, target_id=target_id)
         if target_id is not None:
             raise InvalidRequest("A run waits for its build, so it cannot be put on a target.")
-        return (await self._runs.of_version(caller, request)).submission
+        return await self._runs.of_version(caller, request)
 
     async def submit(
         self, request: ClientRequest, prepare: Callable[[], Awaitable[Prepared]]
@@ -135,7 +135,7 @@ class SubmissionService:
             metrics.submitted(error.code)
             raise
         metrics.submitted(outcome_of(accepted))
-        location = view.location(accepted.job)
+        location = view.location(accepted)
         if accepted.replayed is not None:
             status, body = accepted.replayed
             return Answer(status, body, location, is_replayed=True)
@@ -150,13 +150,14 @@ class SubmissionService:
             self._kernel, accepted.job, request.wait_seconds, gave_up=lambda: self._is_draining
         )
         status = status_of(job)
-        body = await view.body_after_wait(Accepted(job, accepted.deduplicated))
+        accepted = accepted._replace(job=job)
+        body = await view.body_after_wait(accepted)
         has_ended = status == 200
         if request.wants_result and has_ended:
             body = f'{body[:-1]}, "result": {await view.result(job)}}}'
         if submission.idempotency is not None:
             await self._store_answer(submission, submission.idempotency, job, status, body)
-        return Answer(status, body, view.location(job), has_waited=has_ended)
+        return Answer(status, body, view.location(accepted), has_waited=has_ended)
 
     async def _store_answer(
         self, submission: Submission, named: Idempotency, job: JobRow, status: int, body: str
@@ -219,7 +220,7 @@ class SubmissionService:
                 continue
             try:
                 if is_run(item):
-                    submission = (await self._runs.of_version(caller, item)).submission
+                    submission = await self._runs.of_version(caller, item)
                 else:
                     submission = self._jobs.submission(item, caller)
                 if key is not None:

@@ -24,16 +24,6 @@ class ResultStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-class BuildStatus(StrEnum):
-    """Name where a build is; the last three are terminal."""
-
-    QUEUED = "queued"
-    BUILDING = "building"
-    READY = "ready"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
 _RUN = {Status.PENDING: "queued", Status.TIMED_OUT: "failed", Status.PAUSED: "queued"}
 _AGENT = {
     Status.PENDING: "queued",

@@ -17,14 +17,12 @@ Failures.
 
 from ade.environments.environment import (
     EnvironmentGone,
-    ensure_build,
     environment_of,
     fingerprint_of,
 )
 
 __all__ = [
     "EnvironmentGone",
-    "ensure_build",
     "environment_of",
     "fingerprint_of",
 ]

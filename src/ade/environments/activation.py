@@ -91,6 +91,7 @@ class Log:
         fresh = folder / f".{secrets.token_hex(4)}.log"
         self._file: TextIO = fresh.open("w", encoding="utf-8", errors="replace")
         fresh.replace(folder / LOG)
+        self._lines: list[str] = []
         self._left = LOG_CHARS_MAX
 
     def say(self, line: str) -> None:
@@ -98,9 +99,14 @@ class Log:
         if self._left <= 0:
             return
         self._left -= len(line) + 1
+        self._lines.append(f"{line if self._left > 0 else CUT}\n")
         with contextlib.suppress(OSError, ValueError):
-            self._file.write(f"{line if self._left > 0 else CUT}\n")
+            self._file.write(self._lines[-1])
             self._file.flush()
+
+    def text(self) -> str:
+        """Return what was written, also when another log has taken the place of the file."""
+        return "".join(self._lines)
 
     def close(self) -> None:
         """Close the file."""

@@ -13,10 +13,10 @@ import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
-from ade.app.catalogue import Catalogue
 from ade.environments.environment import LOST, STAMP
 from ade.environments.failure import environment_gone, spelled
 from ade.environments.install import MIB, UNFINISHED, size_of, workshop
@@ -26,6 +26,7 @@ from ade.settings import Settings
 
 log = structlog.get_logger()
 DAY_SECONDS = 86_400
+COLLECT_EVERY_SECONDS = 600.0
 # Longer than it takes from an environment's last stamp to the record of the build that made it.
 YOUNG_SECONDS = 3600
 IDLE = (
@@ -42,13 +43,37 @@ class Collected:
     leftovers: int = 0
 
 
-async def collect(library: Catalogue, settings: Settings) -> Collected:
+class BuildRecords(Protocol):
+    """Know which environments builds refer to."""
+
+    async def environments_in_use(self) -> set[str]:
+        """List the environments that ready builds refer to."""
+        ...
+
+    async def retire_environment(
+        self, environment: str, reason: str, *, even_if_needed: bool = False
+    ) -> bool:
+        """Cancel the ready builds of an environment, unless an unfinished job needs one of them."""
+        ...
+
+
+async def collect_for_ever(builds: BuildRecords, settings: Settings) -> None:
+    """Collect now and then, until cancelled."""
+    while True:
+        try:
+            await collect(builds, settings)
+        except Exception as error:
+            log.warning("cannot collect environments", reason=type(error).__name__)
+        await asyncio.sleep(COLLECT_EVERY_SECONDS)
+
+
+async def collect(builds: BuildRecords, settings: Settings) -> Collected:
     """Remove what nobody uses, and nothing that anybody might."""
     root = settings.activation_envs_dir.resolve()
     present = await asyncio.to_thread(_environments, root)
-    in_use = await library.environments_in_use()
+    in_use = await builds.environments_in_use()
     for digest in in_use - set(present):
-        await library.retire_environment(
+        await builds.retire_environment(
             digest, spelled(environment_gone(LOST)), even_if_needed=True
         )
     removed = 0
@@ -56,7 +81,7 @@ async def collect(library: Catalogue, settings: Settings) -> Collected:
         if not _is_idle(idle_seconds, settings, named=digest in in_use):
             continue
         reason = spelled(environment_gone(IDLE.format(days=settings.environment_keep_days)))
-        if digest in in_use and not await library.retire_environment(digest, reason):
+        if digest in in_use and not await builds.retire_environment(digest, reason):
             continue
         removed += await asyncio.to_thread(_remove, root, digest, settings)
     leftovers = await asyncio.to_thread(_remove_leftovers, root, settings)

@@ -9,16 +9,12 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-from ade.app.catalogue import Catalogue
 from ade.domain.errors import Unavailable
 from ade.domain.keys import fingerprint
-from ade.environments.failure import environment_gone, spelled
-from ade.kernel import Kernel
 from ade.kinds.normalize import ENGINE
 from ade.sandbox.runtime_environment import RUNTIME, Environment, own_environment
 from ade.settings import Settings
-from ade.store.builds import AGAIN, BUILDS_TOPIC
-from ade.store.rows import Build, Version
+from ade.store.rows import Version
 from ade_engine.version import ENGINE_VERSION
 
 STAMP = "complete.json"
@@ -47,34 +43,6 @@ def fingerprint_of(version: Version) -> str:
     return fingerprint(
         content_digest=version.digest, engine_version=ENGINE_VERSION, interpreter=interpreter()
     )
-
-
-async def ensure_build(
-    library: Catalogue,
-    kernel: Kernel,
-    version: Version,
-    settings: Settings | None = None,
-    *,
-    known: Build | None = None,
-) -> Build:
-    """Find or make the build of a version, and wake whoever builds; one that failed is tried again.
-
-    Other processes hear of it from the database, or when they look for builds from time to time.
-    With `settings`, one whose packages are not on this disk any more is made again. `known` is the
-    version's build as it was just read, which saves reading it.
-    """
-    build = known
-    if build is None or build.status in AGAIN:
-        build = await library.ensure_build(version, fingerprint_of(version))
-    if settings is not None and build.status == "ready" and build.environment is not None:
-        if is_there(build.environment, settings):
-            return build
-        gone = spelled(environment_gone(LOST))
-        await library.retire_environment(build.environment, gone, even_if_needed=True)
-        build = await library.ensure_build(version, fingerprint_of(version))
-    if build.status == "queued":
-        kernel.notifier.publish([BUILDS_TOPIC])
-    return build
 
 
 def folder_of(digest: str, settings: Settings) -> Path:

@@ -6,10 +6,8 @@ None of them holds a path of this machine or a traceback.
 import json
 
 from ade.domain.outcome import Category, JobError
-from ade.store.rows import Build
 
 MESSAGE_CHARS_MAX = 2_000
-CANCELLED = "the build was cancelled."
 
 
 class BuildFailed(Exception):
@@ -31,11 +29,6 @@ def not_installed(message: str) -> BuildFailed:
     return BuildFailed(JobError(Category.DEPENDENCY_ERROR, "PACKAGES_NOT_INSTALLED", short))
 
 
-def files_gone(message: str) -> BuildFailed:
-    """Say that the version's own files cannot be read."""
-    return BuildFailed(JobError(Category.VALIDATION_ERROR, "FILES_GONE", message))
-
-
 def unwalled(message: str) -> BuildFailed:
     """Say that no sandbox is strong enough for hooks here."""
     return BuildFailed(JobError(Category.INTERNAL_ERROR, "SANDBOX_UNAVAILABLE", message))
@@ -55,16 +48,6 @@ def environment_gone(message: str) -> JobError:
     return JobError(Category.INTERNAL_ERROR, "ENVIRONMENT_GONE", message)
 
 
-def lost(times: int) -> BuildFailed:
-    """Say that whoever made the build died of it, or fell silent, each time."""
-    message = (
-        f"The build was begun {times} times, and each time the process that made it died or fell"
-        " silent before the end. Most often the machine ran out of memory: the log of the build"
-        " and that of the machine say more."
-    )
-    return BuildFailed(JobError(Category.INTERNAL_ERROR, "BUILDER_LOST", message))
-
-
 def broken(message: str) -> JobError:
     """Say that ADE itself failed, and not the configuration."""
     return JobError(Category.INTERNAL_ERROR, "BUILDER_ERROR", message)
@@ -73,10 +56,3 @@ def broken(message: str) -> JobError:
 def spelled(error: JobError) -> str:
     """Spell an error as a build's row holds it."""
     return json.dumps(error.as_dict())
-
-
-def reason_of(build: Build) -> str | None:
-    """Say why a build that has ended is of no use; None if it is ready."""
-    if build.status == "ready":
-        return None
-    return str(json.loads(build.error)["message"]) if build.error else CANCELLED

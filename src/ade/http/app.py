@@ -8,6 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from ade import __version__
+from ade.app.build_requests import BuildRequests
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
 from ade.app.job_requests import JobRequests
@@ -62,7 +63,8 @@ def create_app(
     sweeper, isolation.
     """
     job_requests = JobRequests(settings, kinds)
-    run_requests = RunRequests(kernel, catalogue, settings, job_requests)
+    build_requests = BuildRequests(catalogue, blobs, settings)
+    run_requests = RunRequests(catalogue, settings, job_requests, build_requests)
     context = AppContext(
         kernel=kernel,
         directory=directory,
@@ -72,6 +74,7 @@ def create_app(
         authenticator=Authenticator(directory),
         job_requests=job_requests,
         run_requests=run_requests,
+        build_requests=build_requests,
         submissions=SubmissionService(kernel, job_requests, run_requests),
         inline_tasks=inline_tasks,
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from ade.app.build_requests import BuildRequests
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
 from ade.app.job_requests import JobRequests
@@ -50,6 +51,7 @@ class AppContext:
     authenticator: Authenticator
     job_requests: JobRequests
     run_requests: RunRequests
+    build_requests: BuildRequests
     submissions: SubmissionService
     inline_tasks: InlineTasks | None = None
 

@@ -1,27 +1,28 @@
-"""How a job is shown to the client that submitted it: as a job, as a run, or as a retry."""
+"""How a job is shown to the client that submitted it: as a job, a run, a build or a retry."""
 
 import json
 
 from ade.domain.job import Status
 from ade.http.auth import Authorization
 from ade.http.context import AppContext
+from ade.http.schemas.builds import build_body, build_path
 from ade.http.schemas.jobs import Retried, job_body, job_path
 from ade.http.schemas.results import result_body
-from ade.http.schemas.runs import run_body, run_path
+from ade.http.schemas.runs import Run, run_body, run_path
 from ade.stages.submit.model import Accepted
-from ade.store.rows import Build, JobRef, JobRow
+from ade.store.rows import BuildVersion, JobRef, JobRow
 
 
 class JobView:
     """Show an accepted job as a job."""
 
     def __init__(self, context: AppContext, auth: Authorization) -> None:
-        self._door = context
+        self._context = context
         self._slug = auth.workspace.slug
 
-    def location(self, job: JobRow) -> str:
+    def location(self, accepted: Accepted) -> str:
         """Return the path of the job."""
-        return job_path(self._slug, job.id)
+        return job_path(self._slug, accepted.job.id)
 
     def body(self, accepted: Accepted) -> str:
         """Write the job."""
@@ -29,7 +30,7 @@ class JobView:
             accepted.job,
             self._slug,
             deduplicated=accepted.deduplicated,
-            safe_mode=self._door.safe_mode,
+            safe_mode=self._context.safe_mode,
         )
         return json.dumps(body)
 
@@ -40,33 +41,58 @@ class JobView:
     async def result(self, job: JobRow) -> str:
         """Write the result envelope of an ended job."""
         ref = JobRef(job.workspace_id, job.id)
-        stored = await self._door.kernel.read(lambda reading: reading.read_result(ref))
-        version = self._door.job_requests.env_version(job.kind)
+        stored = await self._context.kernel.read(lambda reading: reading.read_result(ref))
+        version = self._context.job_requests.env_version(job.kind)
         return json.dumps(result_body(job, stored, version))
 
 
 class RunView(JobView):
-    """Show an accepted job as a run, with the build that it waits for."""
+    """Show an accepted job as a run, with its version and the build that it waits for."""
 
-    def __init__(self, context: AppContext, auth: Authorization, build: Build) -> None:
-        super().__init__(context, auth)
-        self._build = build
-
-    def location(self, job: JobRow) -> str:
+    def location(self, accepted: Accepted) -> str:
         """Return the path of the run."""
-        return run_path(self._slug, job.id)
+        return run_path(self._slug, accepted.job.id)
 
     def body(self, accepted: Accepted) -> str:
         """Write the run, with its build as it was when the run was submitted."""
-        return json.dumps(run_body(accepted.job, self._slug, self._build))
+        assert accepted.ensured is not None
+        version, build, _ = accepted.ensured
+        named = BuildVersion(version.id, version.sequence, version.digest)
+        return json.dumps(run_body(accepted.job, self._slug, build, named))
 
     async def body_after_wait(self, accepted: Accepted) -> str:
         """Write the run, with its build as it is now."""
-        job = accepted.job
-        build = None
-        if job.build_id is not None:
-            build = await self._door.catalogue.find_build(job.workspace_id, job.build_id)
-        return json.dumps(run_body(job, self._slug, build))
+        return json.dumps(await current_run(self._context, accepted.job, self._slug))
+
+
+async def current_run(context: AppContext, job: JobRow, slug: str) -> Run:
+    """Show a run with its version, and its build as it is now."""
+    build = await context.catalogue.find_build(job.workspace_id, str(job.build_id))
+    versions = await context.catalogue.versions_of_builds(job.workspace_id, [job.build_id])
+    return run_body(job, slug, build, versions.get(build.id))
+
+
+class BuildView(JobView):
+    """Show the accepted job of an activation as the build that it makes."""
+
+    def location(self, accepted: Accepted) -> str:
+        """Return the path of the build."""
+        if accepted.ensured is not None:
+            return build_path(self._slug, accepted.ensured.build.id)
+        assert accepted.replayed is not None
+        return str(json.loads(accepted.replayed[1])["links"]["self"])
+
+    def body(self, accepted: Accepted) -> str:
+        """Write the build as it was when the activation was accepted."""
+        assert accepted.ensured is not None
+        return json.dumps(build_body(accepted.ensured.build, self._slug))
+
+    async def body_after_wait(self, accepted: Accepted) -> str:
+        """Write the build as it is now."""
+        assert accepted.ensured is not None
+        build = accepted.ensured.build
+        now = await self._context.catalogue.find_build(build.workspace_id, build.id)
+        return json.dumps(build_body(now, self._slug))
 
 
 class RetryView(JobView):

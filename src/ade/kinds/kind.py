@@ -54,6 +54,20 @@ class Prepared:
     warm: tuple[str, ...] = ()
 
 
+class VersionNumber(Protocol):
+    """Name a version of a configuration by its number."""
+
+    @property
+    def configuration_id(self) -> str:
+        """Return the configuration."""
+        ...
+
+    @property
+    def sequence(self) -> int:
+        """Return the number."""
+        ...
+
+
 class JobIO(Protocol):
     """Find what a job works on, and keep what it leaves."""
 
@@ -63,6 +77,10 @@ class JobIO(Protocol):
 
     async def package(self, workspace_id: str, version_id: str) -> dict[str, Path]:
         """Return where the bytes of each file of a configuration's version are."""
+        ...
+
+    async def version(self, workspace_id: str, version_id: str) -> VersionNumber:
+        """Return which version of which configuration it is."""
         ...
 
     async def blob(self, workspace_id: str, digest: str) -> Path:

@@ -25,6 +25,7 @@ from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
 from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
+from ade.environments.collect import collect_for_ever as collect_environments
 from ade.events.event_file import EventFileExporter
 from ade.isolation import Isolation, isolated
 from ade.kernel import Kernel
@@ -39,7 +40,7 @@ from ade.store.listener import listen
 from ade.store.migrate import upgrade
 from ade.store.session import Session
 from ade.telemetry import metrics
-from ade.worker.builder import Builder, end
+from ade.worker.build_runner import BuildRunner
 from ade.worker.job_io import CatalogueJobIO
 from ade.worker.sweeper import Sweeper
 from ade.worker.worker import Worker, WorkerRules
@@ -66,7 +67,6 @@ class Parts:
     library: Catalogue
     blobs: Blobs
     worker: Worker | None
-    builder: Builder | None
     isolation: Isolation | None
     sweeper: Sweeper
 
@@ -198,18 +198,17 @@ async def _at_work(
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
     collecting = asyncio.create_task(collect_for_ever(parts.blobs, library))
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
-    building = asyncio.create_task(parts.builder.run(), name="builder") if parts.builder else None
-    for task in (working, building):
-        if task is not None:
-            task.add_done_callback(_log_if_broken)
+    tidying = []
+    if working is not None:
+        working.add_done_callback(_log_if_broken)
+        tidying = [asyncio.create_task(collect_environments(library, settings))]
     try:
         yield parts
     finally:
-        await end(building)
         if parts.worker is not None and working is not None:
             parts.worker.begin_to_drain()
             await working
-        for task in (sweeping, collecting):
+        for task in (sweeping, collecting, *tidying):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
@@ -233,22 +232,15 @@ def _parts(
 ) -> Parts:
     kinds = load_kinds()
     jobs_dir = Path(settings.jobs_dir)
-    worker, builder = None, None
+    worker = None
     if isolation is not None:
         name = worker_name()
-        builder = Builder(
-            name,
-            kernel=kernel,
-            library=library,
-            blobs=blobs,
-            runner=isolation.runner,
-            settings=settings,
-        )
         worker = Worker(
             name,
             kernel=kernel,
             kinds=kinds,
             runner=isolation.runner,
+            build_runner=BuildRunner(isolation.runner, settings),
             jobs_dir=jobs_dir,
             job_io=CatalogueJobIO(library, blobs, settings.workspace_storage_mb * MIB),
             rules=WorkerRules(
@@ -266,7 +258,6 @@ def _parts(
         library=library,
         blobs=blobs,
         worker=worker,
-        builder=builder,
         isolation=isolation,
         sweeper=Sweeper(kernel, jobs_dir, settings.sweep_seconds),
     )

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
+from ade.domain.build import KIND as BUILD
 from ade.domain.errors import LeaseLost
 from ade.domain.job import BLOCKS_ITS_LANE, STOPPED_STATUS, Cause, Status, StopRequest
 from ade.domain.lease import MICROSECONDS
@@ -101,6 +102,9 @@ def _record(tx: Transaction, finishes: list[Finish]) -> list[Finished | LeaseLos
     recorded = list(compress(finishes, kept))
     tx.notify(*[claim.id for claim, _ in recorded])
     _insert_artifacts(tx, recorded)
+    builds = [JobRef(c.workspace_id, c.id) for c, _ in recorded if c.kind == BUILD]
+    if builds:
+        transitions.settle_builds(tx, builds)
     return [
         _FINISHED[one.outcome.status] if is_kept and one.outcome else lease_lost(one.lease)
         for one, is_kept in zip(finishes, kept, strict=True)

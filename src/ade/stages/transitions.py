@@ -3,19 +3,22 @@
 `checked_cause` refuses what the transition table does not have, and returns what the event log
 records. Submit, claim and the fast path of finish write their own rows; they call it once for each
 (source, target, cause) that they can produce. All other stages describe a change with `move` and
-carry it out with `apply`.
+carry it out with `apply`. The end of a job that makes a build settles that build in the same
+transaction (`settle_builds`), and the runs that wait for it go on or fail.
 """
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from ade.domain.build import SETTLED_BY, BuildStatus, build_error, failure_reason
 from ade.domain.errors import InvalidTransition
 from ade.domain.events import EventType, event_type, work_topic
 from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, WAITING, Cause, Status, is_allowed
-from ade.domain.outcome import JobError, Outcome
+from ade.domain.outcome import Category, JobError, Outcome
 from ade.store.port import Transaction
-from ade.store.rows import JobRow, Lane, Move, Moved, NewEvent
+from ade.store.rows import Build, JobRef, JobRow, Lane, Move, Moved, NewEvent
 
 
 @cache
@@ -83,7 +86,71 @@ def apply(tx: Transaction, moves: list[Move]) -> list[Moved]:
     moved = tx.move(moves)
     for row in moved:
         tx.notify(row.id)
+    ended = {move.id for move in moves if move.finished_at is not None}
+    settle_builds(tx, [JobRef(row.workspace_id, row.id) for row in moved if row.id in ended])
     return moved
+
+
+def settle_builds(tx: Transaction, ended: Sequence[JobRef]) -> None:
+    """Record what became of the builds that ended jobs were to make, and let their runs go on."""
+    for build in tx.builds.of_jobs(ended):
+        ref = JobRef(build.workspace_id, str(build.job_id))
+        job = tx.read_job(ref)
+        assert job is not None
+        settled = _settled(build, job, tx.read_result(ref))
+        tx.builds.settle(settled)
+        _settle_activation(tx, settled)
+        release_runs(tx, settled)
+
+
+def _settled(build: Build, job: JobRow, result: str | None) -> Build:
+    """Say what became of a build, in words about builds."""
+    status = SETTLED_BY[Status(job.status)]
+    outputs = (json.loads(result) if result else {}).get("outputs", {})
+    made = outputs.get("result_json") or {}
+    return build._replace(
+        status=status.value,
+        error=build_error(job.error, job.fence) if status is BuildStatus.FAILED else None,
+        environment=made.get("environment") if status is BuildStatus.READY else None,
+        started_at=job.started_at,
+        finished_at=job.finished_at,
+    )
+
+
+def _settle_activation(tx: Transaction, build: Build) -> None:
+    """Make a version that waited for its build the active one, or give that up."""
+    known = tx.builds.activation(build.workspace_id, build.configuration_id)
+    if known is None or known.pending_version_id != build.version_id:
+        return
+    by = known.pending_by
+    known = known._replace(pending_version_id=None, pending_by=None)
+    if build.status == BuildStatus.READY:
+        known = known._replace(version_id=build.version_id, activated_at=tx.now_us, activated_by=by)
+    tx.builds.put_activation(known)
+
+
+def release_runs(tx: Transaction, build: Build) -> None:
+    """Make the runs that wait for a settled build eligible, or fail them with its reason."""
+    waiting = [
+        job
+        for job in tx.jobs_of_build(build.workspace_id, build.id)
+        if job.status == Status.QUEUED and job.not_before is None
+    ]
+    if build.status != BuildStatus.READY:
+        fail_runs(tx, build, waiting)
+        return
+    moves = [
+        move(job, Status.QUEUED, Cause.BUILD_READY, tx.now_us, eligible=True) for job in waiting
+    ]
+    apply(tx, moves)
+    notify_claimers(tx, moves, waiting)
+
+
+def fail_runs(tx: Transaction, build: Build, runs: list[JobRow]) -> None:
+    """Fail runs for the reason for which their build is of no use."""
+    reason = f"build failed: {failure_reason(build.status, build.error)}"
+    error = JobError(Category.DEPENDENCY_ERROR, "BUILD_FAILED", reason)
+    apply(tx, [move(job, Status.FAILED, Cause.UNRUNNABLE, tx.now_us, error=error) for job in runs])
 
 
 def log(tx: Transaction, changed: list[Moved], event: EventType, data: dict[str, Any]) -> None:

@@ -1,34 +1,31 @@
-"""Builds: one for each `(configuration, fingerprint)`, made by the builder that holds its lease.
+"""Builds, one for each `(configuration, fingerprint)`, and which versions are active.
 
-A build is found or made under its unique key, so that any number of runs share one, and is claimed
-with a fence like a job: a builder that lost its lease changes nothing any more. Builders are woken
-when a build waits or was cancelled.
+The work of a build is a job; the row says what became of it. Everything that a job's end changes
+here happens in the transaction that ends the job.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-from ade.domain.errors import Conflict, NotFound
+from ade.domain.build import SETTLED
+from ade.domain.errors import NotFound
 from ade.store.catalogue import LAST_ID, require_id
-from ade.store.executor import Executor, id_at
-from ade.store.rows import Build, BuildHeld, JobRef, Version
-from ade.store.schema import BUILD_SETTLED
+from ade.store.executor import Executor
+from ade.store.rows import Activation, Build, BuildVersion, JobRef, Version
 from ade.store.sql import builds as statements
-
-BUILDS_TOPIC = "builds"
-# What is made again when somebody asks for it.
-AGAIN = ("failed", "cancelled")
 
 
 class BuildReading:
-    """Read builds."""
+    """Read builds and active versions."""
 
     def __init__(self, sql: Executor) -> None:
         self._sql = sql
 
     def find(self, workspace_id: str, build_id: str) -> Build:
         """Find a build, or raise NotFound."""
-        return self._found("find_build", workspace_id, build_id)
+        found = self._sql.first("find_build", workspace_id, require_id(build_id, "build"))
+        if found is None:
+            raise NotFound("There is no such build in this workspace.")
+        return Build(*found)
 
     def find_of(self, version: Version, fingerprint: str) -> Build | None:
         """Find the build of a fingerprint, if there is one."""
@@ -47,129 +44,63 @@ class BuildReading:
         )
         return [Build(*row) for row in rows]
 
-    def settled_with_waiting_runs(self, limit: int) -> list[Build]:
-        """Find builds that have ended while runs still wait: their builder died in between."""
-        rows = self._sql.rows("settled_builds_with_waiting_runs", limit)
-        return [Build(*row) for row in rows]
+    def versions_of(
+        self, workspace_id: str, build_ids: Iterable[str | None]
+    ) -> dict[str, BuildVersion]:
+        """Name the version that each of these builds was made of."""
+        named = [(workspace_id, id_) for id_ in dict.fromkeys(build_ids) if id_ is not None]
+        found = self._sql.each("versions_of_builds", named, tuple) if named else []
+        return {build_id: BuildVersion(*version) for build_id, *version in found}
 
     def environments_in_use(self) -> set[str]:
         """List the environments that ready builds refer to."""
         return {str(row[0]) for row in self._sql.rows("environments_in_use")}
 
-    def _found(self, name: str, workspace_id: str, build_id: str) -> Build:
-        found = self._sql.first(name, workspace_id, require_id(build_id, "build"))
-        if found is None:
-            raise NotFound("There is no such build in this workspace.")
-        return Build(*found)
+    def activation(self, workspace_id: str, configuration_id: str) -> Activation | None:
+        """Find which version of a configuration is active, and which one is to become it."""
+        found = self._sql.first("find_activation", workspace_id, configuration_id)
+        return None if found is None else Activation(*found)
 
 
 class BuildChanges(BuildReading):
-    """Change builds."""
+    """Change builds and active versions."""
 
-    def __init__(self, sql: Executor, now_us: int, notify: Callable[[str], None]) -> None:
+    def __init__(self, sql: Executor, now_us: int) -> None:
         super().__init__(sql)
         self._now_us = now_us
-        self._notify = notify
 
     def settled(self, refs: Sequence[JobRef]) -> set[str]:
-        """Find which of these builds are terminal; lock the status of the others."""
+        """Find which of these builds are settled; the others stay as they are until the end."""
         found = self._sql.each("read_builds", refs, tuple)
-        return {build_id for build_id, status in found if status in BUILD_SETTLED}
+        return {build_id for build_id, status in found if status in SETTLED}
 
-    def ensure(self, version: Version, fingerprint: str) -> Build:
-        """Find or make the one build of a fingerprint; one that failed is tried again."""
-        known = self.find_of(version, fingerprint)
-        if known is not None and known.status not in AGAIN:
-            return known
-        if known is None:
-            build = Build(
-                version.workspace_id,
-                id_at(self._now_us),
-                version.configuration_id,
-                fingerprint,
-                "queued",
-                0,
-                None,
-                None,
-                None,
-                self._now_us,
-                None,
-                None,
-                version.id,
-                None,
-                0,
-            )
-            self._sql.run("insert_build", *[getattr(build, name) for name in statements.NEW])
-        else:
-            build = known._replace(
-                status="queued", finished_at=None, started_at=None, error=None, losses=0
-            )
-            self._change(known, build)
-        self._notify(BUILDS_TOPIC)
-        return build
+    def lock_of(self, version: Version, fingerprint: str) -> Build | None:
+        """Find the build of a fingerprint and keep others from changing it."""
+        named = version.workspace_id, version.configuration_id, fingerprint
+        found = self._sql.first("lock_build_of", *named)
+        return None if found is None else Build(*found)
 
-    def claim(self, owner: str, lease_us: int) -> tuple[bool, Build | None]:
-        """Take the oldest build that waits, or whose builder lost its lease: that is a loss.
+    def of_jobs(self, refs: Sequence[JobRef]) -> list[Build]:
+        """Find the builds that these jobs do the work of, and that are not settled."""
+        return self._sql.each("builds_of_jobs", refs, Build._make) if refs else []
 
-        Return whether there was one, and the build unless somebody else was faster.
-        """
-        found = self._sql.first("next_build", self._now_us, 1)
-        if found is None:
-            return False, None
-        seen = Build(*found)
-        taken = seen._replace(
-            status="building",
-            fence=seen.fence + 1,
-            lease_owner=owner,
-            lease_expires_at=self._now_us + lease_us,
-            started_at=self._now_us,
-            losses=seen.losses + (seen.status == "building"),
-        )
-        return True, taken if self._change(seen, taken) else None
+    def insert(self, build: Build) -> None:
+        """Insert a build."""
+        self._sql.run("insert_build", *[getattr(build, name) for name in statements.STORED])
 
-    def renew(self, held: BuildHeld, lease_us: int) -> bool:
-        """Keep a lease; return False if it is lost."""
-        return self._change_held(held, lease_expires_at=self._now_us + lease_us)
+    def queue(self, build: Build, job_id: str) -> bool:
+        """Give a settled build a job to make it again; tell whether it was still as seen."""
+        return self._sql.run("queue_build", *build[:2], build.status, job_id) == 1
 
-    def finish(
-        self, held: BuildHeld, status: str, *, error: str | None, environment: str | None
-    ) -> bool:
-        """Record how a build ended; return False if the lease was lost and nothing changed."""
-        return self._change_held(
-            held,
-            status=status,
-            error=error,
-            environment=environment,
-            finished_at=self._now_us,
-            lease_owner=None,
-            lease_expires_at=None,
-        )
+    def settle(self, build: Build) -> bool:
+        """Record what became of a build; tell whether it was still for its job to say."""
+        outcome = [getattr(build, name) for name in statements.OUTCOME]
+        return self._sql.run("settle_build", *build[:2], build.job_id, *outcome) == 1
 
-    def release(self, held: BuildHeld) -> bool:
-        """Put a build back for another builder; return False if the lease was lost."""
-        released = self._change_held(
-            held, status="queued", started_at=None, lease_owner=None, lease_expires_at=None
-        )
-        if released:
-            self._notify(BUILDS_TOPIC)
-        return released
-
-    def cancel(self, workspace_id: str, build_id: str) -> Build:
-        """Cancel a build that has not ended; its builder finds its lease lost."""
-        build = self._found("lock_build", workspace_id, build_id)
-        if build.status in BUILD_SETTLED:
-            raise Conflict(f"A build that is {build.status} cannot be cancelled.")
-        cancelled = build._replace(
-            status="cancelled",
-            finished_at=self._now_us,
-            fence=build.fence + 1,
-            lease_owner=None,
-            lease_expires_at=None,
-        )
-        if not self._change(build, cancelled):
-            raise Conflict("The build was changed meanwhile; try again.")
-        self._notify(BUILDS_TOPIC)
-        return cancelled
+    def put_activation(self, activation: Activation) -> None:
+        """Write which version of a configuration is active, and which one is to become it."""
+        if self._sql.run("change_activation", *activation) == 0:
+            self._sql.run("insert_activation", *activation)
 
     def retire_environment(
         self, environment: str, reason: str, *, even_if_needed: bool = False
@@ -179,16 +110,3 @@ class BuildChanges(BuildReading):
             return False
         self._sql.run("retire_environment", environment, reason, self._now_us)
         return True
-
-    def _change_held(self, held: BuildHeld, **values: Any) -> bool:
-        found = self._sql.first("lock_build", held.workspace_id, held.id)
-        if found is None:
-            return False
-        seen = Build(*found)._replace(status="building", fence=held.fence)
-        return self._change(seen, seen._replace(**values))
-
-    def _change(self, seen: Build, after: Build) -> bool:
-        """Change a build that still has the status and fence that were seen; tell if it had."""
-        precondition = seen.workspace_id, seen.id, seen.fence, seen.status
-        written = [getattr(after, name) for name in statements.WRITTEN]
-        return self._sql.run("change_build", *precondition, after.fence, *written) == 1

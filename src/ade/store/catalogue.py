@@ -90,10 +90,14 @@ class CatalogueReading:
         found = self._sql.first("find_version_by_sequence", workspace_id, id_, sequence)
         return _version(found)
 
-    def version_of_draft(self, workspace_id: str, configuration_id: str) -> Version | None:
-        """Find the version that the draft of a configuration is, if one was made."""
+    def version_of_draft(self, workspace_id: str, configuration_id: str, by: str) -> Version:
+        """Read the draft of a configuration as a version; one that is new has no sequence yet."""
         configuration = self.find_configuration(workspace_id, configuration_id)
-        return self._version_with(configuration, manifest_digest(self.draft(configuration)))
+        files = self.draft(configuration)
+        named, digest = (workspace_id, configuration.id), manifest_digest(files)
+        manifest = json.dumps([list(file) for file in files])
+        new = Version(workspace_id, "", configuration.id, 0, digest, manifest, by, 0)
+        return self._version_with(*named, digest) or new
 
     def list_versions(
         self, workspace_id: str, configuration_id: str, before: str | None, limit: int
@@ -122,9 +126,10 @@ class CatalogueReading:
         if self._sql.first("find_content", workspace_id, digest) is None:
             raise NotFound(f"This workspace has no file with the digest {digest}.")
 
-    def _version_with(self, configuration: Configuration, digest: str) -> Version | None:
-        named = configuration.workspace_id, configuration.id, digest
-        found = self._sql.first("find_version_by_digest", *named)
+    def _version_with(
+        self, workspace_id: str, configuration_id: str, digest: str
+    ) -> Version | None:
+        found = self._sql.first("find_version_by_digest", workspace_id, configuration_id, digest)
         return Version(*found) if found else None
 
 
@@ -244,25 +249,19 @@ class CatalogueChanges(CatalogueReading):
     def snapshot(self, workspace_id: str, configuration_id: str, by: str) -> Version:
         """Make a version of the draft as it is; a draft that did not change is the same version."""
         self._lock(workspace_id)
-        configuration = self.find_configuration(workspace_id, configuration_id)
-        files = self.draft(configuration)
-        digest = manifest_digest(files)
-        if known := self._version_with(configuration, digest):
+        version = self.version_of_draft(workspace_id, configuration_id, by)
+        return version if version.sequence else self.ensure_version(version)
+
+    def ensure_version(self, version: Version) -> Version:
+        """Insert a version that was read from a draft, unless an equal one exists."""
+        self._lock(version.workspace_id)
+        named = version.workspace_id, version.configuration_id
+        if (known := self._version_with(*named, version.digest)) is not None:
             return known
-        newest = self._sql.scalar("newest_sequence", workspace_id, configuration.id)
-        sequence = (newest or 0) + 1
+        sequence = (self._sql.scalar("newest_sequence", *named) or 0) + 1
         if sequence > VERSIONS_MAX:
             raise Conflict(f"A configuration has at most {VERSIONS_MAX} versions.")
-        new = Version(
-            workspace_id,
-            id_at(self._now_us),
-            configuration.id,
-            sequence,
-            digest,
-            json.dumps([list(file) for file in files]),
-            by,
-            self._now_us,
-        )
+        new = version._replace(id=id_at(self._now_us), sequence=sequence, created_at=self._now_us)
         self._sql.run("insert_version", *new)
         return new
 

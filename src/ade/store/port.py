@@ -10,8 +10,10 @@ from typing import Any, Protocol, TypeVar
 
 from ade.clock import Clock
 from ade.store.rows import (
+    Activation,
     Append,
     ArtifactRow,
+    Build,
     Claim,
     ClaimQuery,
     FinishRow,
@@ -29,6 +31,7 @@ from ade.store.rows import (
     Renewal,
     Renewed,
     StopRow,
+    Version,
 )
 
 Result = TypeVar("Result")
@@ -89,11 +92,47 @@ class Reading(Protocol):
         ...
 
 
+class Versions(Protocol):
+    """Change the versions of configurations inside a transaction."""
+
+    def ensure_version(self, version: Version) -> Version:
+        """Insert a version that was read from a draft, unless an equal one exists."""
+        ...
+
+
 class Builds(Protocol):
-    """Read and change builds inside a transaction."""
+    """Read and change builds and active versions inside a transaction."""
 
     def settled(self, refs: Sequence[JobRef]) -> set[str]:
-        """Find which of these builds are terminal; lock the status of the others."""
+        """Find which of these builds are settled; the others stay as they are until the end."""
+        ...
+
+    def lock_of(self, version: Version, fingerprint: str) -> Build | None:
+        """Find the build of a fingerprint and keep others from changing it."""
+        ...
+
+    def of_jobs(self, refs: Sequence[JobRef]) -> list[Build]:
+        """Find the builds that these jobs do the work of, and that are not settled."""
+        ...
+
+    def insert(self, build: Build) -> None:
+        """Insert a build."""
+        ...
+
+    def queue(self, build: Build, job_id: str) -> bool:
+        """Give a settled build a job to make it again; tell whether it was still as seen."""
+        ...
+
+    def settle(self, build: Build) -> bool:
+        """Record what became of a build; tell whether it was still for its job to say."""
+        ...
+
+    def activation(self, workspace_id: str, configuration_id: str) -> Activation | None:
+        """Find which version of a configuration is active, and which one is to become it."""
+        ...
+
+    def put_activation(self, activation: Activation) -> None:
+        """Write which version of a configuration is active, and which one is to become it."""
         ...
 
 
@@ -101,6 +140,11 @@ class Transaction(Reading, Protocol):
     """Change jobs and their logs; all of it or nothing."""
 
     now_us: int
+
+    @property
+    def catalogue(self) -> Versions:
+        """Change the versions of configurations."""
+        ...
 
     @property
     def builds(self) -> Builds:

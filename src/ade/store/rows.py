@@ -304,38 +304,52 @@ class Version(NamedTuple):
 
 
 class Build(NamedTuple):
-    """Hold a prepared environment, or the request for one."""
+    """Hold a prepared environment, or the request for one.
+
+    `job_id` is None if there was nothing to do. While the build is not settled, `status`, `attempt`
+    and `started_at` are what its job says.
+    """
 
     workspace_id: str
     id: str
     configuration_id: str
     fingerprint: str
     status: str
-    fence: int
-    lease_owner: str | None
-    lease_expires_at: int | None
     error: str | None
     created_at: int
     started_at: int | None
     finished_at: int | None
     version_id: str | None
     environment: str | None
-    losses: int
+    job_id: str | None
+    attempt: int = 0
 
 
-class BuildHeld(NamedTuple):
-    """Name a build and the fence under which a builder holds it."""
+class BuildVersion(NamedTuple):
+    """Name the version that a build was made of."""
+
+    id: str
+    sequence: int
+    digest: str
+
+
+class Activation(NamedTuple):
+    """Hold which version of a configuration is active, and which one is to become it."""
 
     workspace_id: str
-    id: str
-    fence: int
+    configuration_id: str
+    version_id: str | None = None
+    activated_at: int | None = None
+    activated_by: str | None = None
+    pending_version_id: str | None = None
+    pending_by: str | None = None
 
 
 class RunParts(NamedTuple):
     """Hold what exists of the parts of a run; what is missing has to be made."""
 
     document: Document
-    version: Version | None
+    version: Version
     build: Build | None
 
 

@@ -24,7 +24,6 @@ from sqlalchemy import (
     UniqueConstraint,
     and_,
     literal_column,
-    text,
 )
 from sqlalchemy.dialects.mssql import NVARCHAR
 from sqlalchemy.dialects.postgresql import UUID
@@ -167,9 +166,42 @@ config_versions = Table(
     CheckConstraint("sequence > 0", name="sequence"),
 )
 
-BUILD_STATUSES = ["queued", "building", "ready", "failed", "cancelled"]
-BUILD_SETTLED = ("ready", "failed", "cancelled")
+# Which version of a configuration runs use by default, and which one is to become it when its
+# build is ready.
+activations = Table(
+    "activations",
+    metadata,
+    Column("workspace_id", Id, primary_key=True),
+    Column("configuration_id", Id, primary_key=True),
+    _id("version_id", nullable=True),
+    Column("activated_at", BigInteger, nullable=True),
+    Column("activated_by", Name, nullable=True),
+    _id("pending_version_id", nullable=True),
+    Column("pending_by", Name, nullable=True),
+    ForeignKeyConstraint(
+        ["workspace_id", "configuration_id"], ["configurations.workspace_id", "configurations.id"]
+    ),
+    ForeignKeyConstraint(
+        ["workspace_id", "version_id"], ["config_versions.workspace_id", "config_versions.id"]
+    ),
+    ForeignKeyConstraint(
+        ["workspace_id", "pending_version_id"],
+        ["config_versions.workspace_id", "config_versions.id"],
+    ),
+    CheckConstraint(
+        "(version_id IS NULL AND activated_at IS NULL AND activated_by IS NULL)"
+        " OR (version_id IS NOT NULL AND activated_at IS NOT NULL AND activated_by IS NOT NULL)",
+        name="active_version",
+    ),
+    CheckConstraint(
+        "(pending_version_id IS NULL AND pending_by IS NULL)"
+        " OR (pending_version_id IS NOT NULL AND pending_by IS NOT NULL)",
+        name="pending_version",
+    ),
+)
 
+# One prepared environment for each content of a configuration. The work is a job of kind `build`,
+# named by `job_id`; the row says what became of it.
 builds = Table(
     "builds",
     metadata,
@@ -178,9 +210,6 @@ builds = Table(
     _id("configuration_id"),
     Column("fingerprint", Digest, nullable=False),
     Column("status", Word, nullable=False),
-    Column("fence", Integer, nullable=False),
-    Column("lease_owner", Name, nullable=True),
-    Column("lease_expires_at", BigInteger, nullable=True),
     Column("error", Json, nullable=True),
     Column("created_at", BigInteger, nullable=False),
     Column("started_at", BigInteger, nullable=True),
@@ -188,22 +217,23 @@ builds = Table(
     _id("version_id", nullable=True),
     # The digest of the resolved requirements; null is ADE's own environment.
     Column("environment", Digest, nullable=True),
-    # How often its builder lost its lease since the build was requested.
-    Column("losses", Integer, nullable=False, server_default=text("0")),
+    # Null if there was nothing to do.
+    _id("job_id", nullable=True),
     ForeignKeyConstraint(
         ["workspace_id", "configuration_id"], ["configurations.workspace_id", "configurations.id"]
     ),
-    UniqueConstraint("configuration_id", "fingerprint"),
-    CheckConstraint(f"status IN ({_words(BUILD_STATUSES)})", name="status"),
-    CheckConstraint(
-        "(status = 'building' AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL)"
-        " OR (status <> 'building' AND lease_owner IS NULL AND lease_expires_at IS NULL)",
-        name="building_iff_leased",
+    ForeignKeyConstraint(
+        ["workspace_id", "version_id"], ["config_versions.workspace_id", "config_versions.id"]
     ),
+    UniqueConstraint("configuration_id", "fingerprint"),
     CheckConstraint(
-        f"(status IN ({_words(list(BUILD_SETTLED))}) AND finished_at IS NOT NULL)"
-        f" OR (status NOT IN ({_words(list(BUILD_SETTLED))}) AND finished_at IS NULL)",
-        name="settled_iff_finished_at",
+        "(status = 'queued' AND job_id IS NOT NULL AND version_id IS NOT NULL"
+        " AND finished_at IS NULL AND error IS NULL AND environment IS NULL)"
+        " OR (status = 'ready' AND finished_at IS NOT NULL AND error IS NULL)"
+        " OR (status = 'failed' AND finished_at IS NOT NULL AND error IS NOT NULL"
+        " AND environment IS NULL)"
+        " OR (status = 'cancelled' AND finished_at IS NOT NULL AND environment IS NULL)",
+        name="shape",
     ),
 )
 
@@ -365,9 +395,18 @@ _partial(
 )
 _partial("ix_jobs_lane_holder", _c.workspace_id, _c.target_id, where=holds_its_lane(jobs))
 _partial("ix_jobs_lease", _c.lease_expires_at, where=is_running(jobs))
-_partial("ix_jobs_held", _c.pool, _c.not_before, where=is_held(jobs))
+# With the rank, because jobs with a negative one are not counted.
+_partial("ix_jobs_held", _c.pool, _c.not_before, _c.rank, where=is_held(jobs))
 # For the quota of a workspace: those that wait for a worker are counted along ix_jobs_eligible.
-_partial("ix_jobs_held_in", _c.workspace_id, _c.pool, where=is_held(jobs))
+_partial("ix_jobs_held_in", _c.workspace_id, _c.pool, _c.rank, where=is_held(jobs))
+# The build that a job does the work of.
+_partial(
+    "ux_builds_job",
+    builds.c.workspace_id,
+    builds.c.job_id,
+    where=builds.c.job_id.is_not(None),
+    unique=True,
+)
 
 _build_id = requests.c.build_id
 _partial("ix_requests_build", requests.c.workspace_id, _build_id, where=_build_id.is_not(None))

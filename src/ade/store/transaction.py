@@ -144,7 +144,7 @@ class SqlTransaction(SqlReading):
     @cached_property
     def builds(self) -> BuildChanges:
         """Change builds."""
-        return BuildChanges(self._sql, self.now_us, self.notify)
+        return BuildChanges(self._sql, self.now_us)
 
     @cached_property
     def directory(self) -> DirectoryChanges:

@@ -16,6 +16,7 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
+from ade.domain.build import KIND as BUILD
 from ade.domain.errors import (
     AdeError,
     InvalidRequest,
@@ -57,6 +58,7 @@ class Attempt:
         record: Callable[[Finish], Awaitable[Finished]],
         kinds: Kinds,
         runner: Runner,
+        build_runner: Runner,
         jobs_dir: Path,
         exporter: EventFileExporter,
         network_allowed: bool,
@@ -68,7 +70,7 @@ class Attempt:
         self._kernel = kernel
         self._record = record
         self._kinds = kinds
-        self._runner = runner
+        self._runner = build_runner if claim.kind == BUILD else runner
         self._folder = jobs_dir / claim.id
         self._exporter = exporter
         self._network_allowed = network_allowed

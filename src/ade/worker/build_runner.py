@@ -4,8 +4,9 @@ The model. A build is started like a job, from a `RunSpec`: `inputs` are `BuildI
 the version's package below `config/`, and `limits.timeout_ms` bounds all of it. uv runs as a child
 of this process, outside the sandbox, because it needs the network and writes environments that
 builds share. The package itself is loaded, and its `on_activate` hooks are called, only in the
-sandbox. The outcome's `result_json` is a `BuildReport`. The activation folder of the version holds
-the same for people to read, and the log while it grows.
+sandbox. The outcome's `result_json` is a `BuildReport`, and its `stdout` is the log, followed by
+what the hooks printed. The activation folder of the version holds the same for people to read, and
+the log while it grows.
 
     failure                                what happens
     -------------------------------------  ---------------------------------------------------------
@@ -53,6 +54,7 @@ ACTIVATE_TRIES = 3
 PRINTED_CHARS_MAX = 20_000
 DIAGNOSTIC_CHARS_MAX = 500
 STEPS = 3
+KIB = 1024
 NOTHING_NEEDED = "requirements.txt names no packages: nothing is installed."
 log = structlog.get_logger()
 
@@ -124,6 +126,7 @@ class BuildRun:
         self._activation: Outcome | None = None
         self._hooks: RunHandle | None = None
         self._tool: Tool | None = None
+        self._log: Log | None = None
         self._step = "reading the configuration"
         self._stopped = self._killed = self._timed_out = False
         self._work = asyncio.create_task(self._steps())
@@ -167,6 +170,7 @@ class BuildRun:
             if not self._is_broken_off():
                 raise
         hooks = self._activation or Outcome(Status.FAILED)
+        hooks = replace(hooks, result=self._with_log(hooks))
         if self._killed or (self._stopped and self._report.status != "ready"):
             return replace(hooks, status=Status.FAILED, error=stopped_error(), files=())
         if self._timed_out and self._report.status != "ready":
@@ -176,14 +180,24 @@ class BuildRun:
             hooks = replace(hooks, location=location)
         metrics.built(self._report.status, time.monotonic() - self._began)
         await asyncio.to_thread(self._write)
-        outputs = {**(hooks.result or {}).get("outputs", {}), "result_json": asdict(self._report)}
+        result = hooks.result or {}
+        outputs = {**result["outputs"], "result_json": asdict(self._report)}
         if self._timed_out and self._error is not None:
             status = Status.TIMED_OUT
         else:
             status = Status.SUCCEEDED if self._error is None else Status.FAILED
-        return replace(
-            hooks, status=status, result={"outputs": outputs}, error=self._error, files=()
+        result = {**result, "outputs": outputs}
+        return replace(hooks, status=status, result=result, error=self._error, files=())
+
+    def _with_log(self, hooks: Outcome) -> dict[str, Any]:
+        """Put the log, of which the end is kept, before what the hooks printed."""
+        result = hooks.result or {}
+        outputs = dict(result.get("outputs", {}))
+        written = self._log.text() if self._log is not None else ""
+        outputs["stdout"] = _end_of(
+            f"{written}{outputs.get('stdout', '')}", self._spec.limits.max_output_kb * KIB
         )
+        return {**result, "outputs": outputs}
 
     def _is_broken_off(self) -> bool:
         return self._stopped or self._killed or self._timed_out
@@ -211,7 +225,7 @@ class BuildRun:
     @contextmanager
     def _logging(self) -> Iterator[Log]:
         """Write a log; what goes wrong meanwhile is its last line."""
-        written = self._folder.begin()
+        written = self._log = self._folder.begin()
         try:
             yield written
         except Exception as error:
@@ -338,6 +352,15 @@ def failure_of(error: Exception) -> JobError:
 def _is_ours(outcome: Outcome) -> bool:
     """Tell whether the sandbox failed, and not what ran in it."""
     return outcome.error is not None and outcome.error.category is Category.INTERNAL_ERROR
+
+
+def _end_of(text: str, bytes_max: int) -> str:
+    """Return a text, or as much of its end as fits, from the beginning of a line on."""
+    whole = text.encode("utf-8", errors="replace")
+    if len(whole) <= bytes_max:
+        return text
+    end = whole[len(whole) - bytes_max :]
+    return end[end.find(b"\n") + 1 :].decode("utf-8", errors="replace")
 
 
 def _as_diagnostic(warning: Any) -> dict[str, Any]:

@@ -65,6 +65,7 @@ class Worker:
         kernel: Kernel,
         kinds: Kinds,
         runner: Runner,
+        build_runner: Runner | None = None,
         jobs_dir: Path,
         rules: WorkerRules,
         job_io: JobIO | None = None,
@@ -73,6 +74,7 @@ class Worker:
         self._kernel = kernel
         self._kinds = kinds
         self._runner = runner
+        self._build_runner = build_runner or runner
         self._jobs_dir = jobs_dir
         self._rules = rules
         self._job_io = job_io or NoJobIO()
@@ -222,6 +224,7 @@ class Worker:
             record=self._ends.record,
             kinds=self._kinds,
             runner=self._runner,
+            build_runner=self._build_runner,
             jobs_dir=self._jobs_dir,
             exporter=self._exporter,
             network_allowed=self._rules.network_allowed,

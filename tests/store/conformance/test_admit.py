@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from tests.databases import WORKSPACE, Database
 from tests.store.acts import Acts, submission
-from tests.store.conformance.test_builds import Build
+from tests.store.conformance.test_builds import Site, version
 
 from ade.clock import ManualClock
 from ade.domain.errors import QueueFull
@@ -185,12 +185,11 @@ def test_all_waiting_jobs_count_against_the_quota(quota: Acts) -> None:
 def test_runs_that_wait_for_a_build_count_against_the_quota(
     quota: Acts, database: Database
 ) -> None:
-    build = Build(quota, database)
-    build.prepare()
-    asked = [build.submission() for _ in range(3)]
+    site = Site(quota, database)
+    asked = [site.run_submission(version()) for _ in range(3)]
     outcomes = quota.kernel.now.many("submit", asked)
     assert [isinstance(outcome, Accepted) for outcome in outcomes] == [True, True, False]
-    assert not any(job.eligible for job in quota.everything())
+    assert [job.kind for job in quota.everything() if job.eligible] == ["build"]
 
 
 def test_a_claimed_job_makes_room_in_its_workspace(quota: Acts) -> None:

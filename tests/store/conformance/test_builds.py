@@ -1,143 +1,328 @@
-"""Builds: a run waits until its build has ended, whichever way, and never longer."""
+"""Builds are jobs: runs wait until theirs has ended, whichever way, and never longer."""
 
 import json
 from typing import Any
 
 import pytest
-from sqlalchemy import text
-from tests.databases import WORKSPACE, Database, MemoryDatabase, SqlDatabase
-from tests.store.acts import INTERNAL, Acts, submission
+from tests.databases import WORKSPACE, Database
+from tests.store.acts import INTERNAL, Acts, failure, ref, submission, success
 
-from ade.stages.builds import BuildEnded
+from ade.clock import ManualClock
+from ade.domain.build import KIND
+from ade.domain.errors import QueueFull
+from ade.domain.job import Priority, Status
+from ade.domain.outcome import Category, Outcome
+from ade.kernel import Kernel
+from ade.stages.builds import RequiredBuild
+from ade.stages.kernel_settings import KernelSettings
 from ade.stages.submit.model import Accepted, Submission
-from ade.store.rows import JobRow
+from ade.store.port import Store, Transaction
+from ade.store.rows import Activation, Build, Claim, JobRow, Version
 
 CONFIGURATION = "0198c000-0000-7000-8000-000000000001"
 DOCUMENT = "0198c000-0000-7000-8000-000000000002"
-BUILD = "0198c000-0000-7000-8000-000000000003"
-ENDED = BuildEnded(WORKSPACE, BUILD)
+LIMITS = submission().limits
+RUN_PAYLOAD = '{"inputs": {"document_id": "d"}}'
 
 
-@pytest.fixture
-def build(acts: Acts, database: Database) -> "Build":
-    """Prepare what runs need, with a build that has not begun."""
-    made = Build(acts, database)
-    made.prepare()
-    return made
+def version(digest: str = "sha256:v1") -> Version:
+    """Read a draft as a version that was not made yet."""
+    return Version(WORKSPACE, "", CONFIGURATION, 0, digest, "[]", "someone", 0)
 
 
-class Build:
-    """Submit runs, and end the build that they wait for."""
+def required(draft: Version, **changes: Any) -> RequiredBuild:
+    """Require the build of a version."""
+    made = RequiredBuild(draft, f"print of {draft.digest}", LIMITS, retries=2, has_work=True)
+    return made._replace(**changes)
+
+
+def made(environment: str | None = None) -> Outcome:
+    """Come to a ready build."""
+    return success(outputs={"result_json": {"environment": environment}})
+
+
+class Site:
+    """Submit runs and activations, and do the work of builds."""
 
     def __init__(self, acts: Acts, database: Database) -> None:
         self.acts = acts
-        self.database = database
-
-    def prepare(self) -> None:
-        """Insert what runs refer to."""
-        insert, common = self.database.insert, {"workspace_id": WORKSPACE, "created_at": 0}
-        insert("configurations", id=CONFIGURATION, name="c", **common)
-        insert("documents", id=DOCUMENT, name="d", digest="sha256:d", size_bytes=1, **common)
-        insert(
-            "builds",
-            id=BUILD,
-            configuration_id=CONFIGURATION,
-            fingerprint="sha256:f",
-            status="queued",
-            fence=0,
-            **common,
+        common = {"workspace_id": WORKSPACE, "created_at": 0}
+        database.insert("configurations", id=CONFIGURATION, name="c", **common)
+        database.insert(
+            "documents", id=DOCUMENT, name="d", digest="sha256:d", size_bytes=1, **common
         )
 
-    def submission(self, **changes: Any) -> Submission:
-        """Ask for a run."""
+    def run_submission(self, draft: Version, **changes: Any) -> Submission:
+        """Ask for a run of a version."""
+        asked = {name: changes.pop(name) for name in ("has_work", "rebuild") if name in changes}
         return submission(
             kind="normalize",
+            payload=RUN_PAYLOAD,
             configuration_id=CONFIGURATION,
             document_id=DOCUMENT,
-            build_id=BUILD,
+            required=required(draft, **asked),
             **changes,
         )
 
-    def run(self, **changes: Any) -> JobRow:
+    def accept(self, draft: Version | None = None, **changes: Any) -> Accepted:
         """Submit a run."""
         self.acts.wait()
-        accepted: Accepted = self.acts.kernel.now.submit(self.submission(**changes))
-        return accepted.job
+        asked = self.run_submission(draft or version(), **changes)
+        accepted: Accepted = self.acts.kernel.now.submit(asked)
+        return accepted
 
-    def end(self, failure: str | None = None) -> int:
-        """End the build, and tell the runs."""
-        status = "ready" if failure is None else "failed"
-        if isinstance(self.database, MemoryDatabase):
-            self.database.insert("builds", workspace_id=WORKSPACE, id=BUILD, status=status)
-        else:
-            assert isinstance(self.database, SqlDatabase)
-            with self.database.connect() as connection:
-                connection.execute(text(f"UPDATE builds SET status = '{status}', finished_at = 1"))
-        told: int = self.acts.kernel.now.settle_build(BuildEnded(WORKSPACE, BUILD, failure))
-        return told
+    def run(self, draft: Version | None = None, **changes: Any) -> JobRow:
+        """Submit a run and return its job."""
+        return self.accept(draft, **changes).job
+
+    def activate(self, draft: Version, by: str = "someone", **changes: Any) -> Accepted:
+        """Activate a version."""
+        self.acts.wait()
+        asked = submission(
+            kind=KIND,
+            submitted_by=by,
+            configuration_id=CONFIGURATION,
+            required=required(draft, activate=True, **changes),
+        )
+        accepted: Accepted = self.acts.kernel.now.submit(asked)
+        return accepted
+
+    def claim_build(self) -> Claim:
+        """Claim a job, which must be a build."""
+        (claim,) = self.acts.claim()
+        assert claim.kind == KIND
+        return claim
+
+    def build(self, outcome: Outcome | None = None) -> Claim:
+        """Do the work of the next build."""
+        claim = self.claim_build()
+        self.acts.finish(claim, outcome or made())
+        return claim
+
+    def builds(self, accepted: Accepted) -> Build:
+        """Read the build of a run as it is now."""
+        assert accepted.ensured is not None
+        found = self.acts.kernel.now.many("look", [accepted.ensured])
+        build: Build | None = found[0]
+        assert build is not None
+        return build
+
+    def activation(self) -> Activation | None:
+        """Read which version is active."""
+        found: Activation | None = self.acts.kernel.now.many("look_at_activation", [None])[0]
+        return found
 
 
-def test_runs_wait_for_their_build(acts: Acts, build: Build) -> None:
-    runs = [build.run() for _ in range(3)]
+@pytest.fixture
+def site(acts: Acts, database: Database) -> Site:
+    """Prepare what runs need, and two ways to look at builds in a transaction of any store."""
+
+    def look(tx: Transaction, ensured: list[Any]) -> list[Build | None]:
+        return [tx.builds.lock_of(one.version, one.build.fingerprint) for one in ensured]
+
+    def look_at_activation(tx: Transaction, _: list[Any]) -> list[Activation | None]:
+        return [tx.builds.activation(WORKSPACE, CONFIGURATION)]
+
+    vars(acts.kernel.verbs).update(look=look, look_at_activation=look_at_activation)
+    return Site(acts, database)
+
+
+def reason(acts: Acts, run: JobRow) -> tuple[str, str, str]:
+    """Read why a run failed."""
+    error = json.loads(acts.job(run).error or "{}")
+    return error["category"], error["code"], error["message"]
+
+
+def test_many_runs_wait_for_one_build_job(acts: Acts, site: Site) -> None:
+    runs = [site.run() for _ in range(3)]
     assert [run.eligible for run in runs] == [0, 0, 0]
+    claim = site.claim_build()
     assert acts.claim(9) == []
-    assert build.end() == 3
-    assert acts.last_event_data(runs[0]) == {"attempt": 0, "cause": "build_ready"}
+    acts.finish(claim, made())
     assert [claim.id for claim in acts.claim(9)] == [run.id for run in runs]
-    acts.check()
+    builds = [job for job in acts.everything() if job.kind == KIND]
+    assert [job.id for job in builds] == [claim.id]
 
 
-def test_a_failed_build_fails_its_runs(acts: Acts, build: Build) -> None:
-    run = build.run()
-    assert build.end("no such package") == 1
-    error = json.loads(acts.job(run).error or "")
+def test_a_batch_of_runs_makes_one_version_and_one_build(acts: Acts, site: Site) -> None:
+    asked = [site.run_submission(version()) for _ in range(20)]
+    accepted = acts.kernel.now.many("submit", asked)
+    assert len({one.ensured.build.id for one in accepted}) == 1
+    assert {one.ensured.version.sequence for one in accepted} == {1}
+    assert sum(job.kind == KIND for job in acts.everything()) == 1
+
+
+def test_a_run_names_its_version_and_its_build(acts: Acts, site: Site) -> None:
+    accepted = site.accept()
+    assert accepted.ensured is not None
+    payload = acts.kernel.now.read(lambda reading: reading.read_payload(ref(accepted.job)))
+    assert json.loads(payload or "")["inputs"] == {
+        "document_id": "d",
+        "config_version_id": accepted.ensured.version.id,
+        "build_id": accepted.job.build_id,
+    }
+
+
+def test_each_new_draft_is_the_next_version(site: Site) -> None:
+    drafts = [version("sha256:a"), version("sha256:b"), version("sha256:a")]
+    ensured = [site.accept(draft).ensured for draft in drafts]
+    assert [one.version.sequence for one in ensured if one is not None] == [1, 2, 1]
+
+
+def test_the_build_goes_before_what_waits_already(acts: Acts, site: Site) -> None:
+    acts.submit(priority=Priority.HIGH)
+    site.run()
+    assert [claim.kind for claim in acts.claim(2)] == [KIND, "echo"]
+
+
+def test_a_build_that_fails_fails_its_runs(acts: Acts, site: Site) -> None:
+    run = site.run()
+    site.build(failure())
     assert acts.status(run) == "failed"
-    assert (error["category"], error["code"]) == ("DEPENDENCY_ERROR", "BUILD_FAILED")
-    assert error["message"] == "build failed: no such package"
+    assert reason(acts, run) == ("DEPENDENCY_ERROR", "BUILD_FAILED", "build failed: It broke.")
     assert acts.last_event_data(run)["cause"] == "unrunnable"
-    acts.check()
 
 
-def test_a_run_of_a_settled_build_starts_at_once(acts: Acts, build: Build) -> None:
-    build.end()
-    run = build.run()
+def test_nothing_to_do_is_ready_at_once(acts: Acts, site: Site) -> None:
+    accepted = site.accept(has_work=False)
+    assert site.builds(accepted).status == "ready"
+    assert [claim.id for claim in acts.claim(9)] == [accepted.job.id]
+
+
+def test_a_run_of_a_ready_build_starts_at_once(acts: Acts, site: Site) -> None:
+    first = site.accept()
+    site.build(made("sha256:e"))
+    acts.claim()
+    run = site.run()
     assert run.eligible == 1
+    assert site.builds(first).environment == "sha256:e"
+
+
+def test_a_failure_of_the_configuration_is_remembered(acts: Acts, site: Site) -> None:
+    site.run()
+    site.build(failure())
+    again = site.run()
+    assert again.status == "failed"
+    assert reason(acts, again)[2] == "build failed: It broke."
+    assert acts.log(again) == ["queued", "failed"]
+    assert acts.claim() == []
+
+
+def test_running_again_makes_a_failed_build_again(acts: Acts, site: Site) -> None:
+    first = site.accept()
+    site.build(failure())
+    run = site.run(rebuild=True)
+    assert run.status == "queued"
+    site.build()
+    assert [claim.id for claim in acts.claim()] == [run.id]
+    assert site.builds(first).status == "ready"
+
+
+def test_a_failure_of_ade_is_tried_again_by_the_next_run(acts: Acts, site: Site) -> None:
+    site.run()
+    for _ in range(3):
+        site.build(INTERNAL)
+        acts.wait(60)
+        acts.kernel.now.expire()
+    assert acts.claim() == []
+    run = site.run()
+    assert run.status == "queued"
+    site.build()
+    assert acts.status(run) == "queued"
+    assert acts.job(run).eligible == 1
+
+
+def test_a_lost_builder_is_followed_by_another(acts: Acts, site: Site) -> None:
+    accepted = site.accept()
+    first = site.claim_build()
+    acts.lose(first)
+    assert site.builds(accepted).status == "queued"
+    second = site.claim_build()
+    assert (second.id, second.fence) == (first.id, first.fence + 1)
+    assert site.builds(accepted).status == "building"
+    acts.finish(second, made())
+    assert site.builds(accepted).status == "ready"
+
+
+def test_builders_that_are_always_lost_fail_the_build(acts: Acts, site: Site) -> None:
+    accepted = site.accept()
+    for _ in range(3):
+        acts.lose(site.claim_build())
+    build = site.builds(accepted)
+    assert build.status == "failed"
+    error = json.loads(build.error or "")
+    assert (error["code"], "started 3 times" in error["message"]) == ("BUILDER_LOST", True)
+    assert acts.status(accepted.job) == "failed"
+
+
+def test_a_late_builder_changes_nothing(acts: Acts, site: Site) -> None:
+    accepted = site.accept()
+    late = site.claim_build()
+    acts.lose(late)
+    with pytest.raises(Exception, match="lease"):
+        acts.finish(late, made("sha256:late"))
+    assert site.builds(accepted).status == "queued"
+    site.build(made("sha256:mine"))
+    assert site.builds(accepted).environment == "sha256:mine"
+
+
+def test_a_build_that_takes_too_long_fails(acts: Acts, site: Site) -> None:
+    accepted = site.accept()
+    late = failure(Category.RESOURCE_LIMIT)
+    site.build(Outcome(Status.TIMED_OUT, error=late.error))
+    assert site.builds(accepted).status == "failed"
+    assert acts.status(accepted.job) == "failed"
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_cancelling_the_build_fails_its_runs(acts: Acts, site: Site, is_running: bool) -> None:
+    accepted = site.accept()
+    (build,) = [job for job in acts.everything() if job.kind == KIND]
+    claim = site.claim_build() if is_running else None
+    acts.cancel(build)
+    if claim is not None:
+        assert site.builds(accepted).status == "building"
+        acts.finish(claim, Outcome(Status.CANCELLED))
+    assert site.builds(accepted).status == "cancelled"
+    assert reason(acts, accepted.job)[2] == "build failed: the build was cancelled."
+    assert site.run().status == "queued"  # a cancelled build is made again
+    site.build()
+    assert site.builds(accepted).status == "ready"
+
+
+def test_a_paused_build_keeps_its_runs_waiting(acts: Acts, site: Site) -> None:
+    run = site.run()
+    (build,) = [job for job in acts.everything() if job.kind == KIND]
+    acts.pause(build)
+    assert acts.claim() == []
+    acts.resume(build)
+    site.build()
     assert [claim.id for claim in acts.claim()] == [run.id]
 
 
-def test_settling_twice_is_harmless(acts: Acts, build: Build) -> None:
-    run = build.run()
-    build.end()
-    assert build.end() == 0
-    acts.claim()
-    assert build.end() == 0
-    assert acts.log(run) == ["queued", "queued", "started"]
-
-
-def test_a_cancelled_run_is_left_alone(acts: Acts, build: Build) -> None:
-    run = build.run()
+def test_a_cancelled_run_is_left_alone(acts: Acts, site: Site) -> None:
+    run = site.run()
     acts.cancel(run)
-    assert build.end() == 0
+    site.build()
     assert acts.status(run) == "cancelled"
 
 
 @pytest.mark.parametrize("settled_first", [True, False])
-def test_a_run_with_a_time_waits_for_both(acts: Acts, build: Build, settled_first: bool) -> None:
-    run = build.run(not_before=acts.clock.now_us() + 60_000_000)
+def test_a_run_with_a_time_waits_for_both(acts: Acts, site: Site, settled_first: bool) -> None:
+    run = site.run(not_before=acts.clock.now_us() + 60_000_000)
     if settled_first:
-        build.end()
+        site.build()
         assert acts.claim() == []
     acts.wait(61)
     acts.kernel.now.expire()
     if not settled_first:
-        assert acts.claim() == []
-        build.end()
+        site.build()
     assert [claim.id for claim in acts.claim()] == [run.id]
 
 
-def test_a_run_that_is_tried_again_needs_no_second_build(acts: Acts, build: Build) -> None:
-    build.end()
-    build.run()
+def test_a_run_that_is_tried_again_needs_no_second_build(acts: Acts, site: Site) -> None:
+    site.run()
+    site.build()
     (claim,) = acts.claim()
     acts.finish(claim, INTERNAL)
     acts.wait(1)
@@ -145,26 +330,122 @@ def test_a_run_that_is_tried_again_needs_no_second_build(acts: Acts, build: Buil
     assert [again.id for again in acts.claim()] == [claim.id]
 
 
-def test_a_lost_run_needs_no_second_build(acts: Acts, build: Build) -> None:
-    build.end()
-    build.run()
+def test_a_lost_run_needs_no_second_build(acts: Acts, site: Site) -> None:
+    site.run()
+    site.build()
     (claim,) = acts.claim()
     acts.lose(claim)
     assert [again.id for again in acts.claim()] == [claim.id]
 
 
-def test_a_run_resumed_before_its_build_has_ended_waits_for_it(acts: Acts, build: Build) -> None:
-    run = build.run()
+def test_a_run_resumed_before_its_build_has_ended_waits_for_it(acts: Acts, site: Site) -> None:
+    run = site.run()
     acts.pause(run)
     acts.resume(run)
+    site.build()
+    assert [claim.id for claim in acts.claim()] == [run.id]
+
+
+def test_a_run_resumed_after_its_build_has_ended_starts(acts: Acts, site: Site) -> None:
+    run = site.run()
+    acts.pause(run)
+    site.build()
+    acts.resume(run)
+    assert [claim.id for claim in acts.claim()] == [run.id]
+
+
+def test_a_build_takes_no_place_in_the_queue(
+    store: Store, clock: ManualClock, database: Database
+) -> None:
+    acts = Acts(Kernel(store, KernelSettings(queue_size=1)), clock)
+    site = Site(acts, database)
+    run = site.run()
+    with pytest.raises(QueueFull):
+        site.run(version("sha256:other"))
+    assert [job.kind for job in acts.everything() if job.id != run.id] == [KIND]
+    acts.finish(site.claim_build(), made())
+    assert [claim.id for claim in acts.claim()] == [run.id]
+    site.activate(version("sha256:other"))  # needs no place
+    site.run(version("sha256:other"))
+
+
+# --- active versions ------------------------------------------------------------------------------
+
+
+def test_a_version_becomes_active_when_its_build_is_ready(acts: Acts, site: Site) -> None:
+    accepted = site.activate(version(), by="ada")
+    assert accepted.ensured is not None
+    version_id = accepted.ensured.version.id
+    found = site.activation()
+    assert found is not None
+    assert (found.version_id, found.pending_version_id, found.pending_by) == (
+        None,
+        version_id,
+        "ada",
+    )
+    site.build()
+    found = site.activation()
+    assert found is not None
+    assert (found.version_id, found.activated_by) == (version_id, "ada")
+    assert (found.activated_at, found.pending_version_id) == (acts.clock.now_us(), None)
+
+
+def test_a_failed_build_leaves_the_active_version_as_it_is(acts: Acts, site: Site) -> None:
+    site.activate(version("sha256:good"))
+    site.build()
+    before = site.activation()
+    site.activate(version("sha256:bad"))
+    site.build(failure())
+    assert site.activation() == before
+    assert before is not None
+
+
+def test_an_earlier_version_is_activated_again_at_once(acts: Acts, site: Site) -> None:
+    first = site.activate(version("sha256:1"))
+    site.build()
+    site.activate(version("sha256:2"))
+    site.build()
+    back = site.activate(version("sha256:1"), by="grace")
+    assert back.deduplicated
+    assert back.job.id == first.job.id
     assert acts.claim() == []
-    assert build.end() == 1
-    assert [claim.id for claim in acts.claim()] == [run.id]
+    found = site.activation()
+    assert found is not None
+    assert first.ensured is not None
+    assert (found.version_id, found.activated_by) == (first.ensured.version.id, "grace")
 
 
-def test_a_run_resumed_after_its_build_has_ended_starts(acts: Acts, build: Build) -> None:
-    run = build.run()
-    acts.pause(run)
-    build.end()
-    acts.resume(run)
-    assert [claim.id for claim in acts.claim()] == [run.id]
+def test_activating_twice_is_one_job(acts: Acts, site: Site) -> None:
+    first, second = site.activate(version()), site.activate(version())
+    assert (first.job.id, first.deduplicated) == (second.job.id, False)
+    assert second.deduplicated
+
+
+def test_of_two_activations_the_later_one_wins(acts: Acts, site: Site) -> None:
+    site.activate(version("sha256:1"))
+    second = site.activate(version("sha256:2"))
+    site.build()
+    site.build()
+    found = site.activation()
+    assert found is not None
+    assert second.ensured is not None
+    assert found.version_id == second.ensured.version.id
+
+
+def test_an_activation_loads_a_package_that_runs_did_not_need_to_build(
+    acts: Acts, site: Site
+) -> None:
+    site.run(has_work=False)
+    acts.succeed(acts.claim()[0])
+    accepted = site.activate(version(), has_work=False)
+    assert (accepted.job.kind, accepted.deduplicated) == (KIND, False)
+    site.build(failure())
+    assert site.run(has_work=False).status == "failed"
+
+
+def test_an_activation_makes_a_failed_build_again(acts: Acts, site: Site) -> None:
+    site.run()
+    site.build(failure())
+    site.activate(version())
+    site.build()
+    assert site.run().eligible == 1

@@ -5,7 +5,8 @@ import json
 from collections.abc import Callable
 
 import pytest
-from tests.databases import WORKSPACE, SqlDatabase
+from tests.databases import WORKSPACE
+from tests.store.acts import LIMITS, Acts
 
 from ade.app.catalogue import Catalogue
 from ade.clock import ManualClock
@@ -18,8 +19,11 @@ from ade.domain.errors import (
     PreconditionFailed,
     StorageFull,
 )
+from ade.kernel import Kernel
+from ade.stages.builds import RequiredBuild
 from ade.store.catalogue import ABSENT, DRAFT_BYTES_MAX, FILES_MAX, manifest_digest
 from ade.store.rows import File
+from ade.store.session import Session
 
 OTHER = "0198b000-0000-7000-8000-000000000002"
 Open = Callable[[], Catalogue]
@@ -287,53 +291,49 @@ async def test_what_is_in_use_is_what_someone_may_still_read(catalogue: Catalogu
     assert await catalogue.digests_in_use() == {digest("draft-1"), digest("draft-2")}
 
 
-@pytest.mark.parametrize("build_status", ["queued", "ready"])
+@pytest.mark.parametrize("has_work", [True, False])
 async def test_a_job_that_waits_keeps_what_was_deleted(
-    sql_database: SqlDatabase, catalogue: Catalogue, build_status: str
+    open_session: Callable[[], Session], clock: ManualClock, has_work: bool
 ) -> None:
+    session = open_session()
+    catalogue, acts = Catalogue(session), Acts(Kernel(session), clock)
     config = (await catalogue.add_configuration(WORKSPACE, "c", [file("a", "code")])).id
     version = await catalogue.snapshot(WORKSPACE, config, "me")
     document = await add(catalogue, "document")
-    build = await catalogue.ensure_build(version, "sha256:f")
-    job = OTHER
-    if build_status == "ready":
-        with sql_database.connect() as connection:
-            connection.exec_driver_sql(
-                "UPDATE builds SET status = 'ready', finished_at = 1"  # nobody needs its files
-            )
-    sql_database.insert(
-        "requests",
-        workspace_id=WORKSPACE,
-        id=job,
+    acts.submit(
         kind="normalize",
-        priority="normal",
+        payload='{"inputs": {}}',
         configuration_id=config,
         document_id=document,
-        build_id=build.id,
-        submitted_by="me",
-        submitted_at=1,
-        limits="{}",
-        payload="{}",
-    )
-    sql_database.insert(
-        "jobs",
-        workspace_id=WORKSPACE,
-        id=job,
-        pool="local",
-        status="queued",
-        eligible=0,
-        rank=1,
-        holds_lane=0,
-        fence=0,
-        retries_left=0,
-        event_seq=0,
-        timeout_ms=1,
-        history="[]",
+        required=RequiredBuild(version, "sha256:f", LIMITS, retries=0, has_work=has_work),
     )
     await catalogue.delete_configuration(WORKSPACE, config)
     await catalogue.delete_document(WORKSPACE, document)
-    assert await catalogue.digests_in_use() == {digest("code"), digest("document")}
-    with sql_database.connect() as connection:
-        connection.exec_driver_sql("UPDATE jobs SET status = 'succeeded', finished_at = 2")
-    left = {digest("code")} if build_status == "queued" else set()
-    assert await catalogue.digests_in_use() == left
+    kept = {digest("code"), digest("document")}
+    for _ in range(2 if has_work else 1):  # the build, if there is one, then the run
+        assert await catalogue.digests_in_use() == kept
+        (claim,) = acts.claim()
+        assert await catalogue.digests_in_use() == kept
+        acts.succeed(claim)
+    assert await catalogue.digests_in_use() == set()
+
+
+async def test_a_build_that_waits_keeps_its_files_although_its_run_was_cancelled(
+    open_session: Callable[[], Session], clock: ManualClock
+) -> None:
+    session = open_session()
+    catalogue, acts = Catalogue(session), Acts(Kernel(session), clock)
+    config = (await catalogue.add_configuration(WORKSPACE, "c", [file("a", "code")])).id
+    version = await catalogue.snapshot(WORKSPACE, config, "me")
+    run = acts.submit(
+        kind="normalize",
+        payload='{"inputs": {}}',
+        configuration_id=config,
+        document_id=await add(catalogue, "document"),
+        required=RequiredBuild(version, "sha256:f", LIMITS, retries=0, has_work=True),
+    )
+    acts.cancel(run)
+    await catalogue.delete_configuration(WORKSPACE, config)
+    assert digest("code") in await catalogue.digests_in_use()
+    acts.succeed(acts.claim()[0])
+    assert digest("code") not in await catalogue.digests_in_use()

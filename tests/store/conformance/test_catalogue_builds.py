@@ -1,4 +1,4 @@
-"""Builds: one for each fingerprint, one holder at a time, on every database."""
+"""Builds in the catalogue: found, listed, shared by processes, given up; on every SQL database."""
 
 import asyncio
 import queue
@@ -6,23 +6,25 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from tests.databases import WORKSPACE, SqlDatabase
-from tests.store.acts import submission
+from tests.databases import WORKSPACE
+from tests.store.acts import Acts, failure, submission
+from tests.store.conformance.test_builds import LIMITS, RUN_PAYLOAD, made
 
-from ade.app.catalogue import Catalogue
+from ade.app.catalogue import Catalogue, WantedRun
 from ade.clock import ManualClock
+from ade.domain.build import KIND
 from ade.domain.errors import Conflict, NotFound
 from ade.kernel import Kernel
+from ade.stages.builds import RequiredBuild
 from ade.stages.kernel_settings import KernelSettings
-from ade.store.builds import BUILDS_TOPIC
+from ade.stages.submit.model import Accepted, Submission
 from ade.store.listener import listen
-from ade.store.rows import Build, BuildHeld, File, JobRow, RunParts, Version
+from ade.store.rows import Build, Document, File, RunParts, Version
 from ade.store.session import EVERYTHING, Session
 
-LEASE_US = 15_000_000
 PRINT = "sha256:" + "f" * 64
 ENVIRONMENT = "sha256:" + "e" * 64
-Open = Callable[[], Catalogue]
+NOBODY = "0198b000-0000-7000-8000-000000000009"
 
 
 async def a_version(catalogue: Catalogue, name: str = "c") -> Version:
@@ -31,191 +33,21 @@ async def a_version(catalogue: Catalogue, name: str = "c") -> Version:
     return await catalogue.snapshot(WORKSPACE, made.id, "someone")
 
 
-async def a_claim(catalogue: Catalogue, owner: str = "me") -> Build:
-    """Take a build that must be there."""
-    found = await catalogue.claim_build(owner, LEASE_US)
-    assert found is not None
-    return found
+async def a_document(catalogue: Catalogue) -> Document:
+    """Add a document."""
+    return await catalogue.add_document(WORKSPACE, "d", PRINT, 1, None, quota_bytes=0)
 
 
-def held(build: Build) -> BuildHeld:
-    """Name the lease of a build."""
-    return BuildHeld(build.workspace_id, build.id, build.fence)
-
-
-async def finish(catalogue: Catalogue, build: Build, status: str = "ready", **more: Any) -> bool:
-    """End a build."""
-    given = {"error": None, "environment": None, **more}
-    return await catalogue.finish_build(held(build), status, **given)
-
-
-async def test_a_thousand_ask_and_one_build_is_made(open_catalogue: Open) -> None:
-    catalogues = [open_catalogue() for _ in range(3)]
-    version = await a_version(catalogues[0])
-    asked = [one.ensure_build(version, PRINT) for one in catalogues for _ in range(20)]
-    assert len({build.id for build in await asyncio.gather(*asked)}) == 1
-    assert len(await catalogues[0].list_builds(WORKSPACE, before=None, limit=10)) == 1
-
-
-async def test_one_of_many_builders_gets_a_build(open_catalogue: Open) -> None:
-    catalogues = [open_catalogue() for _ in range(4)]
-    await catalogues[0].ensure_build(await a_version(catalogues[0]), PRINT)
-    claims = await asyncio.gather(
-        *(catalogue.claim_build(f"builder-{n}", LEASE_US) for n, catalogue in enumerate(catalogues))
+def a_run(version: Version, document: Document, **changes: Any) -> Submission:
+    """Ask for a run of a version."""
+    required = RequiredBuild(version, print_of(version), LIMITS, retries=2, has_work=True)
+    return submission(
+        kind="normalize",
+        payload=RUN_PAYLOAD,
+        configuration_id=version.configuration_id,
+        document_id=document.id,
+        required=required._replace(**changes),
     )
-    assert len([claim for claim in claims if claim is not None]) == 1
-
-
-async def test_whoever_loses_a_race_takes_the_next(open_catalogue: Open) -> None:
-    catalogues = [open_catalogue() for _ in range(4)]
-    for name in "abcd":
-        await catalogues[0].ensure_build(await a_version(catalogues[0], name), PRINT)
-    claims = await asyncio.gather(*(one.claim_build("me", LEASE_US) for one in catalogues))
-    assert len({claim.id for claim in claims if claim is not None}) == 4
-
-
-async def test_a_silent_builder_loses_its_build_and_can_record_nothing(
-    catalogue: Catalogue, clock: ManualClock
-) -> None:
-    await catalogue.ensure_build(await a_version(catalogue), PRINT)
-    first = await a_claim(catalogue)
-    clock.advance(14)
-    assert await catalogue.renew_build(held(first), LEASE_US)
-    clock.advance(14)
-    assert await catalogue.claim_build("another", LEASE_US) is None
-    clock.advance(2)
-    second = await a_claim(catalogue, "another")
-    assert (second.id, second.fence) == (first.id, first.fence + 1)
-    assert not await catalogue.renew_build(held(first), LEASE_US)
-    assert not await finish(catalogue, first)
-    assert not await catalogue.release_build(held(first))
-    assert await finish(catalogue, second)
-
-
-async def test_losses_are_counted_until_it_is_asked_for_again(
-    catalogue: Catalogue, clock: ManualClock
-) -> None:
-    """What its holders put back, or record, is no loss."""
-    version = await a_version(catalogue)
-    assert (await catalogue.ensure_build(version, PRINT)).losses == 0
-    assert await catalogue.release_build(held(await a_claim(catalogue)))
-    assert (await a_claim(catalogue)).losses == 0
-    for losses in (1, 2):
-        clock.advance(16)
-        assert (await a_claim(catalogue)).losses == losses
-    clock.advance(16)
-    last = await a_claim(catalogue)
-    assert last.losses == 3
-    assert await finish(catalogue, last, "failed", error="{}")
-    again = await catalogue.ensure_build(version, PRINT)
-    assert (again.status, again.losses) == ("queued", 0)
-    assert (await a_claim(catalogue)).losses == 0
-
-
-async def test_a_build_that_was_put_back_is_the_next_ones(catalogue: Catalogue) -> None:
-    await catalogue.ensure_build(await a_version(catalogue), PRINT)
-    first = await a_claim(catalogue)
-    assert await catalogue.release_build(held(first))
-    assert (await catalogue.find_build(WORKSPACE, first.id)).status == "queued"
-    assert (await a_claim(catalogue)).fence == first.fence + 1
-
-
-@pytest.mark.parametrize("claimed", [False, True])
-async def test_a_build_is_cancelled_before_or_while_it_is_made(
-    catalogue: Catalogue, claimed: bool
-) -> None:
-    version = await a_version(catalogue)
-    build = await catalogue.ensure_build(version, PRINT)
-    if claimed:
-        build = await a_claim(catalogue)
-    assert (await catalogue.cancel_build(WORKSPACE, build.id)).status == "cancelled"
-    assert not await catalogue.renew_build(held(build), LEASE_US)
-    assert not await finish(catalogue, build)
-    with pytest.raises(Conflict):
-        await catalogue.cancel_build(WORKSPACE, build.id)
-    # Whoever asks again gets it made after all.
-    assert (await catalogue.ensure_build(version, PRINT)).status == "queued"
-    assert (await a_claim(catalogue)).id == build.id
-
-
-async def test_one_that_failed_is_tried_again_and_one_that_is_ready_stays(
-    catalogue: Catalogue,
-) -> None:
-    version = await a_version(catalogue)
-    await catalogue.ensure_build(version, PRINT)
-    await finish(catalogue, await a_claim(catalogue), "failed", error="{}")
-    again = await catalogue.ensure_build(version, PRINT)
-    assert (again.status, again.error) == ("queued", None)
-    await finish(catalogue, await a_claim(catalogue), environment=ENVIRONMENT)
-    ready = await catalogue.ensure_build(version, PRINT)
-    assert (ready.status, ready.environment) == ("ready", ENVIRONMENT)
-    assert await catalogue.claim_build("me", LEASE_US) is None
-    assert await catalogue.find_build_of(version, PRINT) == ready
-    assert await catalogue.find_build_of(version, ENVIRONMENT) is None
-
-
-async def test_builds_are_listed_by_status_and_configuration(catalogue: Catalogue) -> None:
-    versions = [await a_version(catalogue, name) for name in "ab"]
-    for version in versions:
-        await catalogue.ensure_build(version, PRINT)
-    taken = await a_claim(catalogue)
-    listed = await catalogue.list_builds(WORKSPACE, status="building", before=None, limit=9)
-    assert [build.id for build in listed] == [taken.id]
-    of_one = await catalogue.list_builds(
-        WORKSPACE, configuration_id=versions[1].configuration_id, before=None, limit=9
-    )
-    assert [build.configuration_id for build in of_one] == [versions[1].configuration_id]
-    with pytest.raises(NotFound):
-        await catalogue.find_build("0198b000-0000-7000-8000-000000000002", taken.id)
-
-
-class Runs:
-    """Submit runs that wait for a build."""
-
-    def __init__(self, database: SqlDatabase, clock: ManualClock) -> None:
-        self.kernel = Kernel(database.open(clock), KernelSettings(queue_size=0))
-
-    def submit(self, document_id: str, build: Build) -> JobRow:
-        """Ask for a run."""
-        ask = submission(
-            kind="normalize",
-            configuration_id=build.configuration_id,
-            document_id=document_id,
-            build_id=build.id,
-        )
-        job: JobRow = self.kernel.now.submit(ask).job
-        return job
-
-
-async def test_runs_of_a_build_that_ended_unheard_are_found(
-    catalogue: Catalogue, sql_database: SqlDatabase, clock: ManualClock
-) -> None:
-    document = await catalogue.add_document(WORKSPACE, "d", PRINT, 1, None, quota_bytes=0)
-    build = await catalogue.ensure_build(await a_version(catalogue), PRINT)
-    Runs(sql_database, clock).submit(document.id, build)
-    assert await catalogue.settled_with_waiting_runs(10) == []
-    await finish(catalogue, await a_claim(catalogue))
-    assert [found.id for found in await catalogue.settled_with_waiting_runs(10)] == [build.id]
-
-
-async def test_an_environment_is_taken_from_its_builds_unless_a_job_needs_it(
-    catalogue: Catalogue, sql_database: SqlDatabase, clock: ManualClock
-) -> None:
-    document = await catalogue.add_document(WORKSPACE, "d", PRINT, 1, None, quota_bytes=0)
-    versions = [await a_version(catalogue, name) for name in "ab"]
-    for version in versions:
-        await catalogue.ensure_build(version, PRINT)
-        await finish(catalogue, await a_claim(catalogue), environment=ENVIRONMENT)
-    build = await catalogue.ensure_build(versions[0], PRINT)
-    assert await catalogue.environments_in_use() == {ENVIRONMENT}
-    job = Runs(sql_database, clock).submit(document.id, build)
-    assert job.finished_at is None
-    assert not await catalogue.retire_environment(ENVIRONMENT, "{}")
-    assert await catalogue.environments_in_use() == {ENVIRONMENT}
-    assert await catalogue.retire_environment(ENVIRONMENT, "{}", even_if_needed=True)
-    assert await catalogue.environments_in_use() == set()
-    assert (await catalogue.find_build(WORKSPACE, build.id)).status == "cancelled"
-    assert (await catalogue.ensure_build(versions[0], PRINT)).status == "queued"
 
 
 def print_of(version: Version) -> str:
@@ -223,51 +55,242 @@ def print_of(version: Version) -> str:
     return version.digest
 
 
-async def test_the_parts_of_a_run_are_found_in_one_look(catalogue: Catalogue) -> None:
-    document = await catalogue.add_document(WORKSPACE, "d", PRINT, 1, None, quota_bytes=0)
-    made = await catalogue.add_configuration(WORKSPACE, "c", [File("config.toml", "sha256:a", 1)])
+class Process:
+    """Be one of several processes on a database."""
 
-    async def parts(**named: str) -> RunParts:
-        return await catalogue.parts_of_run(
-            WORKSPACE, document.id, fingerprint_of=print_of, **named
-        )
+    def __init__(self, session: Session, clock: ManualClock) -> None:
+        self.catalogue = Catalogue(session)
+        self.acts = Acts(Kernel(session, KernelSettings(queue_size=0)), clock)
 
-    draft = {"configuration_id": made.id}
-    assert await parts(**draft) == (document, None, None)
-    version = await catalogue.snapshot(WORKSPACE, made.id, "someone")
+    async def submit(self, run: Submission) -> Accepted:
+        """Submit a run."""
+        return await self.acts.kernel.submit(run)
+
+    async def builds(self) -> list[Build]:
+        """List all builds."""
+        return await self.catalogue.list_builds(WORKSPACE, before=None, limit=99)
+
+    def build_jobs(self) -> int:
+        """Count the jobs that make builds."""
+        return sum(job.kind == KIND for job in self.acts.everything())
+
+    async def ready(self, version: Version, environment: str | None = None) -> Build:
+        """Build a version, and run it once."""
+        await self.submit(a_run(version, await a_document(self.catalogue)))
+        (claim,) = self.acts.claim()
+        assert claim.kind == KIND
+        self.acts.finish(claim, made(environment))
+        self.acts.succeed(self.acts.claim()[0])
+        found = await self.catalogue.find_build_of(version, print_of(version))
+        assert found is not None
+        return found
+
+
+Open = Callable[[], Process]
+
+
+@pytest.fixture
+def open_process(open_session: Callable[[], Session], clock: ManualClock) -> Open:
+    """Open the database, as another process would."""
+    return lambda: Process(open_session(), clock)
+
+
+@pytest.fixture
+def process(open_process: Open) -> Process:
+    """Be one process."""
+    return open_process()
+
+
+@pytest.fixture
+def catalogue(process: Process) -> Catalogue:
+    """Be the catalogue of that process."""
+    return process.catalogue
+
+
+async def test_many_runs_in_several_processes_make_one_build(open_process: Open) -> None:
+    processes = [open_process() for _ in range(3)]
+    first = processes[0]
+    run = a_run(await a_version(first.catalogue), await a_document(first.catalogue))
+    asked = [one.submit(run) for one in processes for _ in range(20)]
+    accepted = await asyncio.gather(*asked)
+    assert len({one.job.build_id for one in accepted}) == 1
+    assert len(await first.builds()) == 1
+    assert first.build_jobs() == 1
+
+
+async def test_a_draft_that_runs_in_several_processes_is_one_version(open_process: Open) -> None:
+    processes = [open_process() for _ in range(3)]
+    first = processes[0]
+    configuration = await first.catalogue.add_configuration(
+        WORKSPACE, "c", [File("config.toml", "sha256:a", 1)]
+    )
+    document = await a_document(first.catalogue)
+    wanted = WantedRun(WORKSPACE, document.id, configuration.id)
+    draft = (await first.catalogue.parts_of_run(wanted, "someone", print_of)).version
+    assert draft.sequence == 0
+    run = a_run(draft, document)
+    accepted = await asyncio.gather(*[one.submit(run) for one in processes for _ in range(5)])
+    assert {one.ensured and one.ensured.version.sequence for one in accepted} == {1}
+    listed = await first.catalogue.list_versions(WORKSPACE, configuration.id, before=None, limit=9)
+    assert [version.sequence for version in listed] == [1]
+    assert first.build_jobs() == 1
+
+
+async def test_a_failed_build_that_several_processes_try_again_has_one_new_job(
+    open_process: Open,
+) -> None:
+    processes = [open_process() for _ in range(4)]
+    first = processes[0]
+    version, document = await a_version(first.catalogue), await a_document(first.catalogue)
+    await first.submit(a_run(version, document))
+    first.acts.finish(first.acts.claim()[0], failure())
+    again = a_run(version, document, rebuild=True)
+    accepted = await asyncio.gather(*[one.submit(again) for one in processes for _ in range(5)])
+    assert {one.job.status for one in accepted} == {"queued"}
+    assert first.build_jobs() == 2
+
+
+async def test_a_build_that_was_put_back_is_claimed_again(
+    process: Process, catalogue: Catalogue
+) -> None:
+    version = await a_version(catalogue)
+    await process.submit(a_run(version, await a_document(catalogue)))
+    (claim,) = process.acts.claim()
+    process.acts.release(claim)
+    assert [build.status for build in await process.builds()] == ["queued"]
+    (again,) = process.acts.claim()
+    assert (again.id, again.fence) == (claim.id, claim.fence + 1)
+    assert [(build.status, build.attempt) for build in await process.builds()] == [("building", 2)]
+
+
+async def test_one_that_is_ready_is_found_by_its_fingerprint(
+    process: Process, catalogue: Catalogue
+) -> None:
+    version = await a_version(catalogue)
+    ready = await process.ready(version, ENVIRONMENT)
+    assert (ready.status, ready.environment, ready.attempt) == ("ready", ENVIRONMENT, 1)
+    assert (ready.version_id, ready.error) == (version.id, None)
+    assert await catalogue.find_build_of(version, ENVIRONMENT) is None
+    assert await catalogue.find_build(WORKSPACE, ready.id.upper()) == ready
+    found = await catalogue.versions_of_builds(WORKSPACE, [ready.id, None])
+    assert found == {ready.id: (version.id, version.sequence, version.digest)}
+
+
+async def test_builds_are_listed_by_status_and_configuration(
+    process: Process, catalogue: Catalogue
+) -> None:
+    document = await a_document(catalogue)
+    versions = [await a_version(catalogue, name) for name in "ab"]
+    for version in versions:
+        process.acts.wait()
+        await process.submit(a_run(version, document))
+    (taken,) = process.acts.claim()
+    for status, is_taken in (("building", True), ("queued", False)):
+        listed = await catalogue.list_builds(WORKSPACE, status=status, before=None, limit=9)
+        assert [build.job_id == taken.id for build in listed] == [is_taken]
+    of_one = await catalogue.list_builds(
+        WORKSPACE, configuration_id=versions[1].configuration_id, before=None, limit=9
+    )
+    assert [build.configuration_id for build in of_one] == [versions[1].configuration_id]
+    with pytest.raises(NotFound):
+        await catalogue.find_build(NOBODY, of_one[0].id)
+
+
+async def test_an_environment_is_taken_from_its_builds_unless_a_job_needs_it(
+    process: Process, catalogue: Catalogue
+) -> None:
+    document = await a_document(catalogue)
+    versions = [await a_version(catalogue, name) for name in "ab"]
+    build, _ = [await process.ready(version, ENVIRONMENT) for version in versions]
+    assert await catalogue.environments_in_use() == {ENVIRONMENT}
+    run = await process.submit(a_run(versions[0], document))
+    assert run.job.eligible
+    assert not await catalogue.retire_environment(ENVIRONMENT, "{}")
+    assert await catalogue.environments_in_use() == {ENVIRONMENT}
+    assert await catalogue.retire_environment(ENVIRONMENT, "{}", even_if_needed=True)
+    assert await catalogue.environments_in_use() == set()
+    assert (await catalogue.find_build(WORKSPACE, build.id)).status == "cancelled"
+    await process.submit(a_run(versions[0], document))
+    assert (await catalogue.find_build(WORKSPACE, build.id)).status == "queued"
+
+
+async def test_the_parts_of_a_run_are_found_in_one_read(
+    process: Process, catalogue: Catalogue
+) -> None:
+    document = await a_document(catalogue)
+    files = [File("config.toml", "sha256:a", 1)]
+    configuration = await catalogue.add_configuration(WORKSPACE, "c", files)
+
+    async def parts(**named: Any) -> RunParts:
+        wanted = WantedRun(WORKSPACE, document.id, **named)
+        return await catalogue.parts_of_run(wanted, "someone", print_of)
+
+    draft = {"configuration_id": configuration.id}
+    unknown = await parts(**draft)
+    assert (unknown.document, unknown.version.sequence, unknown.build) == (document, 0, None)
+    version = await catalogue.snapshot(WORKSPACE, configuration.id, "someone")
     assert await parts(**draft) == (document, version, None)
-    build = await catalogue.ensure_build(version, print_of(version))
+    build = await process.ready(version)
     assert await parts(**draft) == (document, version, build)
     # The draft goes on; the version that is named stays what it was.
-    await catalogue.put_file(WORKSPACE, made.id, File("more.py", "sha256:b", 1))
-    assert await parts(**draft) == (document, None, None)
+    await catalogue.put_file(WORKSPACE, configuration.id, File("more.py", "sha256:b", 1))
+    changed = await parts(**draft)
+    assert (changed.version.sequence, changed.build) == (0, None)
     named = {"version_id": version.id.upper()}
     assert await parts(**named) == (document, version, build)
-    assert await parts(**named, configuration_id=made.id.upper()) == (document, version, build)
+    assert await parts(**named, **draft) == (document, version, build)
+    assert await parts(**draft, version=1) == (document, version, build)
+
+
+async def test_a_run_uses_the_active_version_unless_it_names_another(
+    process: Process, catalogue: Catalogue
+) -> None:
+    document = await a_document(catalogue)
+    active = await a_version(catalogue)
+    build = await process.ready(active)
+    named = {"configuration_id": active.configuration_id}
+
+    async def version(**more: Any) -> Version:
+        wanted = WantedRun(WORKSPACE, document.id, **named, **more)
+        return (await catalogue.parts_of_run(wanted, "someone", print_of)).version
+
+    with pytest.raises(Conflict, match="no active version"):
+        await version(version="active")
+    required = RequiredBuild(
+        active, print_of(active), LIMITS, retries=2, has_work=True, activate=True
+    )
+    await process.submit(submission(kind=KIND, required=required, **named))
+    await catalogue.put_file(WORKSPACE, active.configuration_id, File("b.py", "sha256:b", 1))
+    assert await version() == active
+    assert await version(version="active") == active
+    assert (await version(version="draft")).sequence == 0
+    activation, found = await catalogue.find_activation(WORKSPACE, active.configuration_id)
+    assert (found, activation.activated_by) == (active, "someone")
+    assert [one.id for one in await process.builds()] == [build.id]
 
 
 async def test_what_a_run_cannot_be_made_of(catalogue: Catalogue) -> None:
-    document = await catalogue.add_document(WORKSPACE, "d", PRINT, 1, None, quota_bytes=0)
+    document = await a_document(catalogue)
     version = await a_version(catalogue)
     another = await a_version(catalogue, "another")
     await catalogue.delete_configuration(WORKSPACE, another.configuration_id)
-    good = {"document_id": document.id, "configuration_id": version.configuration_id}
-    nobody = "0198b000-0000-7000-8000-000000000009"
+    good = WantedRun(WORKSPACE, document.id, version.configuration_id)
     for bad in (
-        {"document_id": nobody},
+        {"document_id": NOBODY},
         {"document_id": "no id"},
-        {"configuration_id": nobody},
+        {"configuration_id": NOBODY},
         {"configuration_id": another.configuration_id},
-        {"version_id": nobody},
+        {"configuration_id": another.configuration_id, "version": 1},
+        {"version_id": NOBODY},
         {"version_id": another.id},
+        {"version": 2},
+        {"workspace_id": NOBODY},
     ):
         with pytest.raises(NotFound):
-            await catalogue.parts_of_run(WORKSPACE, fingerprint_of=print_of, **good | bad)
-    with pytest.raises(NotFound):
-        await catalogue.parts_of_run(nobody, fingerprint_of=print_of, **good)
+            await catalogue.parts_of_run(good._replace(**bad), "someone", print_of)
     await catalogue.delete_document(WORKSPACE, document.id)
     with pytest.raises(NotFound, match="document"):
-        await catalogue.parts_of_run(WORKSPACE, fingerprint_of=print_of, **good)
+        await catalogue.parts_of_run(good, "someone", print_of)
 
 
 class Listening:
@@ -297,30 +320,21 @@ def elsewhere(postgres_url: str) -> Iterator[Listening]:
     listening.close()
 
 
-async def test_builders_in_other_processes_hear_of_builds(
+async def test_workers_in_other_processes_hear_of_builds_and_of_the_runs_that_wait(
     postgres_url: str, elsewhere: Listening
 ) -> None:
     assert await elsewhere.next() == list(EVERYTHING)  # it hears from now on
     session = Session(postgres_url)
-    catalogue = Catalogue(session)
+    process = Process(session, ManualClock())
     try:
-        version = await a_version(catalogue)
-        made = await catalogue.ensure_build(version, PRINT)
-        assert await elsewhere.next() == [BUILDS_TOPIC]
-        await catalogue.release_build(held(await a_claim(catalogue)))
-        assert await elsewhere.next() == [BUILDS_TOPIC]
-        await catalogue.cancel_build(WORKSPACE, made.id)
-        assert await elsewhere.next() == [BUILDS_TOPIC]
-        await catalogue.ensure_build(version, PRINT)
-        assert await elsewhere.next() == [BUILDS_TOPIC]
-        # Nobody is told of what changes nothing for a builder.
-        await catalogue.ensure_build(version, PRINT)
-        taken = await a_claim(catalogue)
-        await catalogue.renew_build(held(taken), LEASE_US)
-        await finish(catalogue, taken)
-        with pytest.raises(Conflict):
-            await catalogue.cancel_build(WORKSPACE, made.id)
-        Kernel(session).now.submit(submission())
+        version = await a_version(process.catalogue)
+        await process.submit(a_run(version, await a_document(process.catalogue)))
         assert await elsewhere.next() == ["work:local"]
+        (claim,) = process.acts.claim()
+        process.acts.finish(claim, made())
+        heard = await elsewhere.next()
+        while "work:local" not in heard:
+            heard = await elsewhere.next()
+        assert [run.kind for run in process.acts.claim()] == ["normalize"]
     finally:
         session.close()

@@ -47,10 +47,6 @@ class MemoryStore:
         """Let runs name a configuration."""
         self.tables.configurations.add(JobRef(workspace_id, configuration_id))
 
-    def set_build(self, workspace_id: str, build_id: str, status: str) -> None:
-        """Say where a build is; runs wait for it until it is `ready`, `failed` or `cancelled`."""
-        self.tables.builds[JobRef(workspace_id, build_id)] = status
-
     def write(self, verb: Verb, items: list[Any]) -> Sequence[Any]:
         """Run a verb, and keep what it did only if it returns."""
         with self._lock:

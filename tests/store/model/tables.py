@@ -6,13 +6,16 @@ from tests.store.model.invariants import ImpossibleRow, check_job
 
 from ade.domain.job import Status
 from ade.store.rows import (
+    Activation,
     ArtifactRow,
+    Build,
     ExecutionRef,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
     JobRow,
     NewEvent,
+    Version,
 )
 
 
@@ -23,7 +26,9 @@ class Tables:
     workspaces: set[str] = field(default_factory=set)
     documents: set[JobRef] = field(default_factory=set)
     configurations: set[JobRef] = field(default_factory=set)
-    builds: dict[JobRef, str] = field(default_factory=dict)
+    versions: dict[JobRef, Version] = field(default_factory=dict)
+    builds: dict[JobRef, Build] = field(default_factory=dict)
+    activations: dict[JobRef, Activation] = field(default_factory=dict)
     jobs: dict[JobRef, JobRow] = field(default_factory=dict)
     payloads: dict[JobRef, str] = field(default_factory=dict)
     events: dict[JobRef, tuple[NewEvent, ...]] = field(default_factory=dict)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tests.store.model.builds import MemoryBuilds, MemoryVersions
 from tests.store.model.invariants import ImpossibleRow
 from tests.store.model.reading import MemoryReading, place_in_line
 from tests.store.model.tables import Tables
@@ -36,8 +37,6 @@ from ade.store.rows import (
     Renewed,
     StopRow,
 )
-
-BUILD_SETTLED = frozenset({"ready", "failed", "cancelled"})
 
 
 class MemoryTransaction(MemoryReading):
@@ -128,12 +127,11 @@ class MemoryTransaction(MemoryReading):
 
     def count_waiting(self, pool: str, limit: int) -> int:
         """Count waiting jobs of a pool."""
-        return sum(job.status in WAITING for job in self._jobs(pool=pool))
+        return sum(map(_is_counted, self._jobs(pool=pool)))
 
     def count_waiting_in(self, workspace_id: str, pool: str, limit: int) -> int:
         """Count waiting jobs of a workspace in a pool."""
-        waiting = self._jobs(workspace_id=workspace_id, pool=pool)
-        return sum(job.status in WAITING for job in waiting)
+        return sum(map(_is_counted, self._jobs(workspace_id=workspace_id, pool=pool)))
 
     # --- lanes
 
@@ -329,8 +327,13 @@ class MemoryTransaction(MemoryReading):
         return [job for job in waiting if job.status in WAITING]
 
     @property
-    def builds(self) -> "MemoryBuilds":
-        """Read builds."""
+    def catalogue(self) -> MemoryVersions:
+        """Change the versions of configurations."""
+        return MemoryVersions(self._tables, self.now_us)
+
+    @property
+    def builds(self) -> MemoryBuilds:
+        """Read and change builds."""
         return MemoryBuilds(self._tables)
 
     def insert_artifacts(self, new: Sequence[ArtifactRow]) -> None:
@@ -367,15 +370,8 @@ class MemoryTransaction(MemoryReading):
         return refs
 
 
-class MemoryBuilds:
-    """Read builds from dictionaries."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    def settled(self, refs: Sequence[JobRef]) -> set[str]:
-        """Find which of these builds are terminal."""
-        return {ref.id for ref in refs if self._tables.builds.get(ref) in BUILD_SETTLED}
+def _is_counted(job: JobRow) -> bool:
+    return job.status in WAITING and job.rank >= 0
 
 
 def _picked(row: Any, names: Iterable[str]) -> dict[str, Any]:

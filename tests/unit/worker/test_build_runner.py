@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.processes import aeventually
 from tests.unit.worker.bench import LIMITS
-from tests.unit.worker.test_builder import Scripted, _slow_uv, activated, internal
+from tests.unit.worker.scripted import Scripted, activated, internal, slow_uv
 from tests.wheels import make_wheel
 
 from ade.domain.job import Status
@@ -98,6 +98,36 @@ async def test_a_build_is_installed_and_activated(
     assert result["finished_at"] >= result["started_at"]
 
 
+async def test_the_output_is_the_log_and_then_what_the_hooks_print(
+    start: Start, settings: Settings
+) -> None:
+    outcome = await start("greeting").outcome()
+    written = ActivationFolder(INPUTS, settings).log() or ""
+    assert "Installed 1 package" in written
+    assert (outcome.result or {})["outputs"]["stdout"] == f"{written}printed"
+
+
+async def test_of_a_long_output_whole_lines_of_the_end_are_kept(
+    start: Start, hooks: Scripted
+) -> None:
+    lines = [f"{number:04} " + "ä" * 20 for number in range(100)]
+    outputs = {"result_json": {}, "stdout": "\n".join(lines), "stderr": ""}
+    hooks.outcomes = [Outcome(Status.SUCCEEDED, {"outputs": outputs})]
+    outcome = await start().outcome()
+    kept = (outcome.result or {})["outputs"]["stdout"]
+    assert kept.splitlines() == lines[-22:]
+    assert len(kept.encode()) <= LIMITS.max_output_kb * 1024
+
+
+async def test_the_log_of_a_cancelled_build_is_kept(start: Start, hooks: Scripted) -> None:
+    hooks.hangs = True
+    running = start()
+    ending = asyncio.ensure_future(running.outcome())
+    await hooks.started.wait()
+    running.stop()
+    assert "nothing is installed" in ((await ending).result or {})["outputs"]["stdout"]
+
+
 async def test_without_requirements_only_the_hooks_run(start: Start, progress: list[str]) -> None:
     outcome = await start().outcome()
     assert report_of(outcome)["environment"] is None
@@ -153,7 +183,7 @@ async def test_hooks_have_the_whole_time_and_are_told_with_their_location(
 async def test_an_installation_that_takes_too_long_names_its_step(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _slow_uv(tmp_path, monkeypatch)
+    slow_uv(tmp_path, monkeypatch)
     outcome, _ = await see_to_the_end(start("greeting", limits=SHORT), 0.3)
     assert outcome.status is Status.TIMED_OUT
     assert outcome.location == CodeLocation(doing="resolving requirements.txt")
@@ -163,7 +193,7 @@ async def test_an_installation_that_takes_too_long_names_its_step(
 async def test_uv_is_killed_before_the_call_returns(
     start: Start, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    pid_file = _slow_uv(tmp_path, monkeypatch)
+    pid_file = slow_uv(tmp_path, monkeypatch)
     running = start("greeting")
     ending = asyncio.ensure_future(running.outcome())
     await aeventually(pid_file.exists)

@@ -3,30 +3,38 @@
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from ade.domain.errors import SAFE_MODE_DETAIL, InvalidRequest, SafeMode
+from ade.app.submission import Prepared
+from ade.domain.build import SETTLED, BuildStatus
+from ade.domain.errors import Conflict, InvalidRequest
 from ade.domain.ids import is_uuid
-from ade.domain.vocabulary import BuildStatus
-from ade.environments import ensure_build, fingerprint_of
+from ade.domain.job import StopRequest
+from ade.environments import fingerprint_of
 from ade.environments.activation import ActivationFolder
-from ade.environments.failure import reason_of
 from ade.http.auth import Authorization
+from ade.http.body import read_unused_body
 from ade.http.context import AppContext
-from ade.http.openapi import answers
+from ade.http.openapi import answers, headers_taken
 from ade.http.paging import PAGE_SIZE, cursor_after, read_cursor
+from ade.http.routes.submissions import (
+    IDEMPOTENCY,
+    LOCATION,
+    WAIT,
+    client_request,
+    response_of,
+)
 from ade.http.schemas.builds import (
     ActivationBody,
     BuildBody,
     BuildPage,
     activation_body,
     build_body,
-    build_path,
 )
-from ade.stages.builds import BuildEnded
-from ade.store.builds import BUILDS_TOPIC
-from ade.store.rows import Version
+from ade.http.views import BuildView
+from ade.stages.stop import Stop
+from ade.store.rows import JobRef, Version
 
 SEQUENCE_MAX = 2**31 - 1
 TEXT = {"text/plain": {"schema": {"type": "string"}}}
@@ -93,14 +101,15 @@ def build_routes(context: AppContext) -> APIRouter:
     async def cancel_build(auth: Editor, build_id: str) -> BuildBody:
         """Cancel a build that has not ended; runs that wait for it fail, and a new run tries again.
 
-        Whoever makes it kills what is under way, at the latest when it renews its lease.
+        A worker that is making it is submitted to stop, and the build is cancelled when it has.
         """
         workspace = auth.workspace
-        build = await catalogue.cancel_build(workspace.id, build_id)
-        context.kernel.notifier.publish([BUILDS_TOPIC])
-        ended = BuildEnded(build.workspace_id, build.id, reason_of(build))
-        await context.kernel.settle_build(ended)
-        return build_body(build, workspace.slug)
+        build = await catalogue.find_build(workspace.id, build_id)
+        if build.status in SETTLED or build.job_id is None:
+            raise Conflict(f"A build that is {build.status} cannot be cancelled.")
+        job = JobRef(workspace.id, build.job_id)
+        await context.kernel.stop(Stop(job, StopRequest.CANCEL, auth.user_id))
+        return build_body(await catalogue.find_build(workspace.id, build_id), workspace.slug)
 
     return router
 
@@ -122,22 +131,33 @@ def activation_routes(context: AppContext) -> APIRouter:
     @router.post(
         "/activate",
         status_code=202,
-        responses=answers(202, BuildBody, "The build", 400, 403, 404, 422),
+        responses={
+            **answers(202, BuildBody, "The build", 400, 403, 404, 409, 422, **LOCATION),
+            **answers(200, BuildBody, "Ready, or ended within the time to wait", **LOCATION),
+        },
+        openapi_extra={"parameters": headers_taken(Idempotency_Key=IDEMPOTENCY, Prefer=WAIT)},
     )
     async def activate(
-        response: Response, auth: Editor, configuration_id: str, sequence: Sequence
-    ) -> BuildBody:
-        """Make a version ready to run: install its requirements and run its `on_activate`.
+        request: Request, auth: Editor, configuration_id: str, sequence: Sequence
+    ) -> Response:
+        """Make a version the active one, which runs use by default, as soon as its build is ready.
 
-        A version that is ready stays as it is; one that failed or was cancelled is tried again.
+        Its requirements are installed, the package is loaded and its `on_activate` hooks are run. A
+        version that was built before becomes active at once; a build that failed or was cancelled
+        is made again. To go back, activate an earlier version.
         """
-        version = await find(auth, configuration_id, sequence)
-        if context.safe_mode:
-            raise SafeMode(SAFE_MODE_DETAIL)
-        build = await ensure_build(catalogue, context.kernel, version, context.settings)
-        slug = auth.workspace.slug
-        response.headers["Location"] = build_path(slug, build.id)
-        return build_body(build, slug)
+        body = await read_unused_body(request)
+        where = f"{configuration_id.lower()}/versions/{sequence}"
+        submitted = client_request(request.scope, auth, f"POST {where}/activate", body)
+
+        async def prepare() -> Prepared:
+            version = await find(auth, configuration_id, sequence)
+            submission = await context.build_requests.activation(submitted.caller, version)
+            return Prepared(submission, BuildView(context, auth))
+
+        return response_of(
+            submitted, await context.submissions.submit(submitted, prepare)
+        ).as_response()
 
     @router.get("/activation", responses=answers(200, ActivationBody, "The activation", 404, 422))
     async def read_activation(

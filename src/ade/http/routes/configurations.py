@@ -21,6 +21,7 @@ from ade.http.schemas.catalogue import (
     VersionBody,
     VersionDetail,
     VersionPage,
+    active_version_body,
     configuration_body,
     configuration_path,
     file_body,
@@ -48,10 +49,13 @@ def configuration_routes(context: AppContext, config_files: ConfigurationFiles) 
         here = auth.workspace.id, configuration.id
         files = await catalogue.draft(*here)
         newest = await catalogue.list_versions(*here, before=None, limit=1)
+        activation, active = await catalogue.find_activation(*here)
         slug = auth.workspace.slug
         return {
             **configuration_body(configuration, slug),
             "draft_digest": manifest_digest(files),
+            "active_version": active_version_body(activation, active),
+            "activating_version_id": activation.pending_version_id,
             "latest_version": version_body(newest[0], slug) if newest else None,
         }
 

@@ -101,8 +101,7 @@ def job_action_routes(context: AppContext) -> APIRouter:
             ref = job_ref(auth, job_id)
             earlier, payload, runs = await context.kernel.read(lambda r: _read_for_retry(r, ref))
             if earlier.kind == RUN_KIND:
-                run = await context.run_requests.repeat(submitted.caller, earlier, payload)
-                submission = run.submission
+                submission = await context.run_requests.repeat(submitted.caller, earlier, payload)
             else:
                 submission = context.job_requests.repeat(earlier, payload, submitted.caller)
             return Prepared(submission, RetryView(context, auth, ref.id, runs + 1))

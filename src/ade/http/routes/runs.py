@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import StringConstraints, TypeAdapter
 
-from ade.app.run_requests import RUN_KIND, RunSubmission
+from ade.app.run_requests import RUN_KIND
 from ade.app.submission import ClientRequest, Prepared
 from ade.domain.errors import NotFinished, NotFound
 from ade.domain.job import StopRequest
@@ -28,8 +28,9 @@ from ade.http.routes.submissions import (
 )
 from ade.http.schemas.jobs import ENDED, ReasonRequest
 from ade.http.schemas.runs import Run, RunPage, StartRunRequest, run_body
-from ade.http.views import RunView
+from ade.http.views import RunView, current_run
 from ade.stages.stop import Stop
+from ade.stages.submit.model import Submission
 from ade.store.rows import JobRow
 
 NO_RUN = "There is no such run in this workspace."
@@ -45,11 +46,10 @@ def run_routes(context: AppContext) -> APIRouter:
     Limit = Annotated[int | None, Query(ge=1, le=context.settings.page_size_max)]
 
     async def submit(
-        request: ClientRequest, auth: Authorization, prepare: Callable[[], Awaitable[RunSubmission]]
+        request: ClientRequest, auth: Authorization, prepare: Callable[[], Awaitable[Submission]]
     ) -> Response:
         async def prepare_run() -> Prepared:
-            run = await prepare()
-            return Prepared(run.submission, RunView(context, auth, run.build))
+            return Prepared(await prepare(), RunView(context, auth))
 
         answer = await context.submissions.submit(request, prepare_run)
         return response_of(request, answer).as_response()
@@ -62,10 +62,7 @@ def run_routes(context: AppContext) -> APIRouter:
         return job
 
     async def shown(auth: Authorization, job: JobRow) -> Response:
-        build = None
-        if job.build_id is not None:
-            build = await context.catalogue.find_build(auth.workspace.id, job.build_id)
-        return json_response(run_body(job, auth.workspace.slug, build))
+        return json_response(await current_run(context, job, auth.workspace.slug))
 
     @router.post(
         "/configurations/{configuration_id}/runs",
@@ -80,12 +77,16 @@ def run_routes(context: AppContext) -> APIRouter:
         },
     )
     async def start_run(request: Request, auth: Editor, configuration_id: str) -> Response:
-        """Run a configuration, as it is now, on a document."""
+        """Run a configuration on a document.
+
+        It uses the active version, or the draft as long as no version is active. `version` names
+        another one: by its number, as `active` or as `draft`.
+        """
         body = await read_body(request.scope, request.receive, SMALL_BODY_BYTES_MAX)
         endpoint = f"POST configurations/{configuration_id.lower()}/runs"
         submitted = client_request(request.scope, auth, endpoint, body)
 
-        async def prepare() -> RunSubmission:
+        async def prepare() -> Submission:
             fields = parse(body, _START).model_dump(exclude_none=True)
             return await context.run_requests.of_configuration(
                 submitted.caller, configuration_id, fields
@@ -102,7 +103,12 @@ def run_routes(context: AppContext) -> APIRouter:
             lambda reading: reading.list_jobs(workspace.id, {"kind": RUN_KIND}, before, size + 1)
         )
         more = cursor_after(found[size - 1].id) if len(found) > size else None
-        items = [run_body(job, workspace.slug, None) for job in found[:size]]
+        builds = [job.build_id for job in found[:size]]
+        versions = await context.catalogue.versions_of_builds(workspace.id, builds)
+        items = [
+            run_body(job, workspace.slug, None, versions.get(str(job.build_id)))
+            for job in found[:size]
+        ]
         page: RunPage = {"items": items, "next_cursor": more}
         return json_response(page)
 
@@ -137,7 +143,7 @@ def run_routes(context: AppContext) -> APIRouter:
         body = await read_unused_body(request)
         submitted = client_request(request.scope, auth, f"POST runs/{run_id.lower()}/rerun", body)
 
-        async def prepare() -> RunSubmission:
+        async def prepare() -> Submission:
             job = await read(auth, run_id)
             if job.status not in ENDED:
                 raise NotFinished(f"The run is {job.status}.")

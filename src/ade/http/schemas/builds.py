@@ -1,11 +1,12 @@
 """Builds and activations as the API shows them."""
 
+import json
 from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
-from ade.domain.vocabulary import BuildStatus
+from ade.domain.build import BuildStatus
 from ade.http.schemas.base import Time, Uuid, optional_time, stored_json
 from ade.http.schemas.jobs import JobErrorBody
 from ade.store.rows import Build
@@ -22,6 +23,7 @@ class BuildBody(TypedDict):
     environment: str | None
     status: BuildStatus
     attempt: int
+    job_id: Uuid | None
     error: JobErrorBody | None
     created_at: Time
     started_at: Time | None
@@ -69,7 +71,8 @@ def build_body(build: Build, slug: str) -> BuildBody:
         "fingerprint": build.fingerprint,
         "environment": build.environment,
         "status": BuildStatus(build.status),
-        "attempt": build.fence,
+        "attempt": build.attempt,
+        "job_id": build.job_id,
         "error": stored_json(build.error),
         "created_at": rfc3339(build.created_at),
         "started_at": optional_time(build.started_at),
@@ -83,6 +86,10 @@ def activation_body(
 ) -> ActivationBody:
     """Show an activation: its build, and what the activation wrote down when it ended."""
     found = result or {}
+    diagnostics = found.get("diagnostics", [])
+    if build is not None and build.error and not diagnostics:
+        # Nobody was left to write it down: each process that made it died.
+        diagnostics = [{"level": "error", **json.loads(build.error)}]
     return {
         "status": "none" if build is None else BuildStatus(build.status),
         "build_id": None if build is None else build.id,
@@ -91,6 +98,6 @@ def activation_body(
         "packages": found.get("packages", []),
         "started_at": None if build is None else optional_time(build.started_at),
         "finished_at": None if build is None else optional_time(build.finished_at),
-        "diagnostics": found.get("diagnostics", []),
+        "diagnostics": diagnostics,
         "hooks": hooks or None,
     }

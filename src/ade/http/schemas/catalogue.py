@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
 from ade.http.schemas.base import RequestModel, Text, Time, Uuid
-from ade.store.rows import Configuration, Document, File, Version
+from ade.store.rows import Activation, Configuration, Document, File, Version
 
 
 class DocumentBody(TypedDict):
@@ -116,10 +116,25 @@ class ConfigurationBody(TypedDict):
     links: dict[str, str]
 
 
+class ActiveVersion(TypedDict):
+    """The version that runs use by default, and who made it so."""
+
+    sequence: int
+    config_version_id: Uuid
+    digest: str
+    activated_at: Time
+    activated_by: str
+
+
 class ConfigurationDetail(ConfigurationBody):
-    """A configuration, what its draft is, and its newest version."""
+    """A configuration, what its draft is, its active version and its newest one.
+
+    `activating_version_id` is the version that becomes active when its build is ready.
+    """
 
     draft_digest: str
+    active_version: ActiveVersion | None
+    activating_version_id: Uuid | None
     latest_version: VersionBody | None
 
 
@@ -187,6 +202,19 @@ def document_body(document: Document, slug: str) -> DocumentBody:
 def configuration_path(slug: str, configuration_id: str) -> str:
     """Return the path of a configuration."""
     return f"/api/v1/workspaces/{slug}/configurations/{configuration_id}"
+
+
+def active_version_body(activation: Activation, version: Version | None) -> ActiveVersion | None:
+    """Show which version of a configuration is active."""
+    if version is None or activation.activated_at is None or activation.activated_by is None:
+        return None
+    return {
+        "sequence": version.sequence,
+        "config_version_id": version.id,
+        "digest": version.digest,
+        "activated_at": rfc3339(activation.activated_at),
+        "activated_by": activation.activated_by,
+    }
 
 
 def configuration_body(configuration: Configuration, slug: str) -> ConfigurationBody:

@@ -1,18 +1,20 @@
 """Runs as the API shows them, and the body that starts one."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
+from ade.domain.build import BuildStatus
 from ade.domain.job import Priority, Status
-from ade.domain.vocabulary import BuildStatus, RunStatus, run_status
+from ade.domain.vocabulary import RunStatus, run_status
 from ade.http.schemas.base import RequestModel, Text, Time, Uuid, optional_time, stored_json
 from ade.http.schemas.jobs import JobErrorBody, job_path
-from ade.store.rows import Build, JobRow
+from ade.store.rows import Build, BuildVersion, JobRow
 
 LIMIT_MAX = 2**63 - 1
+SEQUENCE_MAX = 2**31 - 1
 
 
 class RunBuild(TypedDict):
@@ -23,12 +25,22 @@ class RunBuild(TypedDict):
     error: JobErrorBody | None
 
 
+class RunVersion(TypedDict):
+    """The version of its configuration that a run uses."""
+
+    config_version_id: Uuid
+    sequence: int
+    digest: str
+
+
 class Run(TypedDict):
     """One execution of a configuration on one document."""
 
     run_id: Uuid
+    workspace_id: Uuid
     status: RunStatus
     configuration_id: Uuid
+    version: RunVersion | None
     build_id: Uuid
     build: RunBuild | None
     input_document_id: Uuid
@@ -61,8 +73,16 @@ class RunLimits(RequestModel):
 class StartRunRequest(RequestModel):
     """What to run a configuration on."""
 
-    input_document_id: Text
-    config_version_id: Text | None = None
+    input_document_id: Text | None = None
+    document_id: Text | None = Field(default=None, description="the same as input_document_id")
+    version: Annotated[int, Field(ge=1, le=SEQUENCE_MAX)] | Literal["active", "draft"] | None = (
+        Field(
+            default=None,
+            description="a version's number, `active` or `draft`; without it the active version, or"
+            " the draft as long as none is active",
+        )
+    )
+    config_version_id: Text | None = Field(default=None, description="a version by its id")
     priority: Priority | None = None
     limits: RunLimits | None = None
     runtime_network_access: bool | None = None
@@ -73,13 +93,17 @@ def run_path(slug: str, run_id: str) -> str:
     return f"/api/v1/workspaces/{slug}/runs/{run_id}"
 
 
-def run_body(job: JobRow, slug: str, build: Build | None) -> Run:
+def run_body(
+    job: JobRow, slug: str, build: Build | None, version: BuildVersion | None = None
+) -> Run:
     """Show a job as a run."""
     path = job_path(slug, job.id)
     return {
         "run_id": job.id,
+        "workspace_id": job.workspace_id,
         "status": run_status(Status(job.status)),
         "configuration_id": _required(job.configuration_id),
+        "version": None if version is None else _version(version),
         "build_id": _required(job.build_id),
         "build": None if build is None else _build(build),
         "input_document_id": _required(job.document_id),
@@ -103,6 +127,14 @@ def run_body(job: JobRow, slug: str, build: Build | None) -> Run:
 def _required(value: str | None) -> str:
     assert value is not None, "the database refuses a run without it"
     return value
+
+
+def _version(version: BuildVersion) -> RunVersion:
+    return {
+        "config_version_id": version.id,
+        "sequence": version.sequence,
+        "digest": version.digest,
+    }
 
 
 def _build(build: Build) -> RunBuild:

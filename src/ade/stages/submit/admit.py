@@ -1,5 +1,6 @@
 """Reserve capacity before anything is written: a refused job leaves no row."""
 
+from ade.domain.build import KIND as BUILD
 from ade.domain.errors import QueueFull
 from ade.domain.job import LOCAL_POOL
 from ade.stages.kernel_settings import KernelSettings
@@ -18,23 +19,28 @@ def admit(
 ) -> list[int]:
     """Admit as many as there is room for, in the order in which they came.
 
-    Only jobs for the local workers are counted; those that wait for an agent take no place.
+    Only jobs for the local workers are counted; those that wait for an agent take no place. Neither
+    do builds: there is at most one for each version of a configuration.
     """
     is_bounded = settings.queue_size or settings.workspace_queue_size
-    if not is_bounded or not any(submissions[index].pool == LOCAL_POOL for index in new):
+    if not is_bounded or not any(_is_counted(submissions[index]) for index in new):
         return new
     tx.pass_gate(GATE)
     capacity = _Capacity(settings, tx)
     admitted = []
     for index in new:
         submission = submissions[index]
-        is_counted = submission.pool == LOCAL_POOL
+        is_counted = _is_counted(submission)
         refusal = capacity.take(submission.workspace_id) if is_counted else None
         if refusal is None:
             admitted.append(index)
         else:
             answers[index] = refusal
     return admitted
+
+
+def _is_counted(submission: Submission) -> bool:
+    return submission.pool == LOCAL_POOL and submission.kind != BUILD
 
 
 class _Capacity:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ade.domain.errors import AdeError
 from ade.domain.job import LOCAL_POOL, Priority
 from ade.domain.limits import Limits
+from ade.stages.builds import EnsuredBuild, RequiredBuild
 from ade.store.rows import JobRow
 
 
@@ -14,12 +15,13 @@ class Accepted(NamedTuple):
     """Hold the job that a submission led to: a new one, an earlier equal one, or a replayed one.
 
     `replayed` is the recorded response (status, body) to an earlier request with the same
-    Idempotency-Key.
+    Idempotency-Key. `ensured` is what a run or an activation stands on.
     """
 
     job: JobRow
     deduplicated: bool = False
     replayed: tuple[int, str] | None = None
+    ensured: EnsuredBuild | None = None
 
 
 Answer = Accepted | AdeError
@@ -60,3 +62,5 @@ class Submission(NamedTuple):
     build_id: str | None = None
     retries: int = 2
     idempotency: Idempotency | None = None
+    # The version and the build that it stands on; they are found or made when it is accepted.
+    required: RequiredBuild | None = None

@@ -8,16 +8,19 @@ import json
 from collections.abc import Iterator
 
 from ade.clock import Clock, new_ids
+from ade.domain.build import KIND as BUILD
+from ade.domain.build import BuildStatus
 from ade.domain.errors import SAFE_MODE_DETAIL, SafeMode
 from ade.domain.events import work_topic
 from ade.domain.job import Cause, Status
-from ade.domain.order import rank
+from ade.domain.order import build_rank, rank
+from ade.stages.builds import EnsuredBuild, RequiredBuild, ensure, job_of
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.submit import admit, dedupe, idempotency, place
 from ade.stages.submit.model import Accepted, Answer, Submission
-from ade.stages.transitions import checked_cause
+from ade.stages.transitions import checked_cause, fail_runs
 from ade.store.port import Transaction
-from ade.store.rows import JobRow
+from ade.store.rows import Build, JobRef, JobRow
 
 
 def submit(
@@ -38,6 +41,11 @@ def submit(
     ]
     admitted = admit.admit(settings, tx, submissions, new, answers)
     dedupe.settle(tx, registered, new, admitted)
+    if with_builds := {
+        i: (ids[i], submissions[i]) for i in admitted if submissions[i].required is not None
+    }:
+        answers |= _accept_with_builds(settings, clock, tx, with_builds)
+        admitted = [i for i in admitted if i not in with_builds]
     inserted = _insert(settings, tx, [ids[i] for i in admitted], [submissions[i] for i in admitted])
     for index, job in zip(admitted, inserted, strict=True):
         answers[index] = Accepted(job)
@@ -45,6 +53,81 @@ def submit(
         answers[index] = dedupe.answer_duplicate(answers[first])
     idempotency.remember(tx, submissions, answers, repeated, replayed)
     return [answers[i] for i in range(len(submissions))]
+
+
+def _accept_with_builds(
+    settings: KernelSettings,
+    clock: Clock,
+    tx: Transaction,
+    admitted: dict[int, tuple[str, Submission]],
+) -> dict[int, Accepted]:
+    """Find or make what runs and activations stand on, with the jobs of builds, then insert runs.
+
+    A thousand runs of one version that come together look for its build once.
+    """
+    known: dict[RequiredBuild, EnsuredBuild] = {}
+    accepted: dict[int, Accepted] = {}
+    runs: dict[int, tuple[str, Submission]] = {}
+    for index, (job_id, submission) in admitted.items():
+        ensured = known.get(_required(submission))
+        if ensured is None:
+            ensured = _ensure(settings, clock, tx, submission)
+            known[_required(submission)] = ensured._replace(new_job=None)
+        if submission.kind == BUILD:
+            job = job_of(tx, ensured.build)
+            assert job is not None
+            accepted[index] = Accepted(job, ensured.new_job is None, ensured=ensured)
+        else:
+            runs[index] = job_id, _with_build(submission, ensured)
+    rows = _insert(settings, tx, [i for i, _ in runs.values()], [run for _, run in runs.values()])
+    for index, row in zip(runs, rows, strict=True):
+        ensured = known[_required(admitted[index][1])]
+        accepted[index] = Accepted(_failed_at_once(tx, row, ensured.build), ensured=ensured)
+    return accepted
+
+
+def _failed_at_once(tx: Transaction, run: JobRow, build: Build) -> JobRow:
+    """Fail a run whose build is known to fail, and return it as it is then."""
+    if build.status != BuildStatus.FAILED:
+        return run
+    fail_runs(tx, build, [run])
+    return tx.read_job(JobRef(run.workspace_id, run.id)) or run
+
+
+def _required(submission: Submission) -> RequiredBuild:
+    assert submission.required is not None
+    return submission.required
+
+
+def _ensure(
+    settings: KernelSettings, clock: Clock, tx: Transaction, submission: Submission
+) -> EnsuredBuild:
+    """Find or make what a submission stands on, and insert the job that makes its build."""
+    required = _required(submission)
+    build_id, job_id = new_ids(clock, 2)
+    ensured = ensure(tx, required, build_id, job_id, submission.submitted_by)
+    if ensured.new_job is not None:
+        build = ensured.build
+        inputs = {"build_id": build.id, "config_version_id": ensured.version.id}
+        work = Submission(
+            workspace_id=submission.workspace_id,
+            kind=BUILD,
+            payload=json.dumps({"job_type": BUILD, "inputs": inputs}),
+            limits=required.limits,
+            submitted_by=submission.submitted_by,
+            configuration_id=build.configuration_id,
+            retries=required.retries,
+        )
+        _insert(settings, tx, [ensured.new_job], [work])
+    return ensured
+
+
+def _with_build(submission: Submission, ensured: EnsuredBuild) -> Submission:
+    """Name in a run's payload what it stands on."""
+    payload = json.loads(submission.payload)
+    version, build = ensured.version, ensured.build
+    payload["inputs"] |= {"config_version_id": version.id, "build_id": build.id}
+    return submission._replace(payload=json.dumps(payload), build_id=build.id)
 
 
 def _insert(
@@ -118,7 +201,9 @@ def _row(
         status=_PENDING if placement.in_future else _QUEUED,
         eligible=1 if placement.eligible else 0,
         priority=submission.priority.value,
-        rank=rank(submission.priority, now_us, settings.ageing_seconds),
+        rank=build_rank(now_us)
+        if submission.kind == BUILD
+        else rank(submission.priority, now_us, settings.ageing_seconds),
         target_id=submission.target_id,
         holds_lane=1 if placement.eligible and submission.target_id is not None else 0,
         not_before=submission.not_before if placement.in_future else None,

@@ -140,16 +140,20 @@ _CATALOGUE: dict[str, Statement] = {
     "list_manifests": _one(catalogue.list_manifests, *_OF_CONFIGURATION),
 }
 _BUILDS: dict[str, Statement] = {
-    "insert_build": _one(builds.insert_build, *builds.NEW),
+    "insert_build": _one(builds.insert_build, *builds.STORED),
     "find_build": _one(builds.find_build, *_IN_WORKSPACE),
-    "lock_build": _one(builds.lock_build, *_IN_WORKSPACE),
     "find_build_of": _one(builds.find_build_of, *_OF_CONFIGURATION, "fingerprint"),
-    "next_build": _one(builds.next_build, "now", "limit"),
-    "change_build": _one(builds.change_build, *builds.CHANGE),
-    "settled_builds_with_waiting_runs": _one(builds.settled_builds_with_waiting_runs, "limit"),
+    "lock_build_of": _one(builds.lock_build_of, *_OF_CONFIGURATION, "fingerprint"),
+    "builds_of_jobs": Statement(builds.builds_of_jobs, _fields(rows.JobRef)),
+    "queue_build": _one(builds.queue_build, *_IN_WORKSPACE, "source", "job_id"),
+    "settle_build": _one(builds.settle_build, *_IN_WORKSPACE, "job_id", *builds.OUTCOME),
     "environments_in_use": _one(builds.environments_in_use),
     "needed_builds": _one(builds.needed_builds, "environment", "limit"),
     "retire_environment": _one(builds.retire_environment, "environment", "error", "finished_at"),
+    "versions_of_builds": Statement(builds.versions_of_builds, _IN_WORKSPACE),
+    "find_activation": _one(builds.find_activation, *_OF_CONFIGURATION),
+    "insert_activation": _one(builds.insert_activation, *rows.Activation._fields),
+    "change_activation": _one(builds.change_activation, *rows.Activation._fields),
 }
 _DIRECTORY: dict[str, Statement] = {
     "insert_workspace": _one(directory.insert_workspace, *rows.Workspace._fields),

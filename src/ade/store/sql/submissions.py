@@ -105,7 +105,9 @@ def pass_gate(d: Dialect, p: Parameters) -> Update:
 
 def count_waiting(d: Dialect, p: Parameters) -> Executable:
     """Count the jobs of a pool that wait, up to a number; each is either eligible or held."""
-    of_pool: Select[Any] = select(literal_column("1").label("one")).where(jobs.c.pool == p["pool"])
+    of_pool: Select[Any] = select(literal_column("1").label("one")).where(
+        jobs.c.pool == p["pool"], _is_counted()
+    )
     # The order names the index: another holds these jobs too, but not by their pool.
     held = of_pool.where(is_held(jobs)).order_by(jobs.c.not_before)
     return _sum_of_counts(d, p, of_pool.where(is_eligible(jobs)), held)
@@ -113,10 +115,15 @@ def count_waiting(d: Dialect, p: Parameters) -> Executable:
 
 def count_waiting_in(d: Dialect, p: Parameters) -> Executable:
     """Count the jobs of a workspace that wait in a pool, up to a number."""
-    here = jobs.c.workspace_id == p["workspace_id"], jobs.c.pool == p["pool"]
+    here = jobs.c.workspace_id == p["workspace_id"], jobs.c.pool == p["pool"], _is_counted()
     of_workspace: Select[Any] = select(literal_column("1").label("one")).where(*here)
     eligible, held = of_workspace.where(is_eligible(jobs)), of_workspace.where(is_held(jobs))
     return _sum_of_counts(d, p, eligible, held)
+
+
+def _is_counted() -> ColumnElement[bool]:
+    """Leave out builds, whose rank is negative (`ade.domain.order`)."""
+    return jobs.c.rank >= literal_column("0")
 
 
 def _sum_of_counts(d: Dialect, p: Parameters, *queries: Select[Any]) -> Executable:
