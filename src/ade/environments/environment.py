@@ -12,7 +12,7 @@ from pathlib import Path
 from ade.app.catalogue import Catalogue
 from ade.domain.errors import Unavailable
 from ade.domain.keys import fingerprint
-from ade.environments.failure import environment_gone, spelled
+from ade.environments.failure import environment_gone, error_json
 from ade.kernel import Kernel
 from ade.kinds.normalize import ENGINE
 from ade.sandbox.runtime_environment import RUNTIME, Environment, own_environment
@@ -57,7 +57,7 @@ async def ensure_build(
     *,
     known: Build | None = None,
 ) -> Build:
-    """Find or make the build of a version, and wake whoever builds; one that failed is tried again.
+    """Find or make the build of a version, and wake the builders; a failed build is tried again.
 
     Other processes hear of it from the database, or when they look for builds from time to time.
     With `settings`, one whose packages are not on this disk any more is made again. `known` is the
@@ -69,7 +69,7 @@ async def ensure_build(
     if settings is not None and build.status == "ready" and build.environment is not None:
         if is_there(build.environment, settings):
             return build
-        gone = spelled(environment_gone(LOST))
+        gone = error_json(environment_gone(LOST))
         await library.retire_environment(build.environment, gone, even_if_needed=True)
         build = await library.ensure_build(version, fingerprint_of(version))
     if build.status == "queued":

@@ -14,7 +14,7 @@ from ade.domain.lease import MICROSECONDS
 from ade.domain.limits import Limits
 from ade.domain.outcome import JobError, Outcome
 from ade.environments.activation import ActivationFolder
-from ade.environments.failure import files_gone, lost, spelled
+from ade.environments.failure import error_json, files_gone, lost
 from ade.environments.install import workshop
 from ade.kernel import Kernel
 from ade.sandbox.spec import RunSpec
@@ -187,7 +187,7 @@ class Building:
         """Record the end; while the database is away, try again as long as the lease is trusted."""
         report = (outcome.result or {})["outputs"]["result_json"]
         status, environment = report["status"], report["environment"]
-        error_text = None if outcome.error is None else spelled(outcome.error)
+        error_text = None if outcome.error is None else error_json(outcome.error)
         while not self._is_lost and self._trust_left() > 0:
             try:
                 recorded = await self._library.finish_build(

@@ -68,26 +68,26 @@ class NoJobIO:
 class CatalogueJobIO:
     """Look up documents and versions in the catalogue, and their bytes in the storage."""
 
-    library: Catalogue
+    catalogue: Catalogue
     blobs: Blobs
     quota_bytes: int = 0
     clock: Clock = field(default_factory=SystemClock)
 
     async def document(self, workspace_id: str, document_id: str) -> tuple[Path, str]:
         """Return where a document's bytes are, and its name; also one that was deleted since."""
-        found = await self.library.find_document(workspace_id, document_id, deleted_too=True)
+        found = await self.catalogue.find_document(workspace_id, document_id, deleted_too=True)
         (path,) = await self._places({f"document {found.name[:100]!r}": found.digest})
         return path, found.name
 
     async def package(self, workspace_id: str, version_id: str) -> dict[str, Path]:
         """Return where the bytes of each file of a configuration's version are."""
-        version = await self.library.find_version(workspace_id, version_id)
+        version = await self.catalogue.find_version(workspace_id, version_id)
         digests = {file.path: file.digest for file in version.files}
         return dict(zip(digests, await self._places(digests), strict=True))
 
     async def blob(self, workspace_id: str, digest: str) -> Path:
         """Return where the bytes with a digest are, if the workspace has them."""
-        await self.library.check_bytes(workspace_id, digest)
+        await self.catalogue.check_bytes(workspace_id, digest)
         (path,) = await self._places({f"the dataset {digest}": digest})
         return path
 
@@ -95,7 +95,7 @@ class CatalogueJobIO:
         """Keep files by their digests, for a result that will name them."""
         if self.quota_bytes:
             size_bytes = sum({file.digest: file.size_bytes for file in files}.values())
-            if await self.library.stored_bytes(workspace_id) + size_bytes > self.quota_bytes:
+            if await self.catalogue.stored_bytes(workspace_id) + size_bytes > self.quota_bytes:
                 raise StorageFull(
                     f"The workspace may store {self.quota_bytes // MIB} MiB"
                     " (ADE_WORKSPACE_STORAGE_MB), and the files of this job do not fit any more."
@@ -112,7 +112,7 @@ class CatalogueJobIO:
 
     async def environment(self, workspace_id: str, build_id: str) -> str | None:
         """Return which installed packages a build made; None is ADE's own environment."""
-        build = await self.library.find_build(workspace_id, build_id)
+        build = await self.catalogue.find_build(workspace_id, build_id)
         if build.status != "ready":
             raise Unavailable(f"The run's build is {build.status}.")
         return build.environment
