@@ -37,7 +37,7 @@ from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.submit.model import Submission
-from ade.store.hints import hear
+from ade.store.listener import listen
 from ade.store.migrate import upgrade
 from ade.store.session import Session
 from ade.worker.worker import Worker, WorkerRules
@@ -188,12 +188,12 @@ class AdePostgres(AdeQueue):
     def pickup(self, count: int) -> Sample:
         """The worker has a store of its own and hears of work by NOTIFY alone."""
         kernel = open_kernel(self.url)
-        hints = hear(kernel.store, kernel.notifier.publish)  # type: ignore[arg-type]
-        assert hints is not None
+        listener = listen(kernel.store, kernel.notifier.publish)  # type: ignore[arg-type]
+        assert listener is not None
         try:
             return run(pick_up(self, count, worker_kernel=kernel))
         finally:
-            hints.close()
+            listener.close()
 
 
 class AdeSqlite(AdeQueue):

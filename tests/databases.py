@@ -23,7 +23,7 @@ from tests.store.model.memory import MemoryStore
 
 from ade.clock import Clock
 from ade.store import migrate, schema
-from ade.store.compiled import Rewrite
+from ade.store.compile import Rewrite
 from ade.store.port import Store
 from ade.store.session import Session
 

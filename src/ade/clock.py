@@ -1,4 +1,4 @@
-"""The time, as something that a test can hold in its hand."""
+"""The time, behind a port that tests replace."""
 
 import random
 import time
@@ -9,7 +9,7 @@ from ade.domain.lease import MICROSECONDS
 
 
 class Clock(Protocol):
-    """Tell the time of day, for records, and the monotonic time, for trust."""
+    """Tell the time of day, for records, and the monotonic time, for leases."""
 
     def now_us(self) -> int:
         """Return microseconds since the epoch, UTC."""
@@ -33,7 +33,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """Stand still until told to go on."""
+    """Stand still until `advance` is called; for tests."""
 
     def __init__(self, start_us: int = 1_700_000_000 * MICROSECONDS) -> None:
         self._now_us = start_us
@@ -57,5 +57,5 @@ def new_id(clock: Clock) -> str:
 
 
 def new_ids(clock: Clock, count: int) -> list[str]:
-    """Make many identifiers of one moment, in their order."""
+    """Make many ascending identifiers of one moment."""
     return uuids7(clock.now_us(), random.randbytes(8 * count))

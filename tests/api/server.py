@@ -15,7 +15,7 @@ from ade.app.directory import Directory
 from ade.domain.job import Status
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.http import create_app
-from ade.http.hot import HotApp
+from ade.http.fast_path import Application
 from ade.kernel import Kernel
 from ade.kinds import load_kinds
 from ade.settings import Settings
@@ -58,12 +58,17 @@ class Server:
     """Hold the parts of a server and a client that is the admin."""
 
     def __init__(
-        self, app: HotApp, kernel: Kernel, directory: Directory, library: Catalogue, blobs: Blobs
+        self,
+        app: Application,
+        kernel: Kernel,
+        directory: Directory,
+        catalogue: Catalogue,
+        blobs: Blobs,
     ) -> None:
         self.app = app
         self.kernel = kernel
         self.directory = directory
-        self.library = library
+        self.catalogue = catalogue
         self.blobs = blobs
         self.http = self.client(KEY)
 
@@ -80,19 +85,19 @@ class Server:
         directory = Directory(session)
         directory.bootstrap(KEY)
         kernel = Kernel(session, rules or KernelSettings(queue_size=0))
-        library = Catalogue(session)
+        catalogue = Catalogue(session)
         blobs = given_blobs or Blobs(settings.blobs_dir)
         app = create_app(
             kernel,
             directory,
             settings,
             load_kinds(),
-            library=library,
+            catalogue=catalogue,
             blobs=blobs,
             inline_tasks=inline_tasks,
             health_probes=probes,
         )
-        return cls(app, kernel, directory, library, blobs)
+        return cls(app, kernel, directory, catalogue, blobs)
 
     def close(self) -> None:
         """Let go of everything."""

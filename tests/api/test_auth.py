@@ -12,7 +12,7 @@ from ade.clock import SystemClock, new_id
 from ade.domain.errors import Forbidden
 from ade.domain.job import Status
 from ade.domain.outcome import Artifact, Outcome
-from ade.http.auth import BELIEVED_SECONDS, Gatekeeper
+from ade.http.auth import KEY_CACHE_SECONDS, Authenticator
 from ade.http.signing import Signer
 
 WS = "/api/v1/workspaces/default"
@@ -202,7 +202,7 @@ async def kept_artifact(server: Server, content: bytes) -> str:
 
 async def _signed(server: Server, artifact_id: str, expires: int) -> str:
     """Make a link as the server would, for a time of the test's choice."""
-    found = await server.library.find_artifact(artifact_id)
+    found = await server.catalogue.find_artifact(artifact_id)
     signature = await Signer(server.directory).sign(found.id, found.digest, expires)
     return f"/api/v1/artifacts/{artifact_id}/content?expires={expires}&signature={signature}"
 
@@ -265,7 +265,7 @@ async def test_a_key_may_be_the_password_of_basic(server: Server) -> None:
         KEY,
     ],
 )
-async def test_what_is_no_key(standing: Server, value: str) -> None:
+async def test_a_malformed_or_unknown_key_is_refused(standing: Server, value: str) -> None:
     headers = {"Authorization": value.encode("latin-1")}
     answer = await standing.client().get(JOBS, headers=headers)  # type: ignore[arg-type]
     problem(answer, 401, "unauthenticated")
@@ -291,22 +291,22 @@ async def test_the_link_with_a_token_gives_a_cookie(server: Server) -> None:
 
 
 @pytest.mark.parametrize("cookie", ["ade_session=wrong", "ade_session=", "ade_session", "x=1"])
-async def test_what_is_no_cookie(standing: Server, cookie: str) -> None:
+async def test_a_malformed_or_unknown_cookie_is_refused(standing: Server, cookie: str) -> None:
     problem(await standing.client().get(JOBS, headers={"Cookie": cookie}), 401, "unauthenticated")
 
 
 async def test_a_revoked_key_is_believed_for_two_seconds_at_most(server: Server) -> None:
     now = 100.0
-    gatekeeper = Gatekeeper(server.directory, lambda: now)
+    authenticator = Authenticator(server.directory, lambda: now)
     made = (await server.http.post(WS + "/keys", json={"label": "k"})).json()
-    await gatekeeper.holder_of(made["key"])
+    await authenticator.principal_of(made["key"])
     revoked = await server.http.delete(f"{WS}/keys/{made['key_id']}")
     assert revoked.json()["revoked_at"] is not None
-    now += BELIEVED_SECONDS - 0.01
-    await gatekeeper.holder_of(made["key"])
+    now += KEY_CACHE_SECONDS - 0.01
+    await authenticator.principal_of(made["key"])
     now += 0.02
     with pytest.raises(Exception, match="not valid"):
-        await gatekeeper.holder_of(made["key"])
+        await authenticator.principal_of(made["key"])
     problem(await server.client(made["key"]).get(JOBS), 401, "unauthenticated")
 
 

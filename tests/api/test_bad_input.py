@@ -270,9 +270,9 @@ async def test_what_nobody_foresaw_is_a_500_that_tells_nothing(
     async def fall(*_: Any) -> Any:
         raise RuntimeError("the password is hunter2")
 
-    door: Any = server.app.state.door
-    object.__setattr__(door.kernel, "submit", fall)
-    door.kernel.read = fall
+    context: Any = server.app.state.context
+    object.__setattr__(context.kernel, "submit", fall)
+    context.kernel.read = fall
     for answer in (
         await server.http.post(JOBS, json=echo()),
         await server.http.get(JOBS),

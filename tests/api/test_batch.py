@@ -67,12 +67,12 @@ async def test_a_thousand_jobs_are_taken(database_url: str, serve: Any) -> None:
     ],
     ids=["none", "too many", "object", "null", "empty", "list", "extra"],
 )
-async def test_what_is_no_batch(server: Server, body: Any) -> None:
+async def test_a_malformed_batch_is_refused(server: Server, body: Any) -> None:
     problem(await server.http.post(BATCH, json=body), 422, "validation_error")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"jobs": [', b'{"jobs": ["\\ud800"]}'])
-async def test_what_is_no_json(server: Server, body: bytes) -> None:
+async def test_a_body_that_is_not_json_is_refused(server: Server, body: bytes) -> None:
     headers = {"content-type": "application/json"}
     problem(await server.http.post(BATCH, content=body, headers=headers), 422, "validation_error")
 

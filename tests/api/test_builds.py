@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from tests.api.catalogue import BASE, builds, built, configured, shown, started, uploaded
 from tests.api.conftest import Serve
-from tests.api.library import BASE, builds, built, configured, shown, started, uploaded
 from tests.api.server import Server, problem
 from tests.api.test_auth import key_for
 from tests.databases import WORKSPACE
@@ -24,7 +24,7 @@ NOBODY = "0198a000-0000-7000-8000-00000000dead"
 async def snapshot(server: Server) -> str:
     """Make a configuration with one version; return where that is."""
     configuration_id = await configured(server)
-    version = await server.library.snapshot(WORKSPACE, configuration_id, "someone")
+    version = await server.catalogue.snapshot(WORKSPACE, configuration_id, "someone")
     return f"{BASE}/configurations/{configuration_id}/versions/{version.sequence}"
 
 
@@ -37,8 +37,8 @@ async def activated(server: Server, where: str) -> dict[str, Any]:
 
 async def folder_of(server: Server, build: dict[str, Any]) -> ActivationFolder:
     """Find the activation folder of a build's version."""
-    version = await server.library.find_version(WORKSPACE, build["config_version_id"])
-    settings: Settings = server.app.state.door.settings
+    version = await server.catalogue.find_version(WORKSPACE, build["config_version_id"])
+    settings: Settings = server.app.state.context.settings
     return ActivationFolder(version, settings)
 
 

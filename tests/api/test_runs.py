@@ -5,8 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.api.conftest import Serve
-from tests.api.library import (
+from tests.api.catalogue import (
     BASE,
     RUNS,
     builds,
@@ -18,6 +17,7 @@ from tests.api.library import (
     started,
     uploaded,
 )
+from tests.api.conftest import Serve
 from tests.api.server import JOBS, Server, problem
 from tests.api.test_auth import key_for
 from tests.databases import WORKSPACE
@@ -106,7 +106,7 @@ async def test_starts_at_the_same_moment_share_version_and_build(
     assert len({run["run_id"] for run in runs}) == 40
     assert len({run["build_id"] for run in runs}) == 1
     assert len(await builds(servers[0])) == 1
-    versions = await servers[0].library.list_versions(
+    versions = await servers[0].catalogue.list_versions(
         WORKSPACE, configuration_id, before=None, limit=10
     )
     assert [version.sequence for version in versions] == [1]
@@ -189,7 +189,7 @@ async def test_an_unknown_configuration_is_not_found(server: Server, name: str) 
 
 async def test_a_version_of_another_configuration_is_not_found(server: Server) -> None:
     configuration_id, document_id = await prepared(server)
-    version = await server.library.snapshot(WORKSPACE, configuration_id, "someone")
+    version = await server.catalogue.snapshot(WORKSPACE, configuration_id, "someone")
     other = await configured(server)
     body = {"input_document_id": document_id, "config_version_id": version.id}
     answer = await server.http.post(f"{BASE}/configurations/{other}/runs", json=body)
@@ -292,7 +292,7 @@ async def test_runs_that_wait_for_their_build_fill_the_quota(serve: Serve) -> No
 async def test_safe_mode_starts_nothing(serve: Serve) -> None:
     server = await serve(rules=KernelSettings(queue_size=0, safe_mode=True), safe_mode=True)
     configuration_id, document_id = await prepared(server)
-    version = await server.library.snapshot(WORKSPACE, configuration_id, "someone")
+    version = await server.catalogue.snapshot(WORKSPACE, configuration_id, "someone")
     asked = {"input_document_id": document_id}
     seed = {"config_version_id": version.id, "document_id": document_id}
     for path, body in ((f"{BASE}/configurations/{configuration_id}/runs", asked), (JOBS, seed)):
@@ -307,7 +307,7 @@ async def test_safe_mode_starts_nothing(serve: Serve) -> None:
 
 async def test_the_short_form_starts_the_same_run(server: Server) -> None:
     configuration_id, document_id = await prepared(server)
-    version = await server.library.snapshot(WORKSPACE, configuration_id, "someone")
+    version = await server.catalogue.snapshot(WORKSPACE, configuration_id, "someone")
     for named in ({"document_id": document_id}, {"document_ids": [document_id]}):
         answer = await server.http.post(JOBS, json={"config_version_id": version.id, **named})
         assert answer.status_code == 202, answer.text
@@ -338,7 +338,7 @@ async def test_the_short_form_takes_exactly_one_document(
     server: Server, named: dict[str, Any]
 ) -> None:
     configuration_id, document_id = await prepared(server)
-    version = await server.library.snapshot(WORKSPACE, configuration_id, "someone")
+    version = await server.catalogue.snapshot(WORKSPACE, configuration_id, "someone")
     named = json.loads(json.dumps(named).replace("{id}", document_id))
     answer = await server.http.post(JOBS, json={"config_version_id": version.id, **named})
     problem(answer, 422, "validation_error")
@@ -347,7 +347,7 @@ async def test_the_short_form_takes_exactly_one_document(
 
 async def test_the_short_form_has_idempotency(server: Server) -> None:
     configuration_id, document_id = await prepared(server)
-    version = await server.library.snapshot(WORKSPACE, configuration_id, "someone")
+    version = await server.catalogue.snapshot(WORKSPACE, configuration_id, "someone")
     body = {"config_version_id": version.id, "document_id": document_id}
     headers = {"Idempotency-Key": "once"}
     first = await server.http.post(JOBS, json=body, headers=headers)
@@ -362,7 +362,7 @@ async def test_the_short_form_has_idempotency(server: Server) -> None:
 
 async def test_the_short_form_waits_if_asked(server: Server) -> None:
     configuration_id, document_id = await prepared(server)
-    version = await server.library.snapshot(WORKSPACE, configuration_id, "someone")
+    version = await server.catalogue.snapshot(WORKSPACE, configuration_id, "someone")
     body = {"config_version_id": version.id, "document_id": document_id}
     await started(server, configuration_id, document_id)  # so that the build is there
     await built(server)

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
+from tests.api.catalogue import BASE, RUNS, built, claimed, configured, started, uploaded
 from tests.api.conftest import Serve
-from tests.api.library import BASE, RUNS, built, claimed, configured, started, uploaded
 from tests.api.server import JOBS, TARGETS, Server, echo, problem, succeeded
 from tests.api.test_health import metrics
 from tests.databases import WORKSPACE
@@ -31,7 +31,7 @@ class Way(NamedTuple):
 
 async def _document_and_version(server: Server) -> tuple[str, str, str]:
     configuration_id, document_id = await configured(server), await uploaded(server)
-    version = await server.library.snapshot(WORKSPACE, configuration_id, "someone")
+    version = await server.catalogue.snapshot(WORKSPACE, configuration_id, "someone")
     return configuration_id, document_id, version.id
 
 

@@ -37,7 +37,7 @@ async def test_a_job_that_takes_longer_is_accepted(server: Server) -> None:
 
 
 @pytest.mark.parametrize("preference", ["wait=0", "wait=x", "wait", "return=minimal", "xwait=9"])
-async def test_what_is_no_wish_to_wait_is_passed_over(server: Server, preference: str) -> None:
+async def test_a_preference_that_is_not_to_wait_is_ignored(server: Server, preference: str) -> None:
     answer = await server.http.post(JOBS, json=echo(), headers={"Prefer": preference})
     assert answer.status_code == 202
 

@@ -1,4 +1,4 @@
-"""What doors and workers do to a kernel, in one line each, and what must be true afterwards."""
+"""What APIs and workers do to a kernel, in one line each, and what must be true afterwards."""
 
 import json
 from collections.abc import Sequence
@@ -178,8 +178,8 @@ class Acts:
         """Read the log of a job, only the words."""
         return [event.type.removeprefix("job.") for event in self.events(job)]
 
-    def told(self, job: JobRow | Claim) -> dict[str, Any]:
-        """Read what the last event of a job says."""
+    def last_event_data(self, job: JobRow | Claim) -> dict[str, Any]:
+        """Read the data of the last event of a job."""
         data: dict[str, Any] = json.loads(self.events(job)[-1].data)
         return data
 
@@ -232,7 +232,7 @@ def _look_at_everything(reading: Reading) -> Seen:
 
 
 def _check_log(job: JobRow, events: list[NewEvent]) -> None:
-    """A log has no gap, tells one way through the table of transitions, and every attempt."""
+    """A log has no gap, follows the transition table with its causes, and has every attempt."""
     assert [event.seq for event in events] == list(range(1, job.event_seq + 1)), job
     changes = [
         (LEAVES_IN[EventType(e.type)], Cause(json.loads(e.data)["cause"]))
@@ -244,15 +244,17 @@ def _check_log(job: JobRow, events: list[NewEvent]) -> None:
         assert is_allowed(before, after, cause), (before, after, cause, changes)
         before = after
     assert before == job.status, (changes, job)
-    wishes = [e.type == EventType.STOP_REQUESTED for e in events if _tells(e)]
-    kept = [LEAVES_IN.get(EventType(e.type)) != Status.QUEUED for e in events if _tells(e)]
-    assert all(kept for wished, kept in zip(wishes, kept[1:], strict=False) if wished), "lost wish"
+    decisive = [e for e in events if _is_change_or_stop_request(e)]
+    requested = [e.type == EventType.STOP_REQUESTED for e in decisive]
+    stays = [LEAVES_IN.get(EventType(e.type)) != Status.QUEUED for e in decisive]
+    followed = zip(requested, stays[1:], strict=False)
+    assert all(is_kept for was_requested, is_kept in followed if was_requested), "lost stop request"
     attempts = [e for e in events if e.type in (EventType.STARTED, EventType.DISPATCHED)]
     assert [json.loads(e.data)["attempt"] for e in attempts] == list(range(1, job.fence + 1))
 
 
-def _tells(event: NewEvent) -> bool:
-    """Tell changes of status and wishes from what workers say."""
+def _is_change_or_stop_request(event: NewEvent) -> bool:
+    """Distinguish changes of status and stop requests from what workers report."""
     return event.type in LEAVES_IN or event.type == EventType.STOP_REQUESTED
 
 

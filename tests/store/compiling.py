@@ -1,11 +1,11 @@
-"""Every statement of the store, in the words of each database."""
+"""Every statement of the store, compiled for each database."""
 
-from ade.store.compiled import compile_statement
+from ade.store.compile import compile_statement
 from ade.store.dialects.base import Dialect
 from ade.store.dialects.mssql import MssqlDialect
 from ade.store.dialects.postgres import PostgresDialect
 from ade.store.dialects.sqlite import SqliteDialect
-from ade.store.statements import STATEMENTS, Statement, builds, reading
+from ade.store.sql import STATEMENTS, Statement, builds, reads
 
 DIALECTS: dict[str, Dialect] = {
     "sqlite": SqliteDialect(),
@@ -19,8 +19,8 @@ CHAINS = {"claim"}
 def statements() -> dict[str, Statement]:
     """Return every statement by name."""
     listing = {
-        f"list_jobs by {name}": reading.list_jobs((name,), paged=paged)
-        for name in (*reading.EQUAL_FILTERS, "submitted_after")
+        f"list_jobs by {name}": reads.list_jobs((name,), paged=paged)
+        for name in (*reads.EQUAL_FILTERS, "submitted_after")
         for paged in (False, True)
     }
     filters = ((), ("status",), ("configuration_id",), ("configuration_id", "status"))
@@ -29,7 +29,7 @@ def statements() -> dict[str, Statement]:
 
 
 def sql_of(dialect: str) -> dict[str, str]:
-    """Spell every statement that a database runs."""
+    """Compile every statement that a database runs."""
     spoken = DIALECTS[dialect]
     return {
         name: compile_statement(spoken, statement).sql

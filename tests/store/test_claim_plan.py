@@ -17,10 +17,10 @@ from sqlalchemy import make_url
 from tests.databases import WORKSPACE, fresh_postgres, fresh_sqlite, libpq
 from tests.store.compiling import DIALECTS, sql_of
 
-from ade.store.compiled import Compiler
+from ade.store.compile import Compiler
 from ade.store.dialects.postgres import QUEUE_SETTINGS
 from ade.store.rows import FinishRow
-from ade.store.statements import STATEMENTS
+from ade.store.sql import STATEMENTS
 
 FEW, MANY = 1_000, 100_000
 
@@ -159,10 +159,10 @@ OWN_WALKS = {
     "sqlite": {
         "pick": {"ix_jobs_eligible", "request"},
         "take": set(),  # by the address
-        "end_there": set(),
+        "end_at_address": set(),
         "end": {"key"},
     },
-    "postgresql": {"claim": {"ix_jobs_eligible", "request"}, "end_telling": {"key"}},
+    "postgresql": {"claim": {"ix_jobs_eligible", "request"}, "end_returning": {"key"}},
 }
 INDEX = re.compile(r"(?:using|USING)(?: COVERING)?(?: INDEX)? ((?:ix|pk|sqlite_autoindex)_\w+)")
 SLOW = re.compile(
@@ -205,8 +205,8 @@ def test_every_hot_statement_walks_along_its_index(planners: tuple[str, Any, Any
 
 
 ENDS: dict[str, tuple[str, set[str]]] = {
-    "sqlite": ("end_there", set()),
-    "postgresql": ("end_telling", {"pk_jobs"}),
+    "sqlite": ("end_at_address", set()),
+    "postgresql": ("end_returning", {"pk_jobs"}),
 }
 
 
@@ -227,5 +227,5 @@ def test_no_statement_that_claims_or_ends_is_left_out() -> None:
     for dialect, own in OWN_WALKS.items():
         run = {n for n in sql_of(dialect) if re.search(r"claim|pick|take|end|renew|move", n)}
         here = DIALECTS[dialect].chains_changes
-        other = {"pick", "take", "end", "end_there"} if here else {"end_telling"}
+        other = {"pick", "take", "end", "end_at_address"} if here else {"end_returning"}
         assert run - other <= {*WALKS, *own}, run

@@ -39,6 +39,6 @@ def test_who_decides_locks() -> None:
     assert "WITH (HOLDLOCK, ROWLOCK)" in SQL["read_builds"]
 
 
-@pytest.mark.parametrize("name", ["renew", "move", "end_telling", "append", "request_stop"])
+@pytest.mark.parametrize("name", ["renew", "move", "end_returning", "append", "request_stop"])
 def test_what_changed_is_told_by_output(name: str) -> None:
     assert " OUTPUT inserted." in SQL[name]

@@ -1,4 +1,4 @@
-"""The clocks: one that runs, one that is held in the hand."""
+"""The clocks: the system's, and one that tests advance."""
 
 import time
 from uuid import RFC_4122, UUID
@@ -25,7 +25,7 @@ def test_a_manual_clock_stands_still() -> None:
     assert (clock.now_us(), clock.monotonic()) == (5_000_000, 5.0)
 
 
-def test_a_manual_clock_goes_on_when_told() -> None:
+def test_a_manual_clock_advances_only_when_told() -> None:
     clock = ManualClock(0)
     clock.advance(1.5)
     assert clock.now_us() == 1_500_000

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -35,8 +36,8 @@ from ade.domain.events import EventType
 from ade.domain.job import TRANSITIONS, WAIT_ENDS, Cause, mermaid
 from ade.domain.outcome import Category
 from ade.domain.retry import RETRIED_BY_ITSELF
-from ade.http import library_models, models
 from ade.http.problems import CODES
+from ade.http.schemas import catalogue, directory, jobs
 from ade.kinds import load_kinds
 from ade.settings import Settings, all_settings
 from ade.settings_reader import TEST_PREFIX
@@ -47,6 +48,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
 REGENERATE = "run: .venv/bin/python -m tests.unit.test_docs"
 KIND_PAGE = DOCS / "how-to" / "write-a-kind.md"
+# Only the changelog names settings that no longer exist.
+REMOVED_SETTINGS = {"ADE_BUILD_CONCURRENCY"}
 
 # --- parts that are written from the code ---------------------------------------------------------
 
@@ -89,10 +92,10 @@ def problems() -> str:
     plain = {code: (status, "") for status, code in CODES.items() if code not in known}
     titles = {
         "bad_request": "The request cannot be read",
-        "method_not_allowed": "The path does not know this method; `Allow` lists those it knows",
+        "method_not_allowed": "The path does not support this method; `Allow` lists the others",
         "request_timeout": "The body did not arrive in time",
         "unsupported_media_type": "The body must be of another type; the detail says of which",
-        "range_not_satisfiable": "The range begins behind the end of the file",
+        "range_not_satisfiable": "The range begins after the end of the file",
     }
     known |= {code: (status, titles[code]) for code, (status, _) in plain.items()}
     ordered = sorted(known.items(), key=lambda item: (item[1][0], item[0]))
@@ -125,6 +128,28 @@ def metric_table() -> str:
     )
 
 
+def layers() -> str:
+    return _layers("ade", "domain")
+
+
+def engine_layers() -> str:
+    return _layers("ade_engine", "sheets")
+
+
+def _layers(container: str, member: str) -> str:
+    """List the layers of a package as import-linter checks them, the highest first."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    for contract in project["tool"]["importlinter"]["contracts"]:
+        prefix = "" if container in contract.get("containers", ()) else f"{container}."
+        lines = [
+            [name.strip().removeprefix(prefix) for name in layer.split("|") if "(" not in name]
+            for layer in contract.get("layers", ())
+        ]
+        if f"{prefix}{member}" in contract.get("layers", ()):
+            return "\n".join(["```", *("  ".join(line) for line in lines), "```"])
+    raise LookupError(f"no contract has the layer {member}")
+
+
 GENERATED: dict[str, tuple[Path, Callable[[], str]]] = {
     "diagram": (DOCS / "explanation" / "states.md", diagram),
     "transitions": (DOCS / "explanation" / "states.md", transitions),
@@ -133,6 +158,8 @@ GENERATED: dict[str, tuple[Path, Callable[[], str]]] = {
     "problems": (DOCS / "reference" / "errors.md", problems),
     "categories": (DOCS / "reference" / "errors.md", categories),
     "metrics": (DOCS / "reference" / "metrics.md", metric_table),
+    "layers": (DOCS / "explanation" / "architecture.md", layers),
+    "engine layers": (DOCS / "explanation" / "architecture.md", engine_layers),
 }
 
 
@@ -233,8 +260,35 @@ def test_every_page_is_reached_from_the_first() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_variables_are_settings(page: Path) -> None:
     known = {variable for setting in all_settings() for variable in setting.variables}
+    known |= REMOVED_SETTINGS if page.name == "CHANGELOG.md" else set()
     named = set(re.findall(r"\bADE_[A-Z0-9_]+\b", page.read_text()))
     assert {name for name in named - known if not name.startswith(TEST_PREFIX)} == set()
+
+
+# --- paths and names in the source ----------------------------------------------------------------
+
+MAPS = [ROOT / "README.md"]
+# A path, perhaps with what the file defines: `src/ade/kernel.py: Kernel.submit`.
+PATH = re.compile(r"((?:src|tests|scripts|docs|bench|examples)/[\w./-]*)(?:: ([\w.]+))?")
+
+
+@pytest.mark.parametrize("page", MAPS, ids=lambda page: page.stem)
+def test_paths_and_names_in_the_source_exist(page: Path) -> None:
+    spans = re.findall(r"`([^`\n]+)`", _prose(page.read_text()))
+    tree = re.findall(r"^\w\S*/\S*(?= |$)", page.read_text(), re.MULTILINE)
+    found = [match for span in (*spans, *tree) if (match := PATH.fullmatch(span))]
+    assert len(found) > 10
+    unknown = [match[0] for match in found if not _is_in_the_tree(match[1], match[2])]
+    assert unknown == []
+
+
+def _is_in_the_tree(path: str, name: str | None) -> bool:
+    """Tell whether a path exists and, if a name is given, whether the file defines it."""
+    file = ROOT / path
+    if name is None or not file.is_file():
+        return name is None and file.exists()
+    text = file.read_text()
+    return all(re.search(rf"\b(?:class|def) {part}\b", text) for part in name.split("."))
 
 
 # --- examples -------------------------------------------------------------------------------------
@@ -252,14 +306,14 @@ PLACEHOLDERS = {
     "ADE_BOOTSTRAP_API_KEY": "key",
 }
 BODIES: dict[str, Any] = {
-    "/cancel": models.ReasonRequest,
-    "/interrupt": models.ReasonRequest,
-    "/resolve": models.ResolveRequest,
-    "/clear": models.NoteRequest,
-    "/members": models.MemberRequest,
-    "/keys": models.KeyRequest,
-    "/workspaces": models.WorkspaceRequest,
-    "/configurations": library_models.ConfigurationRequest,
+    "/cancel": jobs.ReasonRequest,
+    "/interrupt": jobs.ReasonRequest,
+    "/resolve": jobs.ResolveRequest,
+    "/clear": jobs.NoteRequest,
+    "/members": directory.MemberRequest,
+    "/keys": directory.KeyRequest,
+    "/workspaces": directory.WorkspaceRequest,
+    "/configurations": catalogue.ConfigurationRequest,
 }
 
 

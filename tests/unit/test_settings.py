@@ -272,7 +272,7 @@ def test_settings_do_not_change() -> None:
         load().port = 1
 
 
-def test_settings_made_by_hand_know_their_origin() -> None:
+def test_settings_given_as_arguments_know_their_origin() -> None:
     settings = Settings(queue_size=0)
     assert settings.origin("queue_size") == "argument"
     assert settings.origin("port") == "default"

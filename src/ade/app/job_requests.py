@@ -29,7 +29,7 @@ from ade.domain.errors import (
 )
 from ade.domain.job import Priority
 from ade.domain.keys import Work
-from ade.domain.limits import Limits, settle
+from ade.domain.limits import Limits, resolve_limits
 from ade.kinds import Kind, Kinds
 from ade.settings import Settings
 from ade.stages.submit.model import Submission
@@ -70,7 +70,7 @@ class JobRequests:
             max_output_kb=settings.limit_output_kb_max,
             max_artifacts=settings.limit_artifacts_max,
         )
-        self._default_limits = settle({}, self._default, self._quota)
+        self._default_limits = resolve_limits({}, self._default, self._quota)
         self._offers: dict[str, _Offer] = {}
 
     def parse(self, body: bytes) -> JobRequest | RunRequest:
@@ -197,7 +197,7 @@ class JobRequests:
 
     def limits(self, requested: Mapping[str, Any]) -> Limits:
         """Fill in the default limits, or raise if more is requested than the quota allows."""
-        return settle(requested, self._default, self._quota)
+        return resolve_limits(requested, self._default, self._quota)
 
     def retries(self, job_type: str) -> int:
         """Return how often a job of a type is tried again here."""

@@ -38,10 +38,10 @@ class RunRequests:
     """Turn requests for runs into submissions."""
 
     def __init__(
-        self, kernel: Kernel, library: Catalogue, settings: Settings, jobs: JobRequests
+        self, kernel: Kernel, catalogue: Catalogue, settings: Settings, jobs: JobRequests
     ) -> None:
         self._kernel = kernel
-        self._library = library
+        self._catalogue = catalogue
         self._settings = settings
         self._jobs = jobs
 
@@ -143,7 +143,7 @@ class RunRequests:
 
         This happens before the run is admitted, so a refused run may leave a version and a build.
         """
-        document, version, known = await self._library.parts_of_run(
+        document, version, known = await self._catalogue.parts_of_run(
             caller.workspace_id,
             document_id,
             configuration_id=configuration_id,
@@ -151,10 +151,10 @@ class RunRequests:
             fingerprint_of=fingerprint_of,
         )
         if version is None:
-            version = await self._library.snapshot(
+            version = await self._catalogue.snapshot(
                 caller.workspace_id, str(configuration_id), caller.user_id
             )
         build = await ensure_build(
-            self._library, self._kernel, version, self._settings, known=known
+            self._catalogue, self._kernel, version, self._settings, known=known
         )
         return _Parts(document, version, build)

@@ -10,7 +10,7 @@ wait for a client that prefers to wait, and the metrics.
                               repetition gets the same answer (`ade.stages.idempotency`)
     Prefer: wait=n            answers when the job has ended, or as it is after n seconds
     both                      stores the answer when it is given; a repetition before that is
-                              told to try again (409)
+                              refused (409)
 
 When the server begins to drain, requests that wait are answered at once, as if their time were up:
 the job is accepted, and another server tells how it ends.
@@ -59,7 +59,7 @@ class ClientRequest:
 
 
 class View(Protocol):
-    """Show an accepted job to the client that asked for it."""
+    """Show an accepted job to the client that submitted it."""
 
     def location(self, job: JobRow) -> str:
         """Return the path of the job."""

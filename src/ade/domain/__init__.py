@@ -1,4 +1,4 @@
-"""Say what a job is, with no I/O, no clock and no SQL.
+"""What a job is: pure code, without I/O, clock or SQL.
 
-Everything may import this; it imports nothing of ours.
+Everything may import this package; it imports nothing else of ADE.
 """

@@ -1,4 +1,4 @@
-"""Every way in which ADE says no.
+"""Every error that ADE answers with.
 
     AdeError
     ├── InvalidRequest          422 validation_error
@@ -41,7 +41,7 @@ class AdeError(Exception):
 
     @classmethod
     def title(cls) -> str:
-        """Return what the user reads first."""
+        """Return the title of the problem, as the user reads it."""
         return (cls.__doc__ or cls.__name__).strip().rstrip(".")
 
 

@@ -1,8 +1,8 @@
-"""Names of files that strangers chose: what may stay of them, and what is refused.
+"""File names that users chose: which characters are removed, and what is refused.
 
-A document's name is shown and offered again for download, so what cannot be part of a name is taken
-out of it. A path in a configuration names a place in a folder, so a path that is not plain is
-refused: nobody guesses what was meant.
+A document's name is shown and offered again for download, so what cannot be part of a name is
+removed from it. A path in a configuration names a place in a folder, so a path that is not plain is
+refused instead of guessing what was meant.
 """
 
 import re
@@ -21,10 +21,10 @@ _SEPARATORS = re.compile(r"[/\\]")
 
 
 def document_name(given: str) -> str:
-    """Return what may stay of an uploaded file's name: its last part, printable and not too long.
+    """Return a safe form of an uploaded file's name: its last part, printable and not too long.
 
     Control characters, marks that change the direction of the text and halves of surrogate pairs
-    are left out; a name that is too long is cut before its suffix.
+    are removed; a name that is too long is cut before its suffix.
     """
     last = _SEPARATORS.split(unicodedata.normalize("NFC", given))[-1]
     name = " ".join("".join(c if c.isprintable() else " " for c in last).split())

@@ -24,7 +24,7 @@ def uuid7(at_us: int, entropy: int) -> str:
 
 
 def uuids7(at_us: int, entropy: bytes) -> list[str]:
-    """Make identifiers of one moment, one of every 8 random bytes, in their order."""
+    """Make ascending identifiers of one moment, one from every 8 random bytes."""
     moment, digits = uuid7(at_us, 0)[:_TIME_CHARS], entropy.hex()
     return sorted(
         [
@@ -35,7 +35,7 @@ def uuids7(at_us: int, entropy: bytes) -> list[str]:
 
 
 def is_uuid(text: str) -> bool:
-    """Tell whether a text is a UUID in its usual spelling."""
+    """Tell whether a text is a UUID in its usual form."""
     try:
         return str(UUID(text)) == text.lower()
     except (ValueError, AttributeError):

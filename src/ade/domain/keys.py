@@ -1,4 +1,4 @@
-"""Names for work: the same inputs have the same key on every machine and Python.
+"""Keys of work: the same inputs have the same key on every machine and Python.
 
 Canonical JSON: keys sorted, no white space, UTF-8 as it is, and numbers by value: `1`, `1.0` and
 `1e0` are one number. NaN and the infinities are not JSON and are refused.
@@ -15,9 +15,9 @@ from typing import Any
 from ade.domain.errors import InvalidRequest
 
 WORK_ID_CHARS = 32
-# To copy what was begun takes half as long as to begin.
-_NOTHING = hashlib.sha256()
-# A number outside of a string stands behind one of these; a match inside one only costs time.
+# Copying an empty hash takes half as long as making one.
+_EMPTY_HASH = hashlib.sha256()
+# A number outside a string follows one of these; a match inside a string only costs time.
 _PERHAPS_A_FLOAT = re.compile(r"(?:^|[:,\[])-?\d+[.e]")
 
 
@@ -26,7 +26,7 @@ def _refuse(value: Any) -> Any:
 
 
 _quoted = json.encoder.encode_basestring
-# Made once: `json.dumps` would make one for each call, which costs as much as its work.
+# Made once: `json.dumps` makes an encoder for each call, which takes as long as the encoding.
 _encode: Any = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
     None, _refuse, json.encoder.encode_basestring, None, ":", ",", True, False, False
 )
@@ -35,9 +35,9 @@ _encode: Any = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
 def _canonical(value: Any) -> str:
     try:
         text = "".join(_encode(value, 0))
-        # Python spells every float with one of these.
-        spelled = "." in text or "e+" in text or "e-" in text
-        if spelled and _PERHAPS_A_FLOAT.search(text):
+        # Python writes every float with one of these.
+        may_have_float = "." in text or "e+" in text or "e-" in text
+        if may_have_float and _PERHAPS_A_FLOAT.search(text):
             text = "".join(_encode(_plain(value), 0))
         return text
     except (ValueError, TypeError, RecursionError) as error:
@@ -45,26 +45,26 @@ def _canonical(value: Any) -> str:
 
 
 def _sha256(data: bytes) -> str:
-    begun = _NOTHING.copy()
-    begun.update(data)
-    return begun.hexdigest()
+    hashed = _EMPTY_HASH.copy()
+    hashed.update(data)
+    return hashed.hexdigest()
 
 
 def work_id(workspace_id: str, execution_key: str) -> str:
-    """Name a piece of work of a workspace in few characters, of which each costs in an index."""
-    begun = _begun(workspace_id).copy()
-    begun.update(execution_key.encode())
-    named: str = begun.hexdigest()
+    """Name a piece of work of a workspace; short, to save space in an index."""
+    hashed = _hash_of_workspace(workspace_id).copy()
+    hashed.update(execution_key.encode())
+    named: str = hashed.hexdigest()
     return named[:WORK_ID_CHARS]
 
 
 @lru_cache(maxsize=1024)
-def _begun(workspace_id: str) -> Any:
+def _hash_of_workspace(workspace_id: str) -> Any:
     return hashlib.sha256(f"{workspace_id} ".encode())
 
 
 def canonical_json(value: Any) -> bytes:
-    """Spell a JSON value in its one canonical way."""
+    """Return the canonical JSON of a value."""
     return _utf8(_canonical(value))
 
 
@@ -90,7 +90,7 @@ def _plain(value: Any) -> Any:
 def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply."
-    return "it holds something that JSON has no word for (such as NaN)."
+    return "it holds a value that JSON does not have (such as NaN)."
 
 
 def digest(value: Any) -> str:
@@ -99,12 +99,12 @@ def digest(value: Any) -> str:
 
 
 class Work:
-    """Name pieces of work that have job type, outputs and environment in common."""
+    """Make execution keys for one job type, output specification and environment."""
 
     def __init__(self, job_type: str, output_spec: Any, env_version: str) -> None:
-        # What `digest` would make of one object with all members; their names stand in order.
+        # The same text that `digest` makes of an object with all members, whose names are sorted.
         self._before_inputs = f',"env_version":{_quoted(env_version)},"inputs":'
-        self._behind_inputs = (
+        self._after_inputs = (
             f',"job_type":{_quoted(job_type)},"output_spec":{_canonical(output_spec)}'
             ',"target_object_ids":'
         )
@@ -112,16 +112,16 @@ class Work:
     def key(
         self, document_revision_id: str | None, target_object_ids: list[str], inputs: Any
     ) -> str:
-        """Name one piece of work by all that its result may depend on (seed 003, 5.1)."""
+        """Return the key of all that the result of one piece of work depends on (seed 003, 5.1)."""
         revision = "null" if document_revision_id is None else _quoted(document_revision_id)
         objects = _canonical(target_object_ids) if target_object_ids else "[]"
         text = (
             f'{{"document_revision_id":{revision}{self._before_inputs}{_canonical(inputs)}'
-            f"{self._behind_inputs}{objects}}}"
+            f"{self._after_inputs}{objects}}}"
         )
         return "sha256:" + _sha256(_utf8(text))
 
 
 def fingerprint(*, content_digest: str, engine_version: str, interpreter: str) -> str:
-    """Name a build by all that its environment may depend on."""
+    """Return the fingerprint of a build: all that its environment may depend on."""
     return digest({"content": content_digest, "engine": engine_version, "interpreter": interpreter})

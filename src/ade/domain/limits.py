@@ -1,4 +1,4 @@
-"""What a job may use: what it asks for, held against what its workspace may ask for."""
+"""What a job may use: the limits that it asks for, checked against the quota."""
 
 import json
 from collections.abc import Mapping
@@ -24,31 +24,31 @@ class Limits:
 
     def as_json(self) -> str:
         """Return the limits as they are stored."""
-        return _spelled(self)
+        return _limits_json(self)
 
 
 @lru_cache(maxsize=1024)
-def _spelled(limits: Limits) -> str:
+def _limits_json(limits: Limits) -> str:
     return json.dumps(limits.as_dict())
 
 
-def settle(asked: Mapping[str, int], default: Limits, quota: Limits) -> Limits:
-    """Give what was asked for, and the default within the quota for the rest.
+def resolve_limits(requested: Mapping[str, int], default: Limits, quota: Limits) -> Limits:
+    """Return what was requested, and for the rest the default, at most the quota.
 
-    Asking for more than the quota is refused, not cut: a job that needs an hour and silently gets
-    five minutes fails in a way that nobody understands.
+    A request for more than the quota is refused, not cut: a job that needs an hour and silently
+    gets five minutes fails in a way that nobody understands.
     """
     over = [
         {"field": f"limits.{name}", "asked": value, "quota": getattr(quota, name)}
-        for name, value in asked.items()
+        for name, value in requested.items()
         if value > getattr(quota, name)
     ]
     if over:
-        words = ", ".join(f"{o['field']} {o['asked']} (at most {o['quota']})" for o in over)
-        raise LimitExceedsQuota(f"The job asks for more than its quota: {words}.", errors=over)
+        too_much = ", ".join(f"{o['field']} {o['asked']} (at most {o['quota']})" for o in over)
+        raise LimitExceedsQuota(f"The job asks for more than its quota: {too_much}.", errors=over)
     return Limits(
         **{
-            field.name: asked.get(
+            field.name: requested.get(
                 field.name, min(getattr(default, field.name), getattr(quota, field.name))
             )
             for field in fields(Limits)

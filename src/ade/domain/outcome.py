@@ -1,4 +1,4 @@
-"""How an attempt ends: the words between whoever ran the code and the kernel that records it."""
+"""How an attempt ends: the types with which a runner tells the kernel what to record."""
 
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -21,7 +21,7 @@ class Category(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobError:
-    """Tell the person who reads it what went wrong, with one stable code."""
+    """Say what went wrong, for the person who reads it, with one stable code."""
 
     category: Category
     code: str
@@ -66,7 +66,7 @@ class CodeLocation:
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """Hold a file that a job left, and what the job said that it is."""
+    """Hold a file that a job left, with the kind and metadata that the job declared."""
 
     name: str
     path: Path
@@ -107,10 +107,10 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Hold what one attempt came to; `status` is terminal, or `paused`.
+    """Hold how one attempt ended; `status` is terminal, or `paused`.
 
-    `files` is what it left where it ran; `artifacts` what of that is kept, and named by its result;
-    `location` where its code was when it was stopped.
+    `files` are what it left where it ran; `artifacts` are those that were kept and that its result
+    names; `location` is where its code was when it was stopped.
     """
 
     status: Status
@@ -132,7 +132,7 @@ def located(error: JobError, location: CodeLocation | None) -> JobError:
 
 
 def lease_lost_error(attempt: int) -> JobError:
-    """Say that the worker vanished and that no attempt is left."""
+    """Make the error of a job whose worker stopped renewing and that has no attempt left."""
     return JobError(
         Category.INTERNAL_ERROR,
         "LEASE_LOST",
@@ -142,7 +142,7 @@ def lease_lost_error(attempt: int) -> JobError:
 
 
 def timed_out_error(timeout_ms: int) -> JobError:
-    """Say that the job ran longer than its timeout."""
+    """Make the error of a job that ran longer than its timeout."""
     return JobError(
         Category.RESOURCE_LIMIT,
         "TIMED_OUT",

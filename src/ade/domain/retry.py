@@ -2,8 +2,7 @@
 
 from ade.domain.outcome import Category
 
-# DEPENDENCY_ERROR may succeed later, but only a person knows when: nothing but INTERNAL_ERROR
-# is tried again unasked.
+# A DEPENDENCY_ERROR may succeed later, but only a person knows when.
 RETRIED_BY_ITSELF = frozenset({Category.INTERNAL_ERROR})
 
 BACKOFF_SECONDS_FIRST = 1

@@ -1,6 +1,38 @@
-"""One job, four vocabularies: pure functions of (status, facts), one for each door."""
+"""The status words of each API: pure functions of (status, facts)."""
+
+from enum import StrEnum
 
 from ade.domain.job import Status, StopRequest
+
+
+class RunStatus(StrEnum):
+    """Name where a run is (seed 002)."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class ResultStatus(StrEnum):
+    """Name how a job of the execution contract ended (seed 003)."""
+
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    TIMED_OUT = "TIMED_OUT"
+    CANCELLED = "CANCELLED"
+
+
+class BuildStatus(StrEnum):
+    """Name where a build is; the last three are terminal."""
+
+    QUEUED = "queued"
+    BUILDING = "building"
+    READY = "ready"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
 
 _RUN = {Status.PENDING: "queued", Status.TIMED_OUT: "failed", Status.PAUSED: "queued"}
 _AGENT = {
@@ -13,13 +45,13 @@ _AGENT = {
 }
 
 
-def run_status(status: Status) -> str:
-    """Speak of a run (seed 002): `queued running succeeded failed cancelled`."""
-    return _RUN.get(status, status.value)
+def run_status(status: Status) -> RunStatus:
+    """Return the status of a run (seed 002): `queued running succeeded failed cancelled`."""
+    return RunStatus(_RUN.get(status, status.value))
 
 
 def contract_status(status: Status) -> str:
-    """Speak of a job of the execution contract (seed 003): ADE's own words in capitals."""
+    """Return the status in the execution contract (seed 003): ADE's own words in capitals."""
     return status.value.upper()
 
 
@@ -30,10 +62,10 @@ def agent_status(
     ever_started: bool = False,
     stop_request: StopRequest | None = None,
 ) -> str:
-    """Speak of a job to an agent (seed 004); None is a job that does not exist.
+    """Return the status that an agent reads (seed 004); None is a job that does not exist.
 
-    `started` tells a running job from one that was only handed out; `ever_started` tells a job that
-    was stopped from one that was cancelled before it began.
+    `started` distinguishes a running job from a dispatched one; `ever_started` distinguishes a job
+    that was stopped from one that was cancelled before it began.
     """
     if status is None:
         return "not_found"

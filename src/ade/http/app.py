@@ -1,4 +1,4 @@
-"""The HTTP server's app: every route over one kernel. It runs no jobs itself."""
+"""The HTTP app: every route over one kernel. It runs no jobs itself."""
 
 from collections.abc import Mapping
 
@@ -15,30 +15,29 @@ from ade.app.run_requests import RunRequests
 from ade.app.submission import SubmissionService
 from ade.domain.errors import AdeError
 from ade.http import openapi
-from ade.http.auth import Gatekeeper
-from ade.http.door import Door, InlineTasks
-from ade.http.edge import Edge, trace_id_in
+from ade.http.auth import Authenticator
+from ade.http.config_files import ConfigurationFiles
+from ade.http.context import AppContext, InlineTasks
+from ade.http.fast_path import Application
 from ade.http.health import Health, Probe
-from ade.http.hot import HotApp
-from ade.http.packages import Packages
-from ade.http.problems import reply_to
+from ade.http.middleware import RequestMiddleware, trace_id_in
+from ade.http.problems import problem_response
 from ade.http.routes.artifacts import artifact_routes
 from ade.http.routes.builds import activation_routes, build_routes
 from ade.http.routes.configurations import configuration_routes
 from ade.http.routes.documents import document_routes
 from ade.http.routes.drafts import draft_routes
-from ade.http.routes.entrance import entrance_routes
 from ade.http.routes.health import health_routes
+from ade.http.routes.job_actions import job_action_routes
 from ade.http.routes.jobs import job_routes
+from ade.http.routes.login import login_routes
 from ade.http.routes.logs import log_routes
-from ade.http.routes.people import people_routes
+from ade.http.routes.members import member_routes
 from ade.http.routes.runs import run_routes
 from ade.http.routes.schemas import schema_routes
-from ade.http.routes.submissions import hot_routes, submission_routes
+from ade.http.routes.submissions import JobSubmissions, fast_routes, submission_routes
 from ade.http.routes.targets import target_routes
-from ade.http.routes.verbs import verb_routes
 from ade.http.routes.workspaces import workspace_routes
-from ade.http.submissions import JobSubmissions
 from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
@@ -51,32 +50,32 @@ def create_app(
     settings: Settings,
     kinds: Kinds,
     *,
-    library: Catalogue,
+    catalogue: Catalogue,
     blobs: Blobs,
     inline_tasks: InlineTasks | None = None,
     health_probes: Mapping[str, Probe] | None = None,
-) -> HotApp:
-    """Make the app over a kernel; whoever gives the parts closes them.
+) -> Application:
+    """Make the app over a kernel; the caller closes the parts that it passes.
 
     Without `inline_tasks` documents are not previewed and configurations not checked.
     `health_probes` are the parts of `/api/v1/health` that only the caller knows: worker pool,
     sweeper, isolation.
     """
     job_requests = JobRequests(settings, kinds)
-    run_requests = RunRequests(kernel, library, settings, job_requests)
-    door = Door(
+    run_requests = RunRequests(kernel, catalogue, settings, job_requests)
+    context = AppContext(
         kernel=kernel,
         directory=directory,
-        library=library,
+        catalogue=catalogue,
         blobs=blobs,
         settings=settings,
-        gatekeeper=Gatekeeper(directory),
+        authenticator=Authenticator(directory),
         job_requests=job_requests,
         run_requests=run_requests,
         submissions=SubmissionService(kernel, job_requests, run_requests),
         inline_tasks=inline_tasks,
     )
-    app = HotApp(
+    app = Application(
         title="ADE",
         version=__version__,
         openapi_url="/api/v1/openapi.json",
@@ -84,47 +83,47 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    submissions = JobSubmissions(door)
-    packages = Packages(blobs)
+    submissions = JobSubmissions(context)
+    config_files = ConfigurationFiles(blobs)
     for router in (
         submission_routes(submissions),
-        job_routes(door),
-        log_routes(door),
-        verb_routes(door),
-        run_routes(door),
-        target_routes(door, submissions),
-        artifact_routes(door),
-        document_routes(door),
-        configuration_routes(door, packages),
-        draft_routes(door, packages),
-        build_routes(door),
-        activation_routes(door),
-        workspace_routes(door),
-        people_routes(door),
+        job_routes(context),
+        log_routes(context),
+        job_action_routes(context),
+        run_routes(context),
+        target_routes(context, submissions),
+        artifact_routes(context),
+        document_routes(context),
+        configuration_routes(context, config_files),
+        draft_routes(context, config_files),
+        build_routes(context),
+        activation_routes(context),
+        workspace_routes(context),
+        member_routes(context),
         schema_routes(kinds),
-        health_routes(door, Health(kernel, settings, blobs, health_probes or {})),
-        entrance_routes(door),
+        health_routes(context, Health(kernel, settings, blobs, health_probes or {})),
+        login_routes(context),
     ):
         app.include_router(router)
     for kind in (AdeError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _problem)
-    app.add_middleware(Edge)
-    app.hot = hot_routes(submissions)
-    app.drain = door.submissions.drain
+    app.add_middleware(RequestMiddleware)
+    app.fast_routes = fast_routes(submissions)
+    app.drain = context.submissions.drain
     openapi.install(app)
-    app.state.door = door
+    app.state.context = context
     return app
 
 
 async def _problem(request: Request, error: Exception) -> Response:
-    response = reply_to(error, trace_id_in(request.scope)).as_response()
-    if response.status_code == 405:  # the router names the methods of one route only
+    response = problem_response(error, trace_id_in(request.scope)).as_response()
+    if response.status_code == 405:  # the router knows the methods of one route only
         response.headers["Allow"] = ", ".join(_methods(request.app, request.url.path))
     return response
 
 
 def _methods(app: FastAPI, path: str) -> list[str]:
-    """List what may be done with a path."""
+    """List the methods of a path."""
     return sorted(
         method.upper()
         for template, operations in app.openapi()["paths"].items()

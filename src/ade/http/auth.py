@@ -1,17 +1,18 @@
-"""Keys and roles: who asks, and may they?
+"""Authenticate requests by API key, and authorize them by role.
 
 A key comes as Bearer, as the password of HTTP Basic, or in the console's cookie. Roles of a
 workspace are viewer < editor < admin; an operator is admin everywhere and may make workspaces.
 A key that belongs to a workspace works there only, and never allows more than its user may.
 
-The rule about time. What the database said of a key is believed for two seconds, so that a busy
-client costs microseconds and not a query per request. A revoked key, or a role that was taken, may
-therefore work for up to two seconds more in other server processes; the one that took it forgets.
+The rule about time. What the database says of a key is cached for two seconds, so that a busy
+client costs microseconds and not a query per request. A revoked key, or a role that was removed,
+may therefore work for up to two seconds more in other server processes; the process that revoked
+it clears its cache.
 
     what is wrong                             the answer
     ----------------------------------------  ------------------------------------------
-    no key, or one that nobody has            401
-    a workspace that the key has no role in   404: its existence is nobody's business
+    no key, or an unknown one                 401
+    a workspace that the key has no role in   404: its existence is not disclosed
     a role that is too low                    403
     a cookie sent by another site's page      403 (SameSite stops it; the Origin is checked too)
 """
@@ -34,7 +35,7 @@ from ade.domain.errors import Forbidden, NotFound, Unauthenticated
 from ade.store.rows import KeyHolder, Workspace
 
 COOKIE = "ade_session"
-BELIEVED_SECONDS = 2.0
+KEY_CACHE_SECONDS = 2.0
 KEYS_REMEMBERED_MAX = 4096
 WORKSPACES_REMEMBERED_MAX = 4096
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -42,12 +43,17 @@ NO_KEY = "Send an API key: Authorization: Bearer <key>."
 
 
 class Role(IntEnum):
-    """Name what a key may do in a workspace; a higher one may do all that a lower one may."""
+    """Name what a key may do in a workspace; a higher role includes the lower ones."""
 
     NONE = 0
     VIEWER = 1
     EDITOR = 2
     ADMIN = 3
+
+    @property
+    def label(self) -> str:
+        """Return the role as the API writes it."""
+        return self.name.lower()
 
     @staticmethod
     def named(name: str | None) -> "Role":
@@ -57,18 +63,18 @@ class Role(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Hold who asks."""
+    """Identify who sends a request."""
 
     holder: KeyHolder
 
     @property
     def user_id(self) -> str:
-        """Name the user."""
+        """Return the user's id."""
         return self.holder.user_id
 
     @property
     def operator(self) -> bool:
-        """Tell whether the key reaches beyond workspaces; one with a scope or a role does not."""
+        """Tell whether this is an operator's key; one with its own workspace or role is not."""
         held = self.holder
         return held.operator and held.workspace_id is None and held.role is None
 
@@ -82,8 +88,8 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """Hold who asks and in which workspace, after it was found that they may."""
+class Authorization:
+    """Hold who sends a request and the workspace that they may use, with their role there."""
 
     principal: Principal
     workspace: Workspace
@@ -91,12 +97,12 @@ class Grant:
 
     @property
     def user_id(self) -> str:
-        """Name the user."""
+        """Return the user's id."""
         return self.principal.user_id
 
 
-class Gatekeeper:
-    """Tell who asks, and whether they may."""
+class Authenticator:
+    """Find out who sends a request, and whether they may."""
 
     def __init__(
         self, directory: Directory, monotonic: Callable[[], float] = time.monotonic
@@ -108,11 +114,11 @@ class Gatekeeper:
         self._workspaces: dict[str, Workspace] = {}
 
     async def principal(self, scope: Scope) -> Principal:
-        """Find who asks, or raise Unauthenticated."""
-        return await self.holder_of(credential(scope))
+        """Find who sends a request, or raise Unauthenticated."""
+        return await self.principal_of(credential(scope))
 
-    async def holder_of(self, secret: str) -> Principal:
-        """Find who a key speaks for; ask the database at most every two seconds."""
+    async def principal_of(self, secret: str) -> Principal:
+        """Find the principal of a key; query the database at most every two seconds."""
         name = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
         now = self._monotonic()
         kept = self._known.get(name)
@@ -121,7 +127,7 @@ class Gatekeeper:
         if self._unknown.get(name, 0.0) > now:
             raise Unauthenticated("This API key is not valid.")
         holder = await self._directory.find_key("sha256:" + name.hex())
-        until = now + BELIEVED_SECONDS
+        until = now + KEY_CACHE_SECONDS
         if holder is None:
             self._known.pop(name, None)
             _bound(self._unknown, KEYS_REMEMBERED_MAX)
@@ -133,11 +139,11 @@ class Gatekeeper:
         return principal
 
     def forget(self) -> None:
-        """Believe nothing any more: keys or roles were changed through this process."""
+        """Clear the cache, after keys or roles were changed through this process."""
         self._known.clear()
 
     async def workspace(self, name: str) -> Workspace:
-        """Find a workspace by slug or id; those that exist stay as they are, so they are kept."""
+        """Find a workspace by slug or id; they never change, so they are cached."""
         found = self._workspaces.get(name) or await self._directory.find_workspace(name)
         if found is None:
             raise NotFound("There is no such workspace.")
@@ -145,39 +151,39 @@ class Gatekeeper:
         self._workspaces[name] = found
         return found
 
-    async def grant(self, scope: Scope, workspace: str, needed: Role) -> Grant:
-        """Let a request into a workspace, or raise why not."""
+    async def authorize(self, scope: Scope, workspace: str, needed: Role) -> Authorization:
+        """Authorize a request for a workspace, or raise why it is not allowed."""
         principal = await self.principal(scope)
         found = await self.workspace(workspace)
         role = principal.role_in(found.id)
         if role is Role.NONE:
             raise NotFound("There is no such workspace.")
         if role < needed:
-            raise Forbidden(f"This needs the role {needed.name.lower()}.")
-        return Grant(principal, found, role)
+            raise Forbidden(f"This needs the role {needed.label}.")
+        return Authorization(principal, found, role)
 
     async def operator(self, request: Request) -> Principal:
-        """Let an operator in."""
+        """Require an operator's key."""
         principal = await self.principal(request.scope)
         if not principal.operator:
             raise Forbidden("This needs an operator's key.")
         return principal
 
     async def anyone(self, request: Request) -> Principal:
-        """Let everyone in who has a key."""
+        """Require any valid key."""
         return await self.principal(request.scope)
 
-    async def viewer(self, request: Request, ws: "WorkspaceName") -> Grant:
-        """Let in who may look."""
-        return await self.grant(request.scope, ws, Role.VIEWER)
+    async def viewer(self, request: Request, ws: "WorkspaceName") -> Authorization:
+        """Require the role viewer, which may read."""
+        return await self.authorize(request.scope, ws, Role.VIEWER)
 
-    async def editor(self, request: Request, ws: "WorkspaceName") -> Grant:
-        """Let in who may run and stop jobs."""
-        return await self.grant(request.scope, ws, Role.EDITOR)
+    async def editor(self, request: Request, ws: "WorkspaceName") -> Authorization:
+        """Require the role editor, which may run and stop jobs."""
+        return await self.authorize(request.scope, ws, Role.EDITOR)
 
-    async def admin(self, request: Request, ws: "WorkspaceName") -> Grant:
-        """Let in who may decide about members, keys and blocked targets."""
-        return await self.grant(request.scope, ws, Role.ADMIN)
+    async def admin(self, request: Request, ws: "WorkspaceName") -> Authorization:
+        """Require the role admin, which manages members and keys."""
+        return await self.authorize(request.scope, ws, Role.ADMIN)
 
 
 WorkspaceName = Annotated[str, Path(description="slug or id of the workspace")]

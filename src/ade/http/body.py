@@ -1,4 +1,4 @@
-"""Read a request's body: JSON, whole, and no larger than it may be."""
+"""Read a request's JSON body, up to a size limit."""
 
 from typing import TypeVar
 
@@ -61,11 +61,11 @@ def _is_json(content_type: bytes) -> bool:
 
 
 def _too_large(bytes_max: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"A request body may have {bytes_max // 1024} KiB here.")
+    return PayloadTooLarge(f"A request body may have at most {bytes_max // 1024} KiB here.")
 
 
 async def read_small(request: Request, adapter: TypeAdapter[Value], *, empty: bytes = b"") -> Value:
-    """Read a small body that fits a model; `empty` stands for a body that is left out."""
+    """Read a small body into a model; `empty` replaces a body that is left out."""
     body = await read_body(request.scope, request.receive, SMALL_BODY_BYTES_MAX)
     return parse(body or empty, adapter)
 

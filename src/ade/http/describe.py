@@ -1,4 +1,4 @@
-"""Write down what the API is: `python -m ade.http.describe docs/reference`."""
+"""Write the API's description to files: `python -m ade.http.describe docs/reference`."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from typing import Any
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
 from ade.http.app import create_app
-from ade.http.schemas import contract_schemas
+from ade.http.contract_schemas import contract_schemas
 from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
 from ade.settings import Settings
@@ -28,14 +28,14 @@ def main() -> None:
 
 
 def openapi(kinds: Kinds) -> dict[str, Any]:
-    """Make an app over nothing and let it describe itself; no database is opened."""
+    """Return the OpenAPI document of an app without a database."""
     store = Session(NOWHERE)
     app = create_app(
         Kernel(store),
         Directory(store),
         Settings(),
         kinds,
-        library=Catalogue(store),
+        catalogue=Catalogue(store),
         blobs=Blobs(Path(NOWHERE)),
     )
     described: dict[str, Any] = app.openapi()

@@ -1,7 +1,7 @@
-"""Send a stored file to whoever may have it: whole or a range, and never as a page of ours.
+"""Send a stored file, whole or a range of it.
 
-The bytes are a stranger's. They are sent as a file to save, under their own digest, and a browser
-that shows them anyway may run nothing in them.
+The bytes are untrusted: they are sent as an attachment, with their digest as the ETag, and a
+browser that shows them anyway runs no script in them.
 """
 
 import asyncio
@@ -27,23 +27,23 @@ _ONE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 async def download(
     request: Request, path: Path, *, digest: str, name: str, content_type: str | None = None
 ) -> Response:
-    """Answer with a file, a range of it, or that the caller has it already."""
+    """Respond with a file, a range of it, or 304 if the client has it already."""
     tag = f'"{digest}"'
-    # Given as a header, so that nobody adds a character set that was not said.
+    # Set as a header, so that Starlette adds no character set.
     headers = {**SAFE, "ETag": tag, "Content-Type": content_type or OCTETS}
     if has_already(request, tag):
         return Response(status_code=304, headers=headers)
     try:
         facts = await asyncio.to_thread(path.stat)
     except FileNotFoundError:
-        raise NotFound("The bytes of this file are not in the storage any more.") from None
+        raise NotFound("The content of this file is not in the storage any more.") from None
     answer = _File(path, headers=headers, filename=name, stat_result=facts)
     answer.ranged = _is_ranged(request, tag, facts.st_size)
     return answer
 
 
 def has_already(request: Request, tag: str) -> bool:
-    """Tell whether a caller says that it has what it asks for."""
+    """Tell whether If-None-Match names the current ETag."""
     known = request.headers.get("if-none-match")
     if known is None:
         return False
@@ -53,7 +53,7 @@ def has_already(request: Request, tag: str) -> bool:
 
 
 class _File(FileResponse):
-    """Answer with a range only where one was asked for that can be given."""
+    """Respond with a range only if the request has one that can be served."""
 
     ranged = False
 
@@ -66,13 +66,13 @@ class _File(FileResponse):
 
 
 def _is_ranged(request: Request, tag: str, size: int) -> bool:
-    """Tell whether a range is one that can be given; raise 416 if it begins behind the end."""
-    asked = request.headers.get("range")
-    if asked is None or request.headers.get("if-range", tag) != tag:
+    """Tell whether a requested range can be served; raise 416 if it begins after the end."""
+    requested = request.headers.get("range")
+    if requested is None or request.headers.get("if-range", tag) != tag:
         return False
-    found = _ONE_RANGE.fullmatch(asked.strip())
+    found = _ONE_RANGE.fullmatch(requested.strip())
     if found is None or found[0] == "bytes=-":
-        return False  # several ranges, or none that is known: the whole file is a fair answer
+        return False  # several ranges, or an unknown unit: the whole file may be sent instead
     first, last = found.groups()
     if first and last and int(last) < int(first):
         return False
@@ -80,7 +80,7 @@ def _is_ranged(request: Request, tag: str, size: int) -> bool:
     if beyond:
         raise HTTPException(
             416,
-            "The range begins behind the end of the file.",
+            "The range begins after the end of the file.",
             headers={"Content-Range": f"bytes */{size}"},
         )
     return True

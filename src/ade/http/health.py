@@ -1,39 +1,38 @@
-"""Is it well? What answers for itself, part by part."""
+"""Check the health of the server, component by component."""
 
 import asyncio
 import inspect
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from ade.http.schemas.server import HealthStatus
 from ade.kernel import Kernel
 from ade.settings import Settings
 from ade.storage import Blobs
-from ade.store.dialects.base import FIRST_ID
 from ade.store.rows import JobRef
 
-HealthStatus = Literal["ok", "degraded", "down"]
 PROBE_SECONDS_MAX = 5.0
 FREE_BYTES_MIN = 100 * 1024 * 1024
-NOBODYS_JOB = JobRef(FIRST_ID, FIRST_ID)
+NIL_ID = "00000000-0000-0000-0000-000000000000"
+MISSING_JOB = JobRef(NIL_ID, NIL_ID)
 _WORSE: tuple[HealthStatus, ...] = ("ok", "degraded", "down")
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Say how one part is."""
+    """Hold the health of one component."""
 
     status: HealthStatus
     detail: str = ""
 
 
-# Returns how a part is, at once or after a while; whatever it raises means that the part is down.
+# Returns the health of a component, at once or as an awaitable; an exception means that it is down.
 Probe = Callable[[], Component | Awaitable[Component]]
 
 
 class Health:
-    """Ask every part how it is."""
+    """Check every component."""
 
     def __init__(
         self, kernel: Kernel, settings: Settings, blobs: Blobs, probes: Mapping[str, Probe]
@@ -50,30 +49,30 @@ class Health:
         }
 
     async def components(self) -> dict[str, Component]:
-        """Ask all at the same time; one that does not answer in time is down."""
+        """Check all components concurrently; one that does not answer in time is down."""
         found = await asyncio.gather(*[_ask(probe) for probe in self._probes.values()])
         return dict(zip(self._probes, found, strict=True))
 
     async def database(self) -> Component:
-        """Ask the database alone."""
+        """Check the database only."""
         return await _ask(self._database)
 
     async def _database(self) -> Component:
-        await self._kernel.read(lambda reading: reading.read_job(NOBODYS_JOB))
+        await self._kernel.read(lambda reading: reading.read_job(MISSING_JOB))
         return Component("ok")
 
     async def _storage(self) -> Component:
         folder = self._settings.storage_data_dir
         free = (await asyncio.to_thread(shutil.disk_usage, folder)).free
-        told = f"{free // 1024**2} MiB are free."
+        detail = f"{free // 1024**2} MiB are free."
         if self._blobs.remote is None:
-            return Component("ok" if free >= FREE_BYTES_MIN else "degraded", told)
+            return Component("ok" if free >= FREE_BYTES_MIN else "degraded", detail)
         is_there = await self._reach()
-        told += " The object storage answers." if is_there else " The object storage is away."
-        return Component("ok" if is_there and free >= FREE_BYTES_MIN else "degraded", told)
+        detail += " The object storage answers." if is_there else " The object storage is away."
+        return Component("ok" if is_there and free >= FREE_BYTES_MIN else "degraded", detail)
 
     async def _reach(self) -> bool:
-        """Ask the object storage; whoever asks while someone waits for it waits with them."""
+        """Check the object storage; concurrent callers share one check."""
         if self._reaching is None or self._reaching.done():
             self._reaching = asyncio.ensure_future(asyncio.to_thread(self._blobs.is_reached))
         try:
@@ -84,12 +83,12 @@ class Health:
 
     def _safe_mode(self) -> Component:
         if self._kernel.settings.safe_mode:
-            return Component("degraded", "ADE_SAFE_MODE is enabled: nothing is run.")
+            return Component("degraded", "ADE_SAFE_MODE is enabled: no job is started.")
         return Component("ok", "off")
 
 
 def overall(components: Mapping[str, Component]) -> HealthStatus:
-    """Return how the worst part is."""
+    """Return the status of the worst component."""
     return max((one.status for one in components.values()), key=_WORSE.index, default="ok")
 
 
@@ -101,4 +100,4 @@ async def _ask(probe: Probe) -> Component:
     except TimeoutError:
         return Component("down", f"It did not answer within {PROBE_SECONDS_MAX:g} s.")
     except Exception as error:
-        return Component("down", f"It could not be asked: {type(error).__name__}.")
+        return Component("down", f"The check failed: {type(error).__name__}.")

@@ -1,4 +1,4 @@
-"""Receive an uploaded file: from the socket to the disk, piece by piece, never whole in memory.
+"""Receive an uploaded file: from the socket to the disk in chunks, never whole in memory.
 
 The body is `multipart/form-data` with one part named `file`. Its bytes are hashed and written while
 they arrive; what is too large is refused as soon as that is known, and leaves nothing behind.
@@ -31,7 +31,7 @@ FORM = {
 PIECE_BYTES = 1024 * 1024
 HEADER_BYTES_MAX = 4096
 HEADERS_MAX = 8
-# A client that sends nothing for so long gives its place to others.
+# An upload that sends nothing for this long is ended, so that others can begin.
 SILENCE_SECONDS_MAX = 60.0
 # Boundaries and headers around the file.
 ENVELOPE_BYTES_MAX = 64 * 1024
@@ -39,7 +39,7 @@ TYPE_CHARS_MAX = 127
 
 
 async def receive_form(request: Request, writing: BlobWriter) -> tuple[str, str | None]:
-    """Write the file of a multipart body; return its name, and what the client says it is."""
+    """Write the file of a multipart body; return its name and the media type that it declares."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get(b"boundary")
     if kind.decode("latin-1").lower() != MULTIPART or not boundary:
@@ -49,26 +49,26 @@ async def receive_form(request: Request, writing: BlobWriter) -> tuple[str, str 
     async for piece in _gathered(request.stream()):
         await asyncio.to_thread(form.take, piece, writing)
         if form.read_bytes - writing.size_bytes > ENVELOPE_BYTES_MAX:
-            raise PayloadTooLarge("There is too much around the file.")
+            raise PayloadTooLarge("The form has too much besides the file.")
     return form.finish()
 
 
 async def receive_raw(request: Request, writing: BlobWriter) -> None:
-    """Write a body as it is."""
+    """Write a raw body."""
     refuse_length(request, writing.bytes_max)
     async for piece in _gathered(request.stream()):
         await asyncio.to_thread(writing.add, piece)
 
 
 def refuse_length(request: Request, bytes_max: int, around: int = 0) -> None:
-    """Raise before a body is read that says itself that it is too large."""
-    told = request.headers.get("content-length", "")
-    if told.isdecimal() and int(told) > bytes_max + around:
-        raise PayloadTooLarge(f"A file may have {bytes_max // 1024} KiB here.")
+    """Raise if Content-Length is too large, before the body is read."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > bytes_max + around:
+        raise PayloadTooLarge(f"A file may have at most {bytes_max // 1024} KiB here.")
 
 
 async def _gathered(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Join small pieces: a thread is asked once for each megabyte and not for each packet."""
+    """Join small chunks, so that a thread is used once per megabyte and not once per packet."""
     held = bytearray()
     async for piece in _heard(stream):
         held += piece
@@ -87,12 +87,12 @@ async def _heard(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         except StopAsyncIteration:
             return
         except TimeoutError:
-            raise HTTPException(408, "The upload came to a halt.") from None
+            raise HTTPException(408, "The upload stalled.") from None
         yield piece
 
 
 class _Form:
-    """Take a multipart body apart: one file, and nothing else."""
+    """Parse a multipart body that holds one file and nothing else."""
 
     def __init__(self, boundary: bytes) -> None:
         calls: dict[str, Callable[..., Any]] = {
@@ -130,7 +130,7 @@ class _Form:
             raise _malformed() from None
 
     def finish(self) -> tuple[str, str | None]:
-        """Return the file's name and type, or raise that there is none, or not all of it."""
+        """Return the file's name and type, or raise that it is missing or incomplete."""
         if self._found is None and self._ended:
             raise _field_missing()
         if self._found is None or not self._ended:
@@ -169,7 +169,7 @@ class _Form:
 
 
 def _text(name: bytes) -> str:
-    """Read a file name: UTF-8, as browsers send it, else whatever it may be."""
+    """Read a file name: UTF-8, as browsers send it, else Latin-1."""
     try:
         return name.decode()
     except UnicodeDecodeError:
@@ -177,7 +177,7 @@ def _text(name: bytes) -> str:
 
 
 def _type(given: bytes | None) -> str | None:
-    """Keep what a client says of its file, if that could be a media type."""
+    """Return the declared media type, if it is well-formed."""
     kind = (given or b"").decode("latin-1").partition(";")[0].strip().lower()
     main, slash, sub = kind.partition("/")
     plain = kind.isascii() and all(c.isalnum() or c in "!#$&^_.+-" for c in main + sub)
@@ -185,7 +185,7 @@ def _type(given: bytes | None) -> str | None:
 
 
 def _malformed() -> InvalidRequest:
-    return InvalidRequest("The body is no complete multipart/form-data.")
+    return InvalidRequest("The body is not complete multipart/form-data.")
 
 
 def _field_missing() -> InvalidRequest:

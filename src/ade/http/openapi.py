@@ -1,12 +1,12 @@
-"""The OpenAPI document: what FastAPI finds out, and what the routes say about themselves."""
+"""The OpenAPI document: what FastAPI derives, and what the routes add."""
 
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
-from ade.http.models import Problem
+from ade.http.schemas.problems import Problem
 
 REF = "#/components/schemas/{model}"
 ROOT = REF.replace("{model}", "")
@@ -52,9 +52,9 @@ def headers_taken(**described: str) -> list[dict[str, Any]]:
 
 
 def answers(
-    status: int, model: type[BaseModel] | None, text: str, *problems: int, **more: Any
+    status: int, model: Any, text: str, *problems: int, **more: Any
 ) -> dict[int | str, dict[str, Any]]:
-    """Describe what a route answers with: one good answer, and the problems that it knows."""
+    """Describe a route's responses: one that succeeds, and the problems that it may answer with."""
     good: dict[str, Any] = {"description": text, **more}
     if model is not None:
         good["model"] = model
@@ -69,8 +69,14 @@ def _problem() -> dict[str, Any]:
     return {"description": "A problem", "content": content}
 
 
+def say_open(schema: dict[str, Any]) -> None:
+    """Say that an object may get further fields, so that clients do not refuse them."""
+    if schema.get("type") == "object":
+        schema.setdefault("additionalProperties", True)
+
+
 def install(app: FastAPI) -> None:
-    """Let the app describe itself with what the routes say."""
+    """Replace the app's OpenAPI document by ours."""
 
     def describe() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -91,9 +97,11 @@ def _document(app: FastAPI) -> dict[str, Any]:
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     schemas |= {name: _bodies[name] for name in sorted(_bodies)}
-    schemas["Problem"] = Problem.model_json_schema(ref_template=REF)
+    schemas["Problem"] = TypeAdapter(Problem).json_schema(ref_template=REF)
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
+    for schema in schemas.values():
+        say_open(schema)
     components["schemas"] = dict(sorted(schemas.items()))
     components["securitySchemes"] = SECURITY
     for path in document["paths"].values():
@@ -103,7 +111,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
 
 
 def _finish(operation: dict[str, Any]) -> None:
-    """Give an operation what all have: problems, and the need for a key unless it says not."""
+    """Add what all operations have: common problems, and authentication unless it is public."""
     known = operation["responses"]
     validation = known.get("422", {}).get("content", {}).get("application/json")
     if validation is not None:

@@ -1,4 +1,4 @@
-"""Pages of lists: an opaque cursor that says where the next one begins."""
+"""Pages of lists: an opaque cursor says where the next page begins."""
 
 import base64
 import binascii
@@ -6,16 +6,17 @@ import binascii
 from ade.domain.errors import InvalidRequest
 from ade.domain.ids import is_uuid
 
+PAGE_SIZE = 50
 _VERSION = "1"
 
 
 def cursor_after(last_id: str) -> str:
-    """Make a cursor for what comes after an item."""
+    """Make the cursor of the page after an item."""
     return base64.urlsafe_b64encode(f"{_VERSION}:{last_id}".encode()).decode().rstrip("=")
 
 
 def read_cursor(cursor: str | None) -> str | None:
-    """Return the item that a cursor points behind, or raise if it is not one of ours."""
+    """Return the id of the item before the page, or raise if the cursor is not valid."""
     if cursor is None:
         return None
     try:
@@ -25,7 +26,7 @@ def read_cursor(cursor: str | None) -> str | None:
         version, last_id = "", ""
     if version != _VERSION or not is_uuid(last_id):
         raise InvalidRequest(
-            "The cursor is not one that a list of ours gave.",
-            errors=[{"field": "cursor", "message": "give next_cursor of the page before"}],
+            "The cursor is not valid.",
+            errors=[{"field": "cursor", "message": "use next_cursor of the previous page"}],
         )
     return last_id

@@ -1,4 +1,4 @@
-"""Links that carry their own right: they name one artifact and a moment, and cannot be altered."""
+"""Signed links: each gives access to one artifact until a time, and cannot be altered."""
 
 import base64
 import hashlib
@@ -9,7 +9,7 @@ from ade.domain.errors import Forbidden
 
 SECRET = "signed-links"
 PURPOSE = b"ade artifact 1"
-NOT_VALID = "The link is not valid, or not any more; ask for a new one."
+NOT_VALID = "The link is not valid or has expired; request a new one."
 
 
 class Signer:
@@ -20,13 +20,13 @@ class Signer:
         self._secret: bytes | None = None
 
     async def sign(self, artifact_id: str, digest: str, expires: int) -> str:
-        """Return the signature of a link that works until a second since the epoch."""
+        """Return the signature of a link that expires at a second since the epoch."""
         return _signature(await self._key(), artifact_id, digest, expires)
 
     async def check(
         self, signature: str, artifact_id: str, digest: str, expires: int, now: float
     ) -> None:
-        """Raise Forbidden unless the link was made here and its time is not over."""
+        """Raise Forbidden unless the signature is valid and the link has not expired."""
         expected = _signature(await self._key(), artifact_id, digest, expires)
         genuine = hmac.compare_digest(signature.encode(), expected.encode())
         if not genuine or now >= expires:
@@ -39,6 +39,6 @@ class Signer:
 
 
 def _signature(secret: bytes, artifact_id: str, digest: str, expires: int) -> str:
-    said = b"\n".join((PURPOSE, artifact_id.encode(), digest.encode(), str(expires).encode()))
-    made = hmac.new(secret, said, hashlib.sha256).digest()
-    return base64.urlsafe_b64encode(made).rstrip(b"=").decode()
+    message = b"\n".join((PURPOSE, artifact_id.encode(), digest.encode(), str(expires).encode()))
+    signature = hmac.new(secret, message, hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(signature).rstrip(b"=").decode()

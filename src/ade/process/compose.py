@@ -35,7 +35,7 @@ from ade.storage import Blobs
 from ade.storage.remote_blobs import RemoteBlobs
 from ade.storage.s3 import S3ObjectStore
 from ade.storage.unused_blobs import collect_for_ever
-from ade.store.hints import hear
+from ade.store.listener import listen
 from ade.store.migrate import upgrade
 from ade.store.session import Session
 from ade.telemetry import metrics
@@ -194,7 +194,7 @@ async def _at_work(
     store.on_group = metrics.committed
     kernel = Kernel(store, kernel_settings(settings), exporter=exporter)
     parts = _parts(settings, store, kernel, library, blobs, isolation)
-    hints = hear(store, kernel.notifier.publish)
+    listener = listen(store, kernel.notifier.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
     collecting = asyncio.create_task(collect_for_ever(parts.blobs, library))
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
@@ -213,8 +213,8 @@ async def _at_work(
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        if hints is not None:
-            hints.close()
+        if listener is not None:
+            listener.close()
 
 
 def _log_if_broken(working: asyncio.Task[None]) -> None:

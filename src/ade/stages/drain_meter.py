@@ -1,4 +1,4 @@
-"""How fast the queue empties, so that whoever is turned away knows when to come back."""
+"""Measure how fast the queue drains, for the `Retry-After` of refused submissions."""
 
 import math
 import threading
@@ -18,7 +18,7 @@ class DrainMeter:
         self._lock = threading.Lock()
 
     def mark(self, now_us: int, workspace_id: str, jobs: int) -> None:
-        """Note that so many jobs of a workspace left the queue."""
+        """Record that so many jobs of a workspace left the queue."""
         if jobs:
             with self._lock:
                 self._marks.append((now_us, workspace_id, jobs))

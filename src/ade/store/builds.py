@@ -13,7 +13,7 @@ from ade.store.catalogue import LAST_ID, require_id
 from ade.store.executor import Executor, id_at
 from ade.store.rows import Build, BuildHeld, JobRef, Version
 from ade.store.schema import BUILD_SETTLED
-from ade.store.statements import builds as statements
+from ade.store.sql import builds as statements
 
 BUILDS_TOPIC = "builds"
 # What is made again when somebody asks for it.
@@ -72,7 +72,7 @@ class BuildChanges(BuildReading):
         self._notify = notify
 
     def settled(self, refs: Sequence[JobRef]) -> set[str]:
-        """Find which of these builds are terminal; the others stay as they are until the end."""
+        """Find which of these builds are terminal; lock the status of the others."""
         found = self._sql.each("read_builds", refs, tuple)
         return {build_id for build_id, status in found if status in BUILD_SETTLED}
 

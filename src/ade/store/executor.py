@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from ade.domain.ids import uuid7
-from ade.store.compiled import Compiled, Compiler
-from ade.store.statements import Statement
+from ade.store.compile import Compiled, Compiler
+from ade.store.sql import Statement
 
 # How many rows one statement takes at most: bounds the size of its parameters.
 ROWS_PER_STATEMENT_MAX = 1000

@@ -1,25 +1,25 @@
-"""What waits together commits together.
+"""Group commit: calls that wait at the same time commit together.
 
-The model. One thread owns one connection that writes. Callers hand it a *verb*, a function that
+The model. One thread owns one connection that writes. Callers pass it a *verb*, a function that
 takes a transaction and a list of items and returns one outcome for each, and wait. The thread takes
-all that has queued up, gathers the items of each verb, runs each verb once, and commits once; then
-every caller learns its own outcome. While one commit is on its way to the disk, the next group
-gathers, so the cost of durability is shared by as many as there are.
+all calls that are waiting, collects the items of each verb, runs each verb once, and commits once;
+then every caller gets its own outcome. While one commit is on its way to the disk, the next group
+gathers, so that many calls share the cost of one commit.
 
     failure                                  what happens
     ---------------------------------------  --------------------------------------------------
-    a verb returns an exception for an item  only that caller sees it; the others commit
+    a verb returns an exception for an item  only that caller gets it; the others commit
     a verb raises                            the group is rolled back, each call runs on its own
     a race with another process              the call runs again (a unique key lost, a deadlock)
     the connection breaks before the commit  a new one is opened, and the group runs on it
-    the connection breaks during the commit  nothing runs again: what was committed is not known,
-                                             and the callers are told so
-    the database cannot be reached           the callers are told so
+    the connection breaks during the commit  nothing runs again: whether it was committed is not
+                                             known, and the callers get OutcomeUnknown
+    the database cannot be reached           the callers get Unavailable
     a caller gives up waiting                its call still runs; its outcome is dropped
 
-All that waits is concurrent by definition, so the order among verbs in a group is free, but for
-one: the verb `last` runs after the others. Its locks (a workspace) are taken after theirs (a gate,
-a lane) in every process, so that two processes never wait for each other.
+The calls of a group are concurrent, so the order of their verbs is free, with one exception: the
+verb `last` runs after the others. It locks workspaces, the others lock gates and lanes; because
+every process takes these locks in the same order, two processes cannot deadlock on them.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ade.domain.errors import Unavailable
-from ade.store.port import Overtaken, Transaction, Verb
+from ade.store.port import LostRace, Transaction, Verb
 
 # Runs work in one transaction, commits, and returns what the work returned.
 Commit = Callable[[Callable[[Transaction], Any]], Any]
@@ -187,7 +187,7 @@ class GroupCommit:
                 return
             except Exception as error:
                 call.outcome = error
-                lost_a_race = isinstance(error, Overtaken) or self._is_conflict(error)
+                lost_a_race = isinstance(error, LostRace) or self._is_conflict(error)
                 if run == RUNS_MAX or not lost_a_race:
                     return
 

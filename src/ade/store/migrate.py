@@ -72,7 +72,7 @@ def current(url: str) -> str | None:
 
 
 def as_sql(dialect_name: str) -> str:
-    """Write out the statements of every revision for a database, for who applies them by hand."""
+    """Return the statements of every revision for a database, to be applied by hand."""
     written = StringIO()
     config = _config(output_buffer=written)
     config.attributes["dialect_name"] = dialect_name

@@ -1,4 +1,4 @@
-"""What the stages ask of a database: one verb for each statement, inside one transaction.
+"""What the stages need of a database: verbs that run inside one transaction.
 
 `SqlTransaction` runs them on SQLite, PostgreSQL and SQL Server; the reference model
 of the tests holds them in dictionaries. One conformance suite runs over all of them.
@@ -35,8 +35,8 @@ Result = TypeVar("Result")
 OnCommit = Callable[[Sequence[str]], None]
 
 
-class Overtaken(Exception):
-    """What was seen is no longer so: another transaction was first, and this one runs again."""
+class LostRace(Exception):
+    """Another transaction changed what this one has read; this one runs again."""
 
 
 class Reading(Protocol):
@@ -53,11 +53,11 @@ class Reading(Protocol):
         ...
 
     def read_payload(self, ref: JobRef) -> str | None:
-        """Read what a job was asked to do."""
+        """Read the payload of a job."""
         ...
 
     def read_result(self, ref: JobRef) -> str | None:
-        """Read what a job came to."""
+        """Read the result of a job."""
         ...
 
     def read_artifacts(self, ref: JobRef) -> list[ArtifactRow]:
@@ -65,7 +65,7 @@ class Reading(Protocol):
         ...
 
     def read_events(self, ref: JobRef, after: int, limit: int) -> list[NewEvent]:
-        """Read the event log of a job after a place in it."""
+        """Read the events of a job after a position in its log."""
         ...
 
     def lane_holders(self, lane: Lane) -> list[JobRow]:
@@ -93,7 +93,7 @@ class Builds(Protocol):
     """Read and change builds inside a transaction."""
 
     def settled(self, refs: Sequence[JobRef]) -> set[str]:
-        """Find which of these builds are terminal; the others stay as they are until the end."""
+        """Find which of these builds are terminal; lock the status of the others."""
         ...
 
 
@@ -108,11 +108,11 @@ class Transaction(Reading, Protocol):
         ...
 
     def notify(self, *topics: str) -> None:
-        """Tell whoever waits for these topics, once the transaction has committed."""
+        """Publish these topics to those who wait for them, once the transaction has committed."""
         ...
 
     def register_executions(self, new: Sequence[NewExecution]) -> list[JobRow]:
-        """Let jobs stand for pieces of work, and return those that do so already."""
+        """Register jobs for their work, and return the jobs that were registered before."""
         ...
 
     def insert_jobs(
@@ -121,28 +121,28 @@ class Transaction(Reading, Protocol):
         """Insert jobs with their first events, whose data depend on the status."""
         ...
 
-    def forget_executions(self, stands: Sequence[NewExecution]) -> None:
-        """Take from jobs that they stand for pieces of work."""
+    def forget_executions(self, registered: Sequence[NewExecution]) -> None:
+        """Delete the registrations of jobs for their work."""
         ...
 
     def find_idempotency(self, ref: IdempotencyRef) -> IdempotencyRow | None:
-        """Find what was answered to a request."""
+        """Find the answer to a request by its idempotency key."""
         ...
 
     def insert_idempotency(self, row: IdempotencyRow) -> None:
-        """Remember the answer to a request."""
+        """Insert an idempotency key, with the answer if there is one already."""
         ...
 
     def answer_idempotency(self, row: IdempotencyRow) -> None:
-        """Record the answer that was still being made."""
+        """Record the answer to a request that had none yet."""
         ...
 
     def delete_idempotency(self, created_before: int) -> int:
-        """Forget old answers."""
+        """Delete old idempotency keys."""
         ...
 
     def pass_gate(self, name: str) -> None:
-        """Wait until no other transaction is between this gate and its end."""
+        """Wait until no other transaction has passed this gate and not ended yet."""
         ...
 
     def count_waiting(self, pool: str, limit: int) -> int:
@@ -154,7 +154,7 @@ class Transaction(Reading, Protocol):
         ...
 
     def lock_lanes(self, lanes: Sequence[Lane]) -> None:
-        """Keep others from changing who is next in these lanes."""
+        """Keep other transactions from changing which job is next in these lanes."""
         ...
 
     def held_lanes(self, lanes: Sequence[Lane]) -> set[Lane]:
@@ -186,7 +186,7 @@ class Transaction(Reading, Protocol):
         ...
 
     def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
-        """Keep leases."""
+        """Extend leases."""
         ...
 
     def finish(self, rows: Sequence[FinishRow]) -> list[bool]:
@@ -198,11 +198,11 @@ class Transaction(Reading, Protocol):
         ...
 
     def append(self, appends: Sequence[Append]) -> list[Moved]:
-        """Reserve places in event logs for whoever holds the lease."""
+        """Reserve positions in event logs for the holder of the lease."""
         ...
 
     def insert_events(self, events: Sequence[NewEvent]) -> None:
-        """Append events whose places were reserved by a change of their job."""
+        """Append events whose positions were reserved by a change of their job."""
         ...
 
     def request_stop(self, stops: Sequence[StopRow]) -> list[Moved]:
@@ -226,7 +226,7 @@ class Transaction(Reading, Protocol):
         ...
 
     def expired_jobs(self, limit: int) -> list[JobRow]:
-        """Find running jobs whose lease nobody renewed in time."""
+        """Find running jobs whose lease has expired."""
         ...
 
     def overdue_jobs(self, grace_us: int, limit: int) -> list[JobRow]:
@@ -238,15 +238,15 @@ class Transaction(Reading, Protocol):
         ...
 
     def insert_artifacts(self, new: Sequence[ArtifactRow]) -> None:
-        """Remember the files that results name."""
+        """Insert the files that results name."""
         ...
 
     def delete_artifacts(self, refs: Sequence[JobRef]) -> None:
-        """Forget the files that jobs left."""
+        """Delete the artifacts of jobs."""
         ...
 
     def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:
-        """Delete old finished jobs with their logs, and say which."""
+        """Delete old finished jobs with their logs, and return which."""
         ...
 
 

@@ -1,11 +1,11 @@
-"""The rows that go in and out of statements, as plain tuples with names."""
+"""The rows that statements take and return, as named tuples."""
 
 import json
 from typing import Any, NamedTuple
 
 
 class JobRow(NamedTuple):
-    """Hold a job as it stands in the table, all but its payload."""
+    """Hold the columns of a job, all but its payload, its result and its log."""
 
     workspace_id: str
     id: str
@@ -53,7 +53,7 @@ class ClaimQuery(NamedTuple):
     started_at: int | None
     event_type: str
     cause: str
-    floor: int  # of the rank: what stands before it in the line is passed over
+    floor: int  # of the rank: jobs before it are skipped
 
 
 class Claim(NamedTuple):
@@ -81,7 +81,7 @@ class JobRef(NamedTuple):
 
 
 class LeaseRef(NamedTuple):
-    """Name an attempt: a job and the fence of the lease that someone claims to hold."""
+    """Name an attempt: a job and the fence of the lease that the caller claims to hold."""
 
     workspace_id: str
     id: str
@@ -89,7 +89,7 @@ class LeaseRef(NamedTuple):
 
 
 class Renewal(NamedTuple):
-    """Ask to keep a lease until `expires_at`."""
+    """Extend a lease until `expires_at`."""
 
     workspace_id: str
     id: str
@@ -98,7 +98,7 @@ class Renewal(NamedTuple):
 
 
 class Renewed(NamedTuple):
-    """Say that a lease was kept, and what was asked of the job meanwhile."""
+    """Hold a lease that was extended, and the stop request for its job if there is one."""
 
     workspace_id: str
     id: str
@@ -107,7 +107,7 @@ class Renewed(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Move a job from the status and fence that were seen, with its event and its result.
+    """Hold the next state of a job, from the status and fence that were seen, with its event.
 
     The row written has no lease and no stop request: only a claim makes a job running.
     """
@@ -149,7 +149,7 @@ class FinishRow(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Say that a change took place, and which place in the event log is its own."""
+    """Hold a change that took place, and its position in the event log."""
 
     workspace_id: str
     id: str
@@ -158,7 +158,7 @@ class Moved(NamedTuple):
 
 
 class Append(NamedTuple):
-    """Ask for places in the event log of a job whose lease one holds."""
+    """Reserve positions in the event log of a job whose lease the caller holds."""
 
     workspace_id: str
     id: str
@@ -211,7 +211,7 @@ class ExecutionRef(NamedTuple):
 
 
 class NewExecution(NamedTuple):
-    """Say which job stands for a piece of work."""
+    """Register a job for a piece of work: later jobs for the same work join it."""
 
     workspace_id: str
     execution_key: str
@@ -219,7 +219,7 @@ class NewExecution(NamedTuple):
 
 
 class IdempotencyRef(NamedTuple):
-    """Name a request by the key that its client gave it."""
+    """Name a request by its idempotency key."""
 
     workspace_id: str
     principal: str

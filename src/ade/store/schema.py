@@ -32,7 +32,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.job import Priority, StopRequest
-from ade.store.parents import check_together
+from ade.store.foreign_key_triggers import check_by_statement
 
 NAMING = {
     "pk": "pk_%(table_name)s",
@@ -188,7 +188,7 @@ builds = Table(
     _id("version_id", nullable=True),
     # The digest of the resolved requirements; null is ADE's own environment.
     Column("environment", Digest, nullable=True),
-    # How often its holder fell silent before the end, since it was asked for.
+    # How often its builder lost its lease since the build was requested.
     Column("losses", Integer, nullable=False, server_default=text("0")),
     ForeignKeyConstraint(
         ["workspace_id", "configuration_id"], ["configurations.workspace_id", "configurations.id"]
@@ -207,9 +207,9 @@ builds = Table(
     ),
 )
 
-# What a row may look like: terminal if and only if finished, running if and only if leased. One
-# expression with few words, because PostgreSQL reads it anew for each statement, and without lists
-# of words, because SQLite looks these up in a tree. Those that most writes are about come first.
+# The valid rows: terminal if and only if finished, running if and only if leased. One short
+# expression, because PostgreSQL parses it for each statement, and without IN lists, because SQLite
+# builds a tree for each of them. The cases that most writes are about come first.
 _SHAPES = {
     "status = 'queued' AND finished_at IS NULL AND eligible IN (0, 1)"
     " AND lease_owner IS NULL AND lease_expires_at IS NULL AND stop_request IS NULL": 1,
@@ -224,8 +224,8 @@ _SHAPES = {
 }
 _SHAPE = " ".join(f"WHEN {found} THEN {is_right}" for found, is_right in _SHAPES.items())
 
-# What was asked: written once, never changed. Kept apart from the job's state, so that the rows
-# which change are short.
+# What a job has to do: written once, never changed. Kept apart from the job's state, so that the
+# rows which change are short.
 requests = Table(
     "requests",
     metadata,
@@ -257,9 +257,9 @@ requests = Table(
     ),
 )
 
-check_together(requests)
+check_by_statement(requests)
 
-# Where a job is: the other half of the same row, inserted and deleted together with its request.
+# The state of a job: inserted and deleted together with its request.
 jobs = Table(
     "jobs",
     metadata,
@@ -271,7 +271,7 @@ jobs = Table(
     Column("eligible", SmallInteger, nullable=False),
     Column("rank", BigInteger, nullable=False),
     Column("target_id", Name, nullable=True),
-    # On a target: nobody else of the lane may become eligible while this is 1.
+    # On a target: no other job of the lane may become eligible while this is 1.
     Column("holds_lane", SmallInteger, nullable=False),
     Column("not_before", BigInteger, nullable=True),
     Column("fence", Integer, nullable=False),
@@ -287,7 +287,7 @@ jobs = Table(
     Column("usage", Json, nullable=True),
     Column("isolation", Json, nullable=True),
     Column("error", Json, nullable=True),
-    # The newest lines of the event log (see `ade.store.history`).
+    # The newest lines of the event log (see `ade.store.job_log`).
     Column("history", Json, nullable=False),
     Column("result", Json, nullable=True),
     CheckConstraint(f"CASE {_SHAPE} ELSE 0 END = 1", name="shape"),
@@ -316,7 +316,7 @@ def is_queued(job: FromClause) -> ColumnElement[bool]:
 
 
 def is_running(job: FromClause) -> ColumnElement[bool]:
-    """Match jobs that someone holds a lease on."""
+    """Match running jobs: those with a lease."""
     return job.c.status == _literal("running")
 
 
@@ -405,8 +405,8 @@ artifacts = Table(
     Index("ix_artifacts_digest", "workspace_id", "digest"),
 )
 
-# Which job stands for a piece of work: what makes concurrent twins run once. Its keys are
-# scattered, and a new one changes a page of its own: so they are short, the workspace folded in.
+# Which job is registered for a piece of work, so that duplicates run once. The keys are random, and
+# each new one changes another page: they are short, and the workspace is part of the hash.
 executions = Table(
     "executions",
     metadata,
@@ -430,7 +430,7 @@ idempotency_keys = Table(
     Index("ix_idempotency_keys_created", "created_at"),
 )
 
-# What servers must know and nobody else: they make it up once and share it.
+# Secrets that all servers of this database share; the first server that needs one makes it.
 secrets = Table(
     "secrets",
     metadata,

@@ -1,4 +1,4 @@
-"""A database in use: one connection that writes, a few that read, and word of what changed."""
+"""The session of a database: one connection that writes, a few that read, and notifications."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ade.clock import Clock, SystemClock
 from ade.domain.errors import AdeError, Unavailable
-from ade.store.compiled import Compiler, Rewrite
+from ade.store.compile import Compiler, Rewrite
 from ade.store.dialects import dialect_for
 from ade.store.executor import Executor
 from ade.store.group_commit import GroupCommit, OutcomeUnknown
@@ -21,11 +21,11 @@ from ade.store.transaction import SqlReading, SqlTransaction
 from ade.store.usage import VersionSizes
 
 READERS = 4
-# How often the owner of a SQLite file looks whether someone else wrote to it after all.
-LOOK_SECONDS = 0.05
+# How often the owner of a SQLite file checks whether another process has written to it.
+OTHER_WRITERS_SECONDS = 0.05
 EVERYTHING = ("*",)
-# How often the database's clock is compared with ours, and its plans with the size of the tables.
-KEEP_UP_SECONDS = 1.0
+# How often the clock of the database is read, and its plans are made anew.
+REFRESH_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -67,18 +67,18 @@ class Session:
         self._reader = threading.local()
         self._opened: list[Any] = []
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="ade-reader")
-        # Told how many items each group held that was committed together.
+        # Called with the number of items in each group that was committed.
         self.on_group: Callable[[int], None] = lambda items: None
-        self._ahead_us = 0
-        self._kept_up_at = -math.inf
+        self._clock_offset_us = 0
+        self._refreshed_at = -math.inf
         self._seen_version: int | None = None
         self._group = GroupCommit(
             self._commit,
             self.dialect.is_conflict,
             last=_change,
             counted=self._count,
-            idle=self._look_for_others,
-            idle_seconds=None if self.dialect.many_writers else LOOK_SECONDS,
+            idle=self._check_for_other_writers,
+            idle_seconds=None if self.dialect.many_writers else OTHER_WRITERS_SECONDS,
         )
 
     def write(self, verb: Verb, items: list[Any]) -> Sequence[Any]:
@@ -125,15 +125,15 @@ class Session:
 
     def read(self, look: Callable[[SqlReading], Result]) -> Result:
         """Read in one snapshot."""
-        return self._readers.submit(self._look, look).result()
+        return self._readers.submit(self._read, look).result()
 
     async def aread(self, look: Callable[[SqlReading], Result]) -> Result:
         """Read in one snapshot without holding up the event loop."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, self._look, look)
+        return await loop.run_in_executor(self._readers, self._read, look)
 
     def close(self) -> None:
-        """Finish what was begun and let go of the database."""
+        """Finish what was begun and close the connections."""
         self._group.close()
         self._readers.shutdown(wait=True)
         for connection in self._opened:
@@ -142,16 +142,16 @@ class Session:
             self._connection.close()
 
     def _commit(self, work: Callable[[Transaction], Any]) -> Any:
-        """Run work in one transaction of the writing connection, then say what changed."""
+        """Run work in one transaction of the writing connection, then publish what changed."""
         is_new = self._connection is None
         if is_new:
             self._connection = self._connect()
         committing = False
         try:
-            self._keep_up()
+            self._refresh()
             cursor = self._connection.cursor()
             self.dialect.begin(cursor, write=True)
-            now_us = self.clock.now_us() + self._ahead_us
+            now_us = self.clock.now_us() + self._clock_offset_us
             sql = Executor(cursor, self._compiler)
             transaction = SqlTransaction(sql, self._version_sizes, now_us)
             outcome = work(transaction)
@@ -159,51 +159,53 @@ class Session:
             committing = True
             self.dialect.commit(cursor, topics)
         except BaseException as error:
-            self._connection = _rolled_back(self._connection)
+            self._connection = _roll_back(self._connection)
             if committing and self._connection is None:
                 raise OutcomeUnknown(
                     "The connection to the database broke during a commit;"
                     " whether it took place is not known."
                 ) from error
             if self._connection is None and not is_new:
-                return self._commit(work)  # it broke while idle: nothing was committed
-            self._say(error)
+                return self._commit(work)  # it broke before the commit: nothing took place
+            self._raise_readable(error)
             raise
         if topics:
-            with contextlib.suppress(Exception):  # a lost hint must not make a commit run again
+            with contextlib.suppress(
+                Exception
+            ):  # a lost notification must not make a commit run again
                 self.on_commit(topics)
         return outcome
 
-    def _say(self, error: BaseException) -> None:
-        """Raise an error of the database in words that its reader can act on, if there are any."""
-        trouble = self.dialect.trouble(error) if isinstance(error, Exception) else None
-        if trouble is not None:
-            raise trouble from error
+    def _raise_readable(self, error: BaseException) -> None:
+        """Raise an AdeError instead of a database error that an operator or caller can act on."""
+        readable = self.dialect.readable_error(error) if isinstance(error, Exception) else None
+        if readable is not None:
+            raise readable from error
 
-    def _keep_up(self) -> None:
-        """Now and then, look at the clock of the database and let it plan anew."""
+    def _refresh(self) -> None:
+        """From time to time, read the clock of the database and let it make new plans."""
         now = time.monotonic()
-        if now - self._kept_up_at > KEEP_UP_SECONDS:
-            self._kept_up_at = now
-            self.dialect.plan_anew(self._connection)
+        if now - self._refreshed_at > REFRESH_SECONDS:
+            self._refreshed_at = now
+            self.dialect.discard_plans(self._connection)
             self._set_clock()
 
     def _set_clock(self) -> None:
-        """Learn how far the database's clock is ahead of ours: leases are reckoned by its time."""
+        """Measure the offset of the database's clock: leases are measured in its time."""
         if isinstance(self.clock, SystemClock):
             before = self.clock.now_us()
             theirs = self.dialect.server_now_us(self._connection)
             if theirs is not None:
-                self._ahead_us = theirs - (before + self.clock.now_us()) // 2
+                self._clock_offset_us = theirs - (before + self.clock.now_us()) // 2
 
     def _count(self, items: int) -> None:
         self.on_group(items)
 
-    def _look_for_others(self) -> None:
-        """Wake everyone if another process has written to the database that we own."""
+    def _check_for_other_writers(self) -> None:
+        """Notify everyone if another process has written to the SQLite file."""
         if self._connection is None:
             return
-        version = self.dialect.others_version(self._connection)
+        version = self.dialect.data_version(self._connection)
         if version != self._seen_version:
             if self._seen_version is not None:
                 self.on_commit(EVERYTHING)
@@ -211,11 +213,11 @@ class Session:
 
     @property
     def writer_pid(self) -> int | None:
-        """Return the number by which the server knows the writing connection, if it has one."""
+        """Return the process id of the writing connection on the server, if it has one."""
         info = getattr(self._connection, "info", None)
         return getattr(info, "backend_pid", None)
 
-    def _look(self, look: Callable[[SqlReading], Result]) -> Result:
+    def _read(self, look: Callable[[SqlReading], Result]) -> Result:
         """Run a read in one transaction of this thread's connection."""
         connection = getattr(self._reader, "connection", None)
         is_new = connection is None
@@ -229,10 +231,10 @@ class Session:
             found = look(SqlReading(Executor(cursor, self._compiler), self._version_sizes))
             cursor.execute("COMMIT")
         except BaseException as error:
-            self._reader.connection = _rolled_back(connection)
+            self._reader.connection = _roll_back(connection)
             if self._reader.connection is None and not is_new:
-                return self._look(look)
-            self._say(error)
+                return self._read(look)
+            self._raise_readable(error)
             raise
         self._reader.connection = connection
         return found
@@ -250,7 +252,7 @@ class Session:
 def _look_up(
     change: _Change, took_place: Callable[[SqlReading, Any], bool] | None
 ) -> Callable[[SqlReading], bool]:
-    """Look whether a change took place whose commit broke; a refusal stands without a look."""
+    """Look up a change whose commit broke; a change that was refused needs no look."""
 
     def look(reading: SqlReading) -> bool:
         if isinstance(change.outcome, AdeError):
@@ -262,7 +264,7 @@ def _look_up(
 
 @contextlib.contextmanager
 def _still(unknown: OutcomeUnknown) -> Iterator[None]:
-    """Raise that an outcome is unknown if the database cannot be asked for it either."""
+    """Raise OutcomeUnknown again if the outcome cannot be looked up either."""
     try:
         yield
     except Unavailable as error:
@@ -275,8 +277,8 @@ def _value(change: _Change) -> Any:
     return change.outcome
 
 
-def _rolled_back(connection: Any) -> Any:
-    """Return the connection in a state to begin anew, or None if it is broken."""
+def _roll_back(connection: Any) -> Any:
+    """Roll back and return the connection, or close it and return None if it is broken."""
     try:
         connection.cursor().execute("ROLLBACK")
         return connection

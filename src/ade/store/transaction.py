@@ -1,4 +1,4 @@
-"""The verbs of the port, as statements on one cursor inside one transaction."""
+"""The port on a SQL database: each verb runs statements on one cursor, in one transaction."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,12 +9,13 @@ from typing import Any
 from ade.domain.errors import AdeError
 from ade.domain.ids import uuid7
 from ade.domain.keys import work_id
-from ade.store import history, inserting
+from ade.store import job_log
 from ade.store.builds import BuildChanges, BuildReading
 from ade.store.catalogue import CatalogueChanges, CatalogueReading
+from ade.store.compile import calls, equal_in
 from ade.store.directory import DirectoryChanges, DirectoryReading
 from ade.store.executor import Executor, pieces
-from ade.store.port import Overtaken, Result
+from ade.store.port import LostRace, Result
 from ade.store.rows import (
     Append,
     ArtifactRow,
@@ -36,7 +37,7 @@ from ade.store.rows import (
     Renewed,
     StopRow,
 )
-from ade.store.statements import reading
+from ade.store.sql import reads
 from ade.store.usage import StorageUsage, VersionSizes
 
 
@@ -81,16 +82,16 @@ class SqlReading:
         page = (before,) if paged else ()
         values = (workspace_id, *page, *[filters[name] for name in names], limit)
         found = self._sql.adhoc(
-            ("list_jobs", names, paged), lambda: reading.list_jobs(names, paged=paged), *values
+            ("list_jobs", names, paged), lambda: reads.list_jobs(names, paged=paged), *values
         )
         return [JobRow._make(row) for row in found]
 
     def read_payload(self, ref: JobRef) -> str | None:
-        """Read what a job was asked to do."""
+        """Read the payload of a job."""
         return self._sql.scalar("read_payload", *ref)  # type: ignore[no-any-return]
 
     def read_result(self, ref: JobRef) -> str | None:
-        """Read what a job came to."""
+        """Read the result of a job."""
         return self._sql.scalar("read_result", *ref)  # type: ignore[no-any-return]
 
     def read_artifacts(self, ref: JobRef) -> list[ArtifactRow]:
@@ -98,10 +99,10 @@ class SqlReading:
         return [ArtifactRow._make(row) for row in self._sql.rows("read_artifacts", *ref)]
 
     def read_events(self, ref: JobRef, after: int, limit: int) -> list[NewEvent]:
-        """Read the event log of a job after a place in it: the table's lines and the row's own."""
+        """Read the events of a job after a position: those of the table and of the job's row."""
         found = self._sql.rows("read_events", *ref, after, limit)
         events = [NewEvent._make(row) for row in found]
-        own = history.parse(*ref, self._sql.scalar("read_history", *ref) or "")
+        own = job_log.parse(*ref, self._sql.scalar("read_history", *ref) or "")
         events += [event for event in own if event.seq > after]
         return sorted(events, key=_place_in_log)[:limit]
 
@@ -165,70 +166,70 @@ class SqlTransaction(SqlReading):
             return refusal
 
     def notify(self, *topics: str) -> None:
-        """Tell whoever waits for these topics, once the transaction has committed."""
+        """Publish these topics to those who wait for them, once the transaction has committed."""
         self.topics.update(dict.fromkeys(topics))
 
     def register_executions(self, new: Sequence[NewExecution]) -> list[JobRow]:
-        """Let jobs stand for pieces of work, and return those that do so already."""
-        stands = _stands(new)
-        # In the order of their index: neighbours share a page, and two who wait for each other's
-        # keys do not wait for ever.
-        if self._sql.run_many("register_executions", sorted(stands)) == len(new):
+        """Register jobs for their work, and return the jobs that were registered before."""
+        registrations = _by_work_id(new)
+        # In the order of their index: neighbours share a page, and two transactions that insert the
+        # same keys cannot deadlock.
+        if self._sql.run_many("register_executions", sorted(registrations)) == len(new):
             return []
         works: dict[str, list[str]] = {}
-        for one, (work, _) in zip(new, stands, strict=True):
+        for one, (work, _) in zip(new, registrations, strict=True):
             works.setdefault(one.workspace_id, []).append(work)
-        spelled = self._sql.dialect.spell_list
-        standing = [
+        as_parameter = self._sql.dialect.list_parameter
+        registered = [
             JobRef(workspace_id, job_id)
             for workspace_id, some in works.items()
-            for (job_id,) in self._sql.rows("find_executions", spelled(some))
+            for (job_id,) in self._sql.rows("find_executions", as_parameter(some))
         ]
-        if len(standing) < len(new):
-            raise Overtaken("a job that stood for a piece of work was deleted")
+        if len(registered) < len(new):
+            raise LostRace("a job that was registered for the same work was deleted")
         own = {one.job_id for one in new}
-        others = [ref for ref in standing if ref.id not in own]
+        others = [ref for ref in registered if ref.id not in own]
         return self._sql.each("read_jobs", others, JobRow._make)
 
     def insert_jobs(
         self, born: Sequence[JobRow], payloads: Sequence[str], first_events: Mapping[str, str]
     ) -> None:
         """Insert jobs with their first events, whose data depend on the status."""
-        for rows, asked in zip(pieces(born), pieces(payloads), strict=True):
+        for rows, some_payloads in zip(pieces(born), pieces(payloads), strict=True):
             columns: dict[str, Sequence[Any]] = dict(
                 zip(JobRow._fields, zip(*rows, strict=True), strict=True)
             )
-            columns["payload"] = asked
+            columns["payload"] = some_payloads
             columns["history"] = _lines(
-                lambda at, status: history.first_line(at, status, first_events[status]),
+                lambda at, status: job_log.first_line(at, status, first_events[status]),
                 columns["submitted_at"],
                 columns["status"],
             )
-            equal = inserting.equal_in(columns)
+            equal = equal_in(columns)
             for name in ("insert_requests", "insert_jobs"):
-                for sql, parameters in inserting.calls(self._sql.compiler, name, columns, equal):
+                for sql, parameters in calls(self._sql.compiler, name, columns, equal):
                     self._sql.cursor.execute(sql, parameters)
             self._sql.rows_changed += len(rows)
 
-    def forget_executions(self, stands: Sequence[NewExecution]) -> None:
-        """Take from jobs that they stand for pieces of work."""
-        self._sql.run_many("forget_executions", _stands(stands))
+    def forget_executions(self, registered: Sequence[NewExecution]) -> None:
+        """Delete the registrations of jobs for their work."""
+        self._sql.run_many("forget_executions", _by_work_id(registered))
 
     def find_idempotency(self, ref: IdempotencyRef) -> IdempotencyRow | None:
-        """Find what was answered to a request."""
+        """Find the answer to a request by its idempotency key."""
         found = self._sql.rows("find_idempotency", *ref)
         return IdempotencyRow._make(found[0]) if found else None
 
     def insert_idempotency(self, row: IdempotencyRow) -> None:
-        """Remember the answer to a request."""
+        """Insert an idempotency key, with the answer if there is one already."""
         self._sql.run("insert_idempotency", *row)
 
     def answer_idempotency(self, row: IdempotencyRow) -> None:
-        """Record the answer that was still being made."""
+        """Record the answer to a request that had none yet."""
         self._sql.run("answer_idempotency", *row)
 
     def delete_idempotency(self, created_before: int) -> int:
-        """Forget old answers."""
+        """Delete old idempotency keys."""
         return self._sql.run("delete_idempotency", created_before)
 
     def pass_gate(self, name: str) -> None:
@@ -274,7 +275,7 @@ class SqlTransaction(SqlReading):
 
     def claim(self, query: ClaimQuery) -> list[Claim]:
         """Take the next eligible jobs of a workspace, and log it."""
-        line = history.started_line(
+        line = job_log.started_line(
             query.now, query.event_type, query.cause, json.dumps(query.owner)
         )
         if self._sql.dialect.chains_changes:
@@ -283,7 +284,7 @@ class SqlTransaction(SqlReading):
             return claimed
         picked = list(map(_as_claim, self._sql.rows("pick", *query)))
         if picked:
-            addresses = self._sql.dialect.spell_list([job.address for job in picked])
+            addresses = self._sql.dialect.list_parameter([job.address for job in picked])
             self._sql.run("take", *query, *line, addresses)
         return picked
 
@@ -294,15 +295,15 @@ class SqlTransaction(SqlReading):
     def finish(self, rows: Sequence[FinishRow]) -> list[bool]:
         """Record how running attempts ended, and log it; False for one that lost its lease."""
         if self._sql.dialect.takes_many:
-            found = [row for piece in pieces(rows) for row in self._end("end_telling", piece)]
+            found = [row for piece in pieces(rows) for row in self._end("end_returning", piece)]
             if len(found) == len(rows):
                 return [True] * len(rows)
             ended = set(found)
             return [row[1:3] in ended for row in rows]
         self._sql.cursor.execute(self._sql.dialect.savepoint)
-        if sum(self._end("end_there", rows)) == len(rows):
+        if sum(self._end("end_at_address", rows)) == len(rows):
             return [True] * len(rows)
-        # Someone lost the lease, or the database moved rows: look each up by its key.
+        # A lease was lost, or a row has moved: find each row by its key.
         self._sql.cursor.execute(self._sql.dialect.rollback_to_savepoint)
         return [self._end_one(row) for row in rows]
 
@@ -311,18 +312,18 @@ class SqlTransaction(SqlReading):
         return self._sql.run("end", *ending, self.now_us, line) == 1
 
     def _last_line(self, status: str, event_data: str) -> str:
-        return history.rest_of_line(self.now_us, f"job.{status}", event_data)
+        return job_log.line_after_seq(self.now_us, f"job.{status}", event_data)
 
     def _end(self, name: str, endings: Sequence[FinishRow]) -> Iterator[Any]:
-        """Record ends by few statements; give the rows that these return, or count the changed."""
+        """Record ends with few statements; yield the rows that they return, or how many changed."""
         columns: dict[str, Sequence[Any]] = dict(
             zip(FinishRow._fields, zip(*endings, strict=True), strict=True)
         )
         columns["finished_at"] = [self.now_us] * len(endings)
         self._sql.rows_changed += len(endings)
         columns["line"] = _lines(self._last_line, columns["status"], columns["event_data"])
-        equal = inserting.equal_in(columns)
-        for sql, parameters in inserting.calls(self._sql.compiler, name, columns, equal):
+        equal = equal_in(columns)
+        for sql, parameters in calls(self._sql.compiler, name, columns, equal):
             self._sql.cursor.execute(sql, parameters)
             if self._sql.dialect.takes_many:
                 yield from self._sql.cursor.fetchall()
@@ -338,17 +339,17 @@ class SqlTransaction(SqlReading):
         log: list[NewEvent] = []
         for seen in moved:
             to = wanted[seen[:3]]
-            log += history.parse(*seen[:2], earlier[seen[:2]])
+            log += job_log.parse(*seen[:2], earlier[seen[:2]])
             log.append(NewEvent(*seen[:2], seen.event_seq, to.at, to.event_type, to.event_data))
         self.insert_events(log)
         return moved
 
     def append(self, appends: Sequence[Append]) -> list[Moved]:
-        """Reserve places in event logs for whoever holds the lease."""
+        """Reserve positions in event logs for the holder of the lease."""
         return self._sql.each("append", appends, Moved._make)
 
     def insert_events(self, events: Sequence[NewEvent]) -> None:
-        """Append events whose places were reserved by a change of their job."""
+        """Append events whose positions were reserved by a change of their job."""
         self._sql.run_many("insert_events", events)
 
     def request_stop(self, stops: Sequence[StopRow]) -> list[Moved]:
@@ -372,7 +373,7 @@ class SqlTransaction(SqlReading):
         return [JobRow._make(row) for row in self._sql.rows("due_jobs", pool, self.now_us, limit)]
 
     def expired_jobs(self, limit: int) -> list[JobRow]:
-        """Find running jobs whose lease nobody renewed in time."""
+        """Find running jobs whose lease has expired."""
         return [JobRow._make(row) for row in self._sql.rows("expired_jobs", self.now_us, limit)]
 
     def overdue_jobs(self, grace_us: int, limit: int) -> list[JobRow]:
@@ -387,15 +388,15 @@ class SqlTransaction(SqlReading):
         ]
 
     def insert_artifacts(self, new: Sequence[ArtifactRow]) -> None:
-        """Remember the files that results name."""
+        """Insert the files that results name."""
         self._sql.run_many("insert_artifacts", new)
 
     def delete_artifacts(self, refs: Sequence[JobRef]) -> None:
-        """Forget the files that jobs left."""
+        """Delete the artifacts of jobs."""
         self._sql.run_many("delete_artifacts", refs)
 
     def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:
-        """Delete old finished jobs with their logs, and say which."""
+        """Delete old finished jobs with their logs, and return which."""
         newest = uuid7(finished_before, 0)
         found = self._sql.rows("finished_jobs", workspace_id, newest, finished_before, limit)
         refs = [JobRef(workspace_id, job_id) for _, job_id, _ in found]
@@ -405,20 +406,20 @@ class SqlTransaction(SqlReading):
         return refs
 
 
-def _stands(new: Iterable[NewExecution]) -> list[tuple[str, str]]:
+def _by_work_id(new: Iterable[NewExecution]) -> list[tuple[str, str]]:
     return [(work_id(workspace_id, key), job_id) for workspace_id, key, job_id in new]
 
 
-def _lines(spell: Callable[..., str], *parts: Sequence[Any]) -> tuple[str, ...]:
-    """Spell the lines of many events, and what is equal in a batch once."""
+def _lines(write: Callable[..., str], *parts: Sequence[Any]) -> tuple[str, ...]:
+    """Write the lines of many events, and equal ones once."""
     events = list(zip(*parts, strict=True))
     if events.count(events[0]) == len(events):
-        return (spell(*events[0]),) * len(events)
-    lines = {event: spell(*event) for event in set(events)}
+        return (write(*events[0]),) * len(events)
+    lines = {event: write(*event) for event in set(events)}
     return tuple(lines[event] for event in events)
 
 
-# The makers of a million tuples: without a call of Python for each.
+# These run for every job: without a Python function call for each tuple.
 _as_claim = partial(tuple.__new__, Claim)
 _place_in_line = itemgetter(Claim._fields.index("rank"), Claim._fields.index("id"))
 

@@ -1,1 +1,1 @@
-"""Tell operators how ADE is doing: metrics and logs."""
+"""Metrics and logs for operators."""

@@ -1,7 +1,7 @@
-"""The numbers that ADE tells Prometheus, in base units.
+"""The metrics of this process for Prometheus, in base units.
 
-They live in memory and start at zero with the process. Doors, worker and sweeper call the verbs
-below; `/metrics` prints all of it, with the depth of the queue as it is at that moment.
+They are kept in memory and start at zero with the process. The API, the worker and the sweeper call
+the functions below; `/metrics` prints all metrics, with the depth of the queue at that moment.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ REGISTRY = CollectorRegistry()
 
 _SUBMITTED = Counter(
     "ade_jobs_submitted",
-    "Jobs asked for, by what came of it: accepted, deduplicated, replayed, or a problem's code.",
+    "Jobs submitted, by outcome: accepted, deduplicated, replayed, or the code of the refusal.",
     ["outcome"],
     registry=REGISTRY,
 )
@@ -57,13 +57,13 @@ _REQUEST = Histogram(
     registry=REGISTRY,
 )
 
-# Looking up a label costs more than counting, so the hot ones are kept.
+# Looking up a label costs more than counting, so those of frequent calls are kept.
 _outcomes: dict[str, Counter] = {}
 _requests: dict[tuple[str, str, int], Histogram] = {}
 
 
 def submitted(outcome: str, jobs: int = 1) -> None:
-    """Count what came of submissions."""
+    """Count submissions by their outcome."""
     counter = _outcomes.get(outcome)
     if counter is None:
         counter = _outcomes[outcome] = _SUBMITTED.labels(outcome)
@@ -71,12 +71,12 @@ def submitted(outcome: str, jobs: int = 1) -> None:
 
 
 def batched(jobs: int) -> None:
-    """Note the size of a batch."""
+    """Record the size of a batch."""
     _BATCH.observe(jobs)
 
 
 def committed(items: int) -> None:
-    """Note how many items one commit carried."""
+    """Record how many items one commit carried."""
     _COMMIT.observe(items)
 
 
@@ -96,7 +96,7 @@ def fence_rejected(where: str) -> None:
 
 
 def built(status: str, seconds: float) -> None:
-    """Note how long a build took."""
+    """Record how long a build took."""
     _BUILDS.labels(status).observe(seconds)
 
 
@@ -109,7 +109,7 @@ def swept(found: Swept) -> None:
 
 
 def queue(depths: Mapping[tuple[str, str], int]) -> None:
-    """Replace what is known of the queue's depth."""
+    """Set the depth of the queue."""
     _QUEUE.clear()
     for (pool, status), jobs in depths.items():
         _QUEUE.labels(pool, status).set(jobs)
@@ -121,12 +121,12 @@ def stream_opened() -> None:
 
 
 def stream_closed() -> None:
-    """Forget an event stream."""
+    """Count the end of an event stream."""
     _STREAMS.dec()
 
 
 def answered(method: str, route: str, status: int, seconds: float) -> None:
-    """Note how long a request took."""
+    """Record how long a request took."""
     key = (method, route, status // 100)
     histogram = _requests.get(key)
     if histogram is None:
@@ -136,5 +136,5 @@ def answered(method: str, route: str, status: int, seconds: float) -> None:
 
 
 def exposition() -> bytes:
-    """Write everything in Prometheus' text format."""
+    """Return all metrics in Prometheus' text format."""
     return generate_latest(REGISTRY)

@@ -36,10 +36,11 @@ class PackageModules(importlib.abc.MetaPathFinder):
         self.name = f"{PREFIX}{next(_numbers)}"
         self._names = names  # names that authors may use without an import
         self._vendor = folder / VENDOR
+        self._has_vendor = self._vendor.is_dir()
 
     def __enter__(self) -> PackageModules:
         sys.meta_path.insert(0, self)
-        if self._vendor.is_dir():
+        if self._has_vendor:
             sys.path.append(str(self._vendor))
         return self
 
@@ -54,7 +55,7 @@ class PackageModules(importlib.abc.MetaPathFinder):
             sys.path.remove(str(self._vendor))
             sys.path_importer_cache.pop(str(self._vendor), None)
         for name, module in list(sys.modules.items()):
-            if self._owns(name) or self._is_vendored(module):
+            if self._owns(name) or (self._has_vendor and self._is_vendored(module)):
                 del sys.modules[name]
 
     def load(self, file: Path) -> ModuleType:
@@ -87,8 +88,8 @@ class PackageModules(importlib.abc.MetaPathFinder):
 
     def _is_vendored(self, module: ModuleType) -> bool:
         spec = getattr(module, "__spec__", None)
-        places = [getattr(spec, "origin", None), *(getattr(module, "__path__", None) or ())]
-        return any(place and Path(place).is_relative_to(self._vendor) for place in places)
+        paths = [getattr(spec, "origin", None), *(getattr(module, "__path__", None) or ())]
+        return any(path and Path(path).is_relative_to(self._vendor) for path in paths)
 
     def _owns(self, name: str) -> bool:
         return name == self.name or name.startswith(f"{self.name}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -12,11 +12,10 @@ from ade_engine.package.package_settings import ReadingSettings
 from ade_engine.package.views import Context
 from ade_engine.record.run_events import EventName, Recorder
 from ade_engine.sheets.workbook import Sheet
+from ade_engine.tables.finder import find_tables
 from ade_engine.tables.regions import SheetTables, TableRegion
 from ade_engine.tables.row_detectors import RowScorer, SheetRow
 from ade_engine.tables.spans import RowSpans
-
-Finder = Callable[[Sheet, list[RowScorer] | None], SheetTables]
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class WorkbookTable:
 
 
 def read_tables(
-    sheets: list[Sheet], package: Package, ctx: Context, record: Recorder, finder: Finder
+    sheets: list[Sheet], package: Package, ctx: Context, record: Recorder
 ) -> Iterator[WorkbookTable]:
     """Yield the tables of all sheets, and record where they are and why."""
     scorers = row_scorers(package, ctx)
@@ -40,7 +39,7 @@ def read_tables(
             record.emit(EventName.SHEET_SKIPPED, sheet=sheet.name, reason=reason)
             continue
         sheet.scan()
-        found = finder(sheet, scorers or None)
+        found = find_tables(sheet, scorers)
         hidden = _hidden_columns(sheet, package.settings.reading)
         tables = [_without(table, hidden) for table in found.tables]
         numbered = [

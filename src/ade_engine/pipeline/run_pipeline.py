@@ -15,7 +15,6 @@ from ade_engine.record.artifact import summary_of
 from ade_engine.record.run_events import EventName, Recorder
 from ade_engine.sheets.read_limits import ReadOptions
 from ade_engine.sheets.workbook import open_workbook
-from ade_engine.tables.finder import find_tables
 
 OUTPUT_FILE = "normalized.xlsx"
 
@@ -46,7 +45,7 @@ def run_pipeline(
         )
         planned = [
             map_table(found, package, ctx, record, headers=headers)
-            for found in read_tables(book.sheets, package, ctx, record, find_tables)
+            for found in read_tables(book.sheets, package, ctx, record)
         ]
         _write(planned, package, ctx, record, folder / OUTPUT_FILE, progress)
     evaluation = evaluate_all(planned)

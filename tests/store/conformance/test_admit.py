@@ -49,7 +49,7 @@ def test_a_claimed_job_makes_room(full: Acts) -> None:
         full.submit()
 
 
-def test_all_who_wait_count(full: Acts) -> None:
+def test_all_waiting_jobs_count(full: Acts) -> None:
     """Pending, queued behind a lane, and waiting to be tried again are all waiting."""
     full.submit(not_before=full.clock.now_us() + 10**9)
     full.submit(target_id="t")
@@ -110,7 +110,7 @@ def test_many_threads_at_once_find_exactly_the_room(full: Acts) -> None:
     assert len(full.everything()) == 3
 
 
-def test_who_is_refused_learns_how_fast_the_queue_drains(full: Acts) -> None:
+def test_a_refusal_says_how_fast_the_queue_drains(full: Acts) -> None:
     for _ in range(3):
         full.submit()
     for _ in range(3):
@@ -175,7 +175,7 @@ def test_a_quota_alone_bounds_no_queue(quota: Acts, workspaces: Workspaces) -> N
     assert [isinstance(outcome, Accepted) for outcome in outcomes] == [True, True, False] * 4
 
 
-def test_all_who_wait_count_against_the_quota(quota: Acts) -> None:
+def test_all_waiting_jobs_count_against_the_quota(quota: Acts) -> None:
     quota.submit(not_before=quota.clock.now_us() + 10**9)
     quota.submit(target_id="t")
     with pytest.raises(QueueFull, match="quota"):
@@ -237,7 +237,7 @@ def test_many_threads_at_once_find_exactly_the_quota(quota: Acts, workspaces: Wo
     assert len(quota.everything()) == 8
 
 
-def test_who_is_over_its_quota_learns_how_fast_its_own_jobs_leave(
+def test_a_refusal_over_the_quota_says_how_fast_its_own_jobs_leave(
     quota: Acts, workspaces: Workspaces
 ) -> None:
     (other,) = workspaces(1)

@@ -82,7 +82,7 @@ def test_runs_wait_for_their_build(acts: Acts, build: Build) -> None:
     assert [run.eligible for run in runs] == [0, 0, 0]
     assert acts.claim(9) == []
     assert build.end() == 3
-    assert acts.told(runs[0]) == {"attempt": 0, "cause": "build_ready"}
+    assert acts.last_event_data(runs[0]) == {"attempt": 0, "cause": "build_ready"}
     assert [claim.id for claim in acts.claim(9)] == [run.id for run in runs]
     acts.check()
 
@@ -94,7 +94,7 @@ def test_a_failed_build_fails_its_runs(acts: Acts, build: Build) -> None:
     assert acts.status(run) == "failed"
     assert (error["category"], error["code"]) == ("DEPENDENCY_ERROR", "BUILD_FAILED")
     assert error["message"] == "build failed: no such package"
-    assert acts.told(run)["cause"] == "unrunnable"
+    assert acts.last_event_data(run)["cause"] == "unrunnable"
     acts.check()
 
 

@@ -15,7 +15,7 @@ from ade.domain.errors import Conflict, NotFound
 from ade.kernel import Kernel
 from ade.stages.kernel_settings import KernelSettings
 from ade.store.builds import BUILDS_TOPIC
-from ade.store.hints import hear
+from ade.store.listener import listen
 from ade.store.rows import Build, BuildHeld, File, JobRow, RunParts, Version
 from ade.store.session import EVERYTHING, Session
 
@@ -276,7 +276,7 @@ class Listening:
     def __init__(self, url: str) -> None:
         self._heard: queue.Queue[Sequence[str]] = queue.Queue()
         self._store = Session(url)
-        self._hints = hear(self._store, self._heard.put)
+        self._listener = listen(self._store, self._heard.put)
 
     async def next(self) -> list[str]:
         """Wait for the next news."""
@@ -284,8 +284,8 @@ class Listening:
 
     def close(self) -> None:
         """Stop to hear."""
-        if self._hints is not None:
-            self._hints.close()
+        if self._listener is not None:
+            self._listener.close()
         self._store.close()
 
 

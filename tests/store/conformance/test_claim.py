@@ -26,7 +26,7 @@ def test_a_claimed_job_is_leased(acts: Acts) -> None:
     assert found.lease_expires_at == now + 15_000_000
     assert found.started_at == now
     assert acts.log(job) == ["queued", "started"]
-    assert acts.told(job) == {"attempt": 1, "cause": "claimed", "worker": 'w "1"'}
+    assert acts.last_event_data(job) == {"attempt": 1, "cause": "claimed", "worker": 'w "1"'}
 
 
 def test_an_empty_queue_gives_nothing(acts: Acts) -> None:
@@ -34,7 +34,7 @@ def test_an_empty_queue_gives_nothing(acts: Acts) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_who_has_no_room_gets_nothing(acts: Acts, limit: int) -> None:
+def test_a_claimer_without_room_gets_nothing(acts: Acts, limit: int) -> None:
     acts.submit()
     assert acts.claim(limit) == []
 
@@ -68,7 +68,7 @@ def test_a_batch_is_claimed_in_order(acts: Acts) -> None:
     assert [claim.id for claim in acts.claim(5)] == [job.id for job in jobs[5:]]
 
 
-def test_who_takes_dozens_goes_on_where_it_was(acts: Acts) -> None:
+def test_a_bulk_claimer_goes_on_where_it_stopped(acts: Acts) -> None:
     """What comes to stand before that place is claimed within a second, or when nothing is left."""
     many = acts.kernel.now.many("submit", [submission() for _ in range(3 * BULK)])
     waiting = [accepted.job.id for accepted in many]
@@ -86,7 +86,7 @@ def test_who_takes_dozens_goes_on_where_it_was(acts: Acts) -> None:
     assert taken() == [waiting[-1], late.id]
 
 
-def test_who_takes_few_always_begins_at_the_front(acts: Acts) -> None:
+def test_a_claimer_of_few_always_begins_at_the_front(acts: Acts) -> None:
     acts.kernel.now.many("submit", [submission() for _ in range(2 * BULK)])
     ask = ClaimRequest("few", BULK - 1)
     assert len(acts.kernel.now.claim(ask)) == BULK - 1
@@ -129,7 +129,7 @@ def test_a_backlog_of_one_does_not_hold_up_another(acts: Acts, workspaces: Works
     assert late.id in [claim.id for claim in first_two]
 
 
-def test_who_comes_while_one_is_served_has_the_next_turn(
+def test_a_workspace_that_arrives_meanwhile_is_served_next(
     acts: Acts, workspaces: Workspaces
 ) -> None:
     first, second = sorted([WORKSPACE, *workspaces(1)])
@@ -143,7 +143,7 @@ def test_who_comes_while_one_is_served_has_the_next_turn(
         assert acts.kernel.now.claim(ask) == []
 
 
-def test_who_takes_dozens_hears_of_another_a_moment_later(
+def test_a_bulk_claimer_sees_another_workspace_a_moment_later(
     acts: Acts, workspaces: Workspaces
 ) -> None:
     (late,) = workspaces(1)
@@ -173,7 +173,9 @@ def test_a_batch_is_shared(acts: Acts, workspaces: Workspaces) -> None:
 
 @pytest.mark.parametrize("limit", [1, 3, 16, 40])
 @pytest.mark.parametrize("count", [2, 15, 16, 17, 40])
-def test_everyone_has_a_turn(acts: Acts, workspaces: Workspaces, limit: int, count: int) -> None:
+def test_every_workspace_is_served(
+    acts: Acts, workspaces: Workspaces, limit: int, count: int
+) -> None:
     """After n claims no workspace is more than a turn ahead of another, however many there are."""
     everyone = workspaces(count)
     acts.kernel.now.many(
@@ -187,7 +189,7 @@ def test_everyone_has_a_turn(acts: Acts, workspaces: Workspaces, limit: int, cou
     assert max(turns) - min(turns) <= most_in_one_claim, turns
 
 
-def test_two_claimers_keep_their_own_turns(acts: Acts, workspaces: Workspaces) -> None:
+def test_two_claimers_rotate_by_themselves(acts: Acts, workspaces: Workspaces) -> None:
     everyone = workspaces(20)
     acts.kernel.now.many(
         "submit", [submission(workspace_id=ws) for ws in everyone for _ in range(10)]

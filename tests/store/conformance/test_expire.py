@@ -41,7 +41,7 @@ def test_a_lost_attempt_is_followed_by_another(acts: Acts) -> None:
     job = acts.job(claim)
     assert (job.status, job.eligible, job.retries_left, job.started_at) == ("queued", 1, 1, None)
     assert acts.log(claim) == ["queued", "started", "lost"]
-    assert acts.told(claim) == {"attempt": 1, "cause": "lease_lost", "worker": "worker"}
+    assert acts.last_event_data(claim) == {"attempt": 1, "cause": "lease_lost", "worker": "worker"}
     (again,) = acts.claim()
     assert (again.id, again.fence) == (claim.id, 2)
 
@@ -85,7 +85,7 @@ def test_a_lost_attempt_keeps_its_lane(acts: Acts) -> None:
     assert [again.id for again in acts.claim(9)] == [claim.id]
 
 
-def test_the_one_who_was_lost_comes_back_too_late(acts: Acts) -> None:
+def test_a_lost_worker_that_comes_back_is_too_late(acts: Acts) -> None:
     claim = acts.start()
     acts.lose(claim)
     for attempt in (
@@ -215,7 +215,7 @@ def _at_once(*verbs: Callable[[], Swept]) -> list[Swept]:
         return list(pool.map(lambda verb: verb(), verbs))
 
 
-def test_a_job_that_is_tried_again_and_lost_in_turn(acts: Acts) -> None:
+def test_a_job_that_is_retried_and_then_lost(acts: Acts) -> None:
     claim = acts.start(retries=2)
     acts.finish(claim, INTERNAL)
     acts.wait(1)

@@ -1,4 +1,4 @@
-"""The news: who is told what, and only of what has been committed."""
+"""Notifications: which topics a change notifies, and only after its commit."""
 
 import pytest
 from tests.store.acts import INTERNAL, Acts, failure, submission
@@ -8,7 +8,7 @@ from ade.kernel import Kernel
 from ade.store.port import Transaction
 
 
-class News(list[str]):
+class Published(list[str]):
     """Collect topics."""
 
     def take(self) -> set[str]:
@@ -19,76 +19,76 @@ class News(list[str]):
 
 
 @pytest.fixture
-def news(acts: Acts, kernel: Kernel) -> News:
-    """Hear what is published."""
-    heard = News()
+def published(acts: Acts, kernel: Kernel) -> Published:
+    """Collect what is published."""
+    heard = Published()
     kernel.store.on_commit = heard.extend
     return heard
 
 
-def test_work_wakes_its_pool(acts: Acts, news: News) -> None:
+def test_work_notifies_its_pool(acts: Acts, published: Published) -> None:
     acts.submit()
-    assert news.take() == {"work:local"}
+    assert published.take() == {"work:local"}
     acts.submit(pool=AGENT_POOL)
-    assert news.take() == {"work:agent"}
+    assert published.take() == {"work:agent"}
     acts.submit(target_id="t")
-    news.take()
+    published.take()
     acts.submit(target_id="t")
-    assert news.take() == set()
+    assert published.take() == set()
 
 
-def test_each_change_of_a_job_is_told(acts: Acts, news: News) -> None:
+def test_each_change_of_a_job_is_notified(acts: Acts, published: Published) -> None:
     job = acts.submit(target_id="t")
     acts.submit(target_id="t")
     topic = job.id
-    news.take()
+    published.take()
     (claim,) = acts.claim()
-    assert topic in news.take()
+    assert topic in published.take()
     acts.renew(claim)
-    assert news.take() == set()
+    assert published.take() == set()
     acts.report(claim, "hello")
-    assert news.take() == {topic}
+    assert published.take() == {topic}
     acts.pause(claim)
-    assert news.take() == {topic, "stop:worker"}
+    assert published.take() == {topic, "stop:worker"}
     acts.release(claim)
-    assert topic in news.take()
+    assert topic in published.take()
     acts.resume(claim)
-    assert news.take() == {topic, "work:local"}
+    assert published.take() == {topic, "work:local"}
     (claim,) = acts.claim()
-    news.take()
+    published.take()
     acts.succeed(claim)
-    assert news.take() == {topic, "work:local"}
+    assert published.take() == {topic, "work:local"}
 
 
-def test_what_frees_a_lane_wakes_the_pool(acts: Acts, news: News) -> None:
+def test_what_frees_a_lane_notifies_the_pool(acts: Acts, published: Published) -> None:
     claim = acts.start(target_id="t")
     acts.submit(target_id="t")
-    news.take()
+    published.take()
     acts.finish(claim, failure())
-    assert news.take() == {claim.id}
+    assert published.take() == {claim.id}
     acts.clear(claim)
-    assert news.take() == {claim.id, "work:local"}
+    assert published.take() == {claim.id, "work:local"}
 
 
-def test_what_time_brings_is_told(acts: Acts, news: News) -> None:
+def test_what_a_sweep_changes_is_notified(acts: Acts, published: Published) -> None:
     job = acts.submit(not_before=acts.clock.now_us() + 1_000_000)
-    news.take()
+    published.take()
     acts.wait(1)
     acts.kernel.now.expire()
-    assert news.take() == {job.id, "work:local"}
+    assert published.take() == {job.id, "work:local"}
     (claim,) = acts.claim()
     acts.finish(claim, INTERNAL)
-    news.take()
+    published.take()
     acts.wait(1)
     acts.kernel.now.expire()
-    assert news.take() == {job.id, "work:local"}
+    assert published.take() == {job.id, "work:local"}
     (claim,) = acts.claim()
-    news.take()
+    published.take()
     acts.lose(claim)
-    assert news.take() == {job.id, "work:local"}
+    assert published.take() == {job.id, "work:local"}
 
 
-def test_nothing_is_told_of_what_was_rolled_back(acts: Acts, news: News) -> None:
+def test_a_rollback_notifies_nobody(acts: Acts, published: Published) -> None:
     def fail(tx: Transaction, items: list[None]) -> list[None]:
         acts.kernel.verbs.submit(tx, [submission()])
         tx.notify("never")
@@ -96,12 +96,12 @@ def test_nothing_is_told_of_what_was_rolled_back(acts: Acts, news: News) -> None
 
     with pytest.raises(RuntimeError, match="power cut"):
         acts.kernel.store.write(fail, [None])
-    assert news.take() == set()
+    assert published.take() == set()
     assert acts.everything() == []
 
 
-def test_it_is_told_after_the_commit(acts: Acts, kernel: Kernel) -> None:
-    """Whoever is woken looks at the database, and must find there what it was woken for."""
+def test_notifications_follow_the_commit(acts: Acts, kernel: Kernel) -> None:
+    """A waiter that is notified reads the database, and must find the change there."""
     seen: list[int] = []
     kernel.store.on_commit = lambda topics: seen.append(len(acts.everything()))
     acts.submit()

@@ -36,7 +36,7 @@ def test_all_leases_at_once(acts: Acts) -> None:
     assert isinstance(lost, LeaseLost)
 
 
-def test_a_renewal_carries_what_was_asked_meanwhile(acts: Acts) -> None:
+def test_a_renewal_carries_stop_requests(acts: Acts) -> None:
     claim = acts.start()
     acts.pause(claim)
     assert acts.renew(claim) == [Renewed(*held(claim), StopRequest.PAUSE)]
@@ -91,7 +91,7 @@ def test_each_outcome(acts: Acts, outcome: Outcome, status: str) -> None:
     assert acts.result(claim) == outcome.result
     assert (job.error is None) == (outcome.error is None)
     assert acts.log(claim) == ["queued", "started", status]
-    assert acts.told(claim)["attempt"] == 1
+    assert acts.last_event_data(claim)["attempt"] == 1
     assert acts.claim() == []
 
 
@@ -114,7 +114,7 @@ def test_an_error_is_kept_whole_but_only_named_in_the_log(acts: Acts) -> None:
     error = JobError(Category.USER_CODE_ERROR, "PYTHON_EXCEPTION", "secret", {"line": 3})
     acts.finish(claim, Outcome(Status.FAILED, error=error))
     assert json.loads(acts.job(claim).error or "") == error.as_dict()
-    assert acts.told(claim) == {
+    assert acts.last_event_data(claim) == {
         "attempt": 1,
         "cause": "finished",
         "error": {"category": "USER_CODE_ERROR", "code": "PYTHON_EXCEPTION"},
@@ -129,7 +129,7 @@ def test_an_attempt_cannot_end_in_a_status_that_goes_on(acts: Acts, status: Stat
     assert acts.status(claim) == "running"
 
 
-def test_finishing_twice_is_told(acts: Acts) -> None:
+def test_finishing_twice_raises_lease_lost(acts: Acts) -> None:
     claim = acts.start()
     acts.succeed(claim, first=True)
     with pytest.raises(LeaseLost, match="attempt 1 is over"):
@@ -202,7 +202,7 @@ def test_an_internal_error_goes_back_after_a_while(acts: Acts) -> None:
     assert job.not_before == acts.clock.now_us() + 1 * SECOND
     assert (job.started_at, job.finished_at, job.lease_owner) == (None, None, None)
     assert acts.log(claim) == ["queued", "started", "retried"]
-    assert acts.told(claim)["backoff_seconds"] == 1
+    assert acts.last_event_data(claim)["backoff_seconds"] == 1
     acts.kernel.now.expire()
     assert acts.claim() == []
     acts.wait(1)
@@ -219,7 +219,7 @@ def test_the_wait_doubles_until_no_attempt_is_left(acts: Acts) -> None:
     for _ in range(3):
         (claim,) = acts.claim()
         acts.finish(claim, INTERNAL)
-        waits.append(acts.told(claim)["backoff_seconds"])
+        waits.append(acts.last_event_data(claim)["backoff_seconds"])
         acts.wait(waits[-1])
         acts.kernel.now.expire()
     (last,) = acts.claim()

@@ -83,7 +83,7 @@ def test_the_log_ends_with_a_note(brief: Acts) -> None:
     assert not brief.report(claim, "9")
     assert lines(brief, claim) == [str(n) for n in range(8)]
     assert brief.log(claim)[-1] == "events.truncated"
-    assert brief.told(claim) == {"limit": LIMIT}
+    assert brief.last_event_data(claim) == {"limit": LIMIT}
     assert len(brief.events(claim)) == LIMIT + 1
 
 
@@ -116,7 +116,7 @@ def test_progress_beyond_the_limit_is_dropped(brief: Acts) -> None:
 def test_a_huge_event_is_cut(acts: Acts) -> None:
     claim = acts.start()
     acts.report(claim, "x" * DATA_BYTES_MAX)
-    assert acts.told(claim) == {"truncated": True, "size_bytes": DATA_BYTES_MAX + 12}
+    assert acts.last_event_data(claim) == {"truncated": True, "size_bytes": DATA_BYTES_MAX + 12}
 
 
 def test_a_dispatched_attempt_reports_that_it_has_begun(store: Store, acts: Acts) -> None:

@@ -23,7 +23,7 @@ def test_a_job_of_a_target_is_resumed(acts: Acts, outcome: Outcome) -> None:
     assert resumed == acts.job(claim)
     assert (resumed.status, resumed.finished_at, resumed.error) == ("queued", None, None)
     assert acts.log(claim)[-1] == "resumed"
-    assert acts.told(claim)["by"] == "someone"
+    assert acts.last_event_data(claim)["by"] == "someone"
     (again,) = acts.claim(9)
     assert (again.id, again.fence) == (claim.id, 2)
     acts.succeed(again, at="last")
@@ -150,7 +150,7 @@ def test_a_stuck_job_is_resolved_with_a_result(acts: Acts, outcome: Outcome) -> 
     assert resolved.finished_at == acts.clock.now_us()
     assert acts.result(claim) == {"answer": "found"}
     assert acts.log(claim)[-1] == "resolved"
-    assert acts.told(claim)["note"] == "by hand"
+    assert acts.last_event_data(claim)["note"] == "by hand"
     assert [claim.id for claim in acts.claim(9)] == [behind.id]
 
 
@@ -181,7 +181,7 @@ def test_a_cleared_job_stays_as_it_is_and_lets_the_lane_go_on(acts: Acts, outcom
     cleared = acts.clear(claim)
     assert cleared == before._replace(holds_lane=0, event_seq=before.event_seq + 1)
     assert acts.log(claim)[-1] == "cleared"
-    assert acts.told(claim) == {"by": "someone", "note": "never mind"}
+    assert acts.last_event_data(claim) == {"by": "someone", "note": "never mind"}
     assert [claim.id for claim in acts.claim(9)] == [behind.id]
 
 

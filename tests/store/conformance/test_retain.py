@@ -85,7 +85,7 @@ def test_workspaces_are_apart(brief: Acts, workspaces: Callable[[int], list[str]
     assert [job.id for job in brief.everything()] == [other.id]
 
 
-def test_it_takes_the_oldest_in_turns(brief: Acts) -> None:
+def test_it_deletes_the_oldest_a_bounded_number_at_a_time(brief: Acts) -> None:
     from tests.store.acts import submission
 
     count = JOBS_PER_CALL_MAX + 5

@@ -63,16 +63,16 @@ def test_each_status(
     assert stopped.status == expected
     assert (stopped.finished_at is not None) == (expected == "cancelled")
     if expected != status:
-        assert acts.told(job)["by"] == "someone"
+        assert acts.last_event_data(job)["by"] == "someone"
     assert acts.claim() == []
 
 
-def test_a_running_job_is_asked(acts: Acts) -> None:
+def test_a_running_job_gets_a_stop_request(acts: Acts) -> None:
     claim = acts.start()
     asked = acts.cancel(claim)
     assert (asked.status, asked.stop_request) == ("running", "cancel")
     assert acts.log(claim) == ["queued", "started", "stop_requested"]
-    assert acts.told(claim) == {"attempt": 1, "stop": "cancel", "by": "someone"}
+    assert acts.last_event_data(claim) == {"attempt": 1, "stop": "cancel", "by": "someone"}
 
 
 @pytest.mark.parametrize("request_", [StopRequest.CANCEL, StopRequest.PAUSE])
@@ -82,7 +82,7 @@ def test_asking_twice_is_harmless(acts: Acts, request_: StopRequest) -> None:
     first, second = acts.kernel.now.many("stop", [ask, ask])
     assert first == second
     assert acts.log(claim) == ["queued", "started", "stop_requested"]
-    assert acts.told(claim)["reason"] == "because"
+    assert acts.last_event_data(claim)["reason"] == "because"
 
 
 def test_a_wish_to_cancel_outweighs_one_to_pause(acts: Acts) -> None:

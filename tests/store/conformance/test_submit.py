@@ -158,7 +158,7 @@ def test_a_failed_job_is_replaced(acts: Acts) -> None:
     assert acts.accept(execution_key=KEY).job.id == again.job.id
 
 
-def test_a_failed_job_is_returned_to_who_asks_for_it(acts: Acts) -> None:
+def test_a_failed_job_is_returned_with_reuse_failed(acts: Acts) -> None:
     claim = acts.start(execution_key=KEY)
     acts.finish(claim, failure())
     again = acts.accept(execution_key=KEY, reuse_failed=True)
@@ -194,7 +194,7 @@ def test_a_refused_job_stands_for_nothing(store: Store, acts: Acts) -> None:
     assert acts.kernel.now.submit(submission(execution_key=KEY)).job.id == accepted.job.id
 
 
-def test_twins_in_one_group_are_one_job(acts: Acts) -> None:
+def test_duplicates_in_one_group_are_one_job(acts: Acts) -> None:
     asks = [submission(execution_key=key) for key in (KEY, OTHER_KEY, KEY, KEY)]
     first, other, second, third = acts.kernel.now.many("submit", asks)
     assert [a.deduplicated for a in (first, other, second, third)] == [False, False, True, True]
@@ -202,7 +202,7 @@ def test_twins_in_one_group_are_one_job(acts: Acts) -> None:
     assert len(acts.everything()) == 2
 
 
-def test_twins_of_a_failed_job_share_its_replacement(acts: Acts) -> None:
+def test_duplicates_of_a_failed_job_share_its_replacement(acts: Acts) -> None:
     claim = acts.start(execution_key=KEY)
     acts.finish(claim, failure())
     first, second = acts.kernel.now.many("submit", [submission(execution_key=KEY)] * 2)

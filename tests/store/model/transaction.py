@@ -88,11 +88,11 @@ class MemoryTransaction(MemoryReading):
             data = first_events[row.status]
             self._tables.add_event(NewEvent(*ref, 1, row.submitted_at, f"job.{row.status}", data))
 
-    def forget_executions(self, stands: Sequence[NewExecution]) -> None:
-        """Take from jobs that they stand for pieces of work."""
-        for stand in stands:
-            ref = ExecutionRef(stand.workspace_id, stand.execution_key)
-            if self._tables.executions.get(ref) == stand.job_id:
+    def forget_executions(self, registered: Sequence[NewExecution]) -> None:
+        """Delete the registrations of jobs for their work."""
+        for one in registered:
+            ref = ExecutionRef(one.workspace_id, one.execution_key)
+            if self._tables.executions.get(ref) == one.job_id:
                 del self._tables.executions[ref]
 
     def find_idempotency(self, ref: IdempotencyRef) -> IdempotencyRow | None:

@@ -1,4 +1,4 @@
-"""Canonical JSON: one spelling for one value, and the same as the plain way to make it."""
+"""Canonical JSON: one text for one value, and the same as the plain way to make it."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Names that strangers chose."""
+"""File names that users chose."""
 
 import pytest
 from hypothesis import given

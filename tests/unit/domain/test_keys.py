@@ -1,4 +1,4 @@
-"""Keys: the same work has the same name however it is spelled, and any change another one."""
+"""Keys: equal work has the same key however its JSON is written, and any change gives another."""
 
 import hashlib
 import json
@@ -132,7 +132,7 @@ def test_a_nest_that_is_too_deep_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [{"a": object()}, {"a": {1, 2}}, b"bytes"])
 def test_what_is_not_json_is_refused(value: Any) -> None:
-    with pytest.raises(InvalidRequest, match="no word for"):
+    with pytest.raises(InvalidRequest, match="that JSON does not have"):
         canonical_json(value)
 
 

@@ -1,4 +1,4 @@
-"""Limits: what is asked for, held against the quota."""
+"""Limits: what is requested, checked against the quota."""
 
 from dataclasses import fields
 from typing import Any
@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ade.domain.errors import LimitExceedsQuota
-from ade.domain.limits import Limits, settle
+from ade.domain.limits import Limits, resolve_limits
 
 NAMES = [field.name for field in fields(Limits)]
 QUOTA = Limits(300_000, 60_000, 512, 1024, 100)
 DEFAULT = Limits(30_000, 30_000, 512, 256, 50)
 
 
-def test_nothing_asked_is_the_default() -> None:
-    assert settle({}, DEFAULT, QUOTA) == DEFAULT
+def test_a_job_without_limits_gets_the_default() -> None:
+    assert resolve_limits({}, DEFAULT, QUOTA) == DEFAULT
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_asked_is_given(name: str) -> None:
+def test_requested_limits_within_the_quota_are_granted(name: str) -> None:
     for value in (1, getattr(QUOTA, name)):
-        given_ = settle({name: value}, DEFAULT, QUOTA)
+        given_ = resolve_limits({name: value}, DEFAULT, QUOTA)
         assert given_.as_dict() == DEFAULT.as_dict() | {name: value}
 
 
@@ -30,7 +30,7 @@ def test_what_is_asked_is_given(name: str) -> None:
 def test_more_than_the_quota_is_refused_not_cut(name: str) -> None:
     asked = getattr(QUOTA, name) + 1
     with pytest.raises(LimitExceedsQuota, match=f"limits.{name} {asked} .at most") as refused:
-        settle({name: asked}, DEFAULT, QUOTA)
+        resolve_limits({name: asked}, DEFAULT, QUOTA)
     assert refused.value.errors == (
         {"field": f"limits.{name}", "asked": asked, "quota": asked - 1},
     )
@@ -38,7 +38,7 @@ def test_more_than_the_quota_is_refused_not_cut(name: str) -> None:
 
 def test_every_excess_is_named() -> None:
     with pytest.raises(LimitExceedsQuota) as refused:
-        settle(dict.fromkeys(NAMES, 10**9), DEFAULT, QUOTA)
+        resolve_limits(dict.fromkeys(NAMES, 10**9), DEFAULT, QUOTA)
     assert [error["field"] for error in refused.value.errors] == [f"limits.{n}" for n in NAMES]
 
 
@@ -47,7 +47,7 @@ LIMITS = st.builds(Limits, **{name: st.integers(1, 10**6) for name in NAMES})
 
 @given(default=LIMITS, quota=LIMITS)
 def test_a_default_never_exceeds_the_quota(default: Limits, quota: Limits) -> None:
-    settled: dict[str, Any] = settle({}, default, quota).as_dict()
+    settled: dict[str, Any] = resolve_limits({}, default, quota).as_dict()
     assert all(settled[name] <= getattr(quota, name) for name in NAMES)
 
 

@@ -1,4 +1,4 @@
-"""The order of the queue, and how turns are dealt."""
+"""The order of the queue, and how places are shared."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +35,7 @@ def test_one_step_of_priority_is_worth_the_ageing_span(at_us: int, ageing_second
 
 
 @given(st.lists(st.text(min_size=1), unique=True, max_size=20), st.integers(-3, 100))
-def test_turns_are_dealt_fairly_and_in_order(workspaces: list[str], places: int) -> None:
+def test_places_are_shared_fairly_and_in_order(workspaces: list[str], places: int) -> None:
     turns = share_places(workspaces, places)
     assert [workspace for workspace, _ in turns] == workspaces[: len(turns)]
     if workspaces and places > 0:

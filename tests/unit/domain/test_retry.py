@@ -1,4 +1,4 @@
-"""Retries: which failures are tried again unasked, and after how long."""
+"""Retries: which failures ADE retries by itself, and after how long."""
 
 import pytest
 from hypothesis import given

@@ -1,9 +1,15 @@
-"""Vocabularies: what each door calls each status, with the facts beside it."""
+"""Vocabularies: what each API calls each status, with the facts beside it."""
 
 import pytest
 
-from ade.domain.job import Status, StopRequest
-from ade.domain.vocabulary import agent_status, contract_status, run_status
+from ade.domain.job import TERMINAL, Status, StopRequest
+from ade.domain.vocabulary import (
+    ResultStatus,
+    RunStatus,
+    agent_status,
+    contract_status,
+    run_status,
+)
 
 RUN = {
     "pending": "queued",
@@ -69,3 +75,10 @@ def test_every_word_of_an_agent_is_the_seeds() -> None:
         for stop in (None, *StopRequest)
     }
     assert spoken <= {*words.split(), "not_found", "unknown"}
+
+
+def test_the_statuses_of_runs_and_results_are_those_that_jobs_have() -> None:
+    assert set(RunStatus) == {run_status(status) for status in Status}
+    assert {status.value for status in ResultStatus} == {
+        contract_status(status) for status in TERMINAL
+    }

@@ -21,9 +21,9 @@ OPENAPI = Path(__file__).parents[3] / "docs" / "reference" / "openapi.json"
 OF_OTHER_THINGS = {"queue_status"}
 OF_BUILDS = "building"
 
-VOCABULARIES = [
+VOCABULARIES: list[set[str]] = [
     {status.value for status in Status},
-    {run_status(status) for status in Status},
+    {run_status(status).value for status in Status},
     {contract_status(status) for status in TERMINAL},
     {priority.value for priority in Priority},
     {request.value for request in StopRequest},

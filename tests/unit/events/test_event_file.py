@@ -78,7 +78,7 @@ async def test_exporting_twice_adds_nothing(
 
 
 @pytest.mark.parametrize("kept", [1, 20, -1])
-def test_a_half_written_line_is_written_anew(
+def test_a_half_written_line_is_rewritten(
     acts: Acts, exporter: EventFileExporter, tmp_path: Path, kept: int
 ) -> None:
     claim = acts.start()
@@ -91,7 +91,7 @@ def test_a_half_written_line_is_written_anew(
     assert file.read_bytes() == whole
 
 
-def test_a_file_of_half_a_line_is_written_anew(
+def test_a_file_of_half_a_line_is_rewritten(
     acts: Acts, exporter: EventFileExporter, tmp_path: Path
 ) -> None:
     claim = acts.start()
@@ -103,7 +103,7 @@ def test_a_file_of_half_a_line_is_written_anew(
     assert file.read_bytes() == whole
 
 
-def test_a_file_that_was_lost_is_written_anew(
+def test_a_file_that_was_lost_is_rewritten(
     acts: Acts, exporter: EventFileExporter, tmp_path: Path
 ) -> None:
     claim = acts.start()
@@ -190,7 +190,7 @@ def _held(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-async def test_who_is_frozen_with_a_file_holds_up_nobody(
+async def test_a_process_frozen_while_it_holds_the_lock_delays_nobody(
     acts: Acts, exporter: EventFileExporter, tmp_path: Path, brief_looks: None
 ) -> None:
     claim = acts.start()
@@ -226,7 +226,7 @@ async def test_a_file_that_was_replaced_before_its_lock_was_had_is_left_alone(
     assert _seqs(tmp_path, claim) == [1, 2]
 
 
-async def test_what_is_committed_while_a_file_is_written_anew_is_in_it(
+async def test_a_replaced_file_has_what_is_committed_meanwhile(
     acts: Acts,
     exporter: EventFileExporter,
     tmp_path: Path,
@@ -249,7 +249,7 @@ async def test_what_is_committed_while_a_file_is_written_anew_is_in_it(
     assert _seqs(tmp_path, claim) == [1, 2, 3]
 
 
-async def test_of_two_who_write_a_file_anew_the_late_one_leaves_it_as_it_is(
+async def test_of_two_processes_that_replace_a_file_the_late_one_leaves_it(
     acts: Acts,
     exporter: EventFileExporter,
     tmp_path: Path,
@@ -288,7 +288,7 @@ async def test_a_file_that_is_never_let_go_is_given_up(
         await exporter.export(_ref(claim))
 
 
-async def test_a_file_that_cannot_be_written_anew_leaves_the_old_one_and_no_other(
+async def test_a_replacement_that_fails_leaves_the_old_file_and_no_other(
     acts: Acts,
     exporter: EventFileExporter,
     tmp_path: Path,

@@ -9,7 +9,7 @@ SOON_SECONDS = 10.0
 NO_TIME = 0.001
 
 
-async def test_a_ring_wakes_the_waiter() -> None:
+async def test_a_notification_ends_the_wait() -> None:
     notifier = Notifier()
     with notifier.subscribe("job:1") as subscription:
         waiting = asyncio.create_task(subscription.wait(SOON_SECONDS))
@@ -33,21 +33,21 @@ async def test_rings_between_two_waits_count_as_one() -> None:
         assert not await subscription.wait(NO_TIME)
 
 
-async def test_other_news_does_not_wake() -> None:
+async def test_another_topic_does_not_end_the_wait() -> None:
     notifier = Notifier()
     with notifier.subscribe("job:1") as subscription:
         notifier.publish(["job:2", "work:local"])
         assert not await subscription.wait(NO_TIME)
 
 
-async def test_one_bell_may_wait_for_several_topics() -> None:
+async def test_one_subscription_may_have_several_topics() -> None:
     notifier = Notifier()
     with notifier.subscribe("job:1", "job:2") as subscription:
         notifier.publish(["job:2"])
         assert await subscription.wait(SOON_SECONDS)
 
 
-async def test_a_star_wakes_everyone() -> None:
+async def test_a_star_notifies_every_subscription() -> None:
     notifier = Notifier()
     with notifier.subscribe("job:1") as one, notifier.subscribe("job:2") as other:
         notifier.publish([EVERYTHING])
@@ -64,7 +64,7 @@ async def test_threads_may_ring() -> None:
         publisher.join()
 
 
-async def test_who_has_left_is_forgotten() -> None:
+async def test_a_subscription_ends_with_its_block() -> None:
     notifier = Notifier()
     with notifier.subscribe("job:1", "job:2") as subscription:
         pass

@@ -82,7 +82,7 @@ async def test_a_stream_that_broke_is_resumed(acts: Acts) -> None:
     assert seen + await _all(acts, claim, seen[-1]) == [1, 2, 3, 4]
 
 
-async def test_lost_news_costs_a_moment_and_no_event(
+async def test_a_lost_notification_costs_a_moment_and_no_event(
     acts: Acts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "READ_SECONDS_MAX", 0.05)
@@ -107,7 +107,7 @@ async def test_silence_is_broken_by_signs_of_life(acts: Acts) -> None:
     assert signs >= 3
 
 
-async def test_who_waits_for_the_end_is_told_at_once(acts: Acts) -> None:
+async def test_a_wait_for_the_end_ends_at_once(acts: Acts) -> None:
     claim = acts.start()
     waiting = asyncio.create_task(wait_until_ended(acts.kernel, acts.job(claim), 30))
     await aeventually(lambda: claim.id in acts.kernel.notifier._subscriptions)
@@ -115,7 +115,7 @@ async def test_who_waits_for_the_end_is_told_at_once(acts: Acts) -> None:
     assert (await waiting).status == "succeeded"
 
 
-async def test_who_waits_too_short_gets_the_job_as_it_is(acts: Acts) -> None:
+async def test_a_wait_that_is_too_short_returns_the_job_as_it_is(acts: Acts) -> None:
     claim = acts.start()
     found = await wait_until_ended(acts.kernel, acts.job(claim), 0.01)
     assert found.status == "running"

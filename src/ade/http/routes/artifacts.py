@@ -1,17 +1,17 @@
 """`/artifacts`: the bytes of files that jobs left, by key or by a signed link."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from ade.app.times import rfc3339
 from ade.domain.errors import NotFound
 from ade.http.auth import Role
-from ade.http.door import Door
+from ade.http.context import AppContext
 from ade.http.download import OCTETS, download
-from ade.http.models import SignedLink
 from ade.http.openapi import answers
+from ade.http.schemas.results import SignedLink
 from ade.http.signing import Signer
 from ade.store.rows import ArtifactRow
 
@@ -20,30 +20,30 @@ NO_ARTIFACT = "There is no such artifact."
 BYTES = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
 
 
-def artifact_routes(door: Door) -> APIRouter:
+def artifact_routes(context: AppContext) -> APIRouter:
     """Make the routes of artifacts."""
     router = APIRouter(prefix="/api/v1/artifacts", tags=["artifacts"])
-    library, blobs = door.library, door.blobs
-    signer = Signer(door.directory)
-    lasts = door.settings.signed_url_seconds
+    catalogue, blobs = context.catalogue, context.blobs
+    signer = Signer(context.directory)
+    lifetime_seconds = context.settings.signed_url_seconds
 
     async def readable(request: Request, artifact_id: str) -> ArtifactRow:
-        """Find an artifact of a workspace that the key may look into."""
-        principal = await door.gatekeeper.principal(request.scope)
-        found = await library.find_artifact(artifact_id)
+        """Find an artifact of a workspace that the key may read."""
+        principal = await context.authenticator.principal(request.scope)
+        found = await catalogue.find_artifact(artifact_id)
         if principal.role_in(found.workspace_id) < Role.VIEWER:
             raise NotFound(NO_ARTIFACT)
         return found
 
     @router.get("/{artifact_id}/url", responses=answers(200, SignedLink, "A link", 404))
-    async def sign_url(request: Request, artifact_id: str) -> Any:
-        """Make a link to the bytes that needs no key, and works for a while."""
+    async def sign_url(request: Request, artifact_id: str) -> SignedLink:
+        """Create a signed link to the content, which needs no key until it expires."""
         found = await readable(request, artifact_id)
-        expires = door.kernel.store.clock.now_us() // MICROSECONDS + lasts
+        expires = context.kernel.store.clock.now_us() // MICROSECONDS + lifetime_seconds
         signature = await signer.sign(found.id, found.digest, expires)
-        place = f"{request.base_url}api/v1/artifacts/{found.id}/content"
+        url = f"{request.base_url}api/v1/artifacts/{found.id}/content"
         return {
-            "url": f"{place}?expires={expires}&signature={signature}",
+            "url": f"{url}?expires={expires}&signature={signature}",
             "expires_at": rfc3339(expires * MICROSECONDS),
         }
 
@@ -69,8 +69,8 @@ def artifact_routes(door: Door) -> APIRouter:
         if signature is None or expires is None:
             found = await readable(request, artifact_id)
         else:
-            found = await library.find_artifact(artifact_id)
-            now = door.kernel.store.clock.now_us() / MICROSECONDS
+            found = await catalogue.find_artifact(artifact_id)
+            now = context.kernel.store.clock.now_us() / MICROSECONDS
             await signer.check(signature, found.id, found.digest, expires, now)
         return await download(
             request,

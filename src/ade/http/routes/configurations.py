@@ -1,106 +1,66 @@
 """`/{ws}/configurations`: rules and code under a name, and the versions of them."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import TypeAdapter
 
-from ade.app.times import rfc3339
 from ade.domain.errors import InvalidRequest
-from ade.http.auth import Grant
+from ade.http.auth import Authorization
 from ade.http.body import read_small
-from ade.http.door import Door
-from ade.http.library_models import (
+from ade.http.config_files import ZIP, ConfigurationFiles
+from ade.http.context import MIB, AppContext
+from ade.http.openapi import answers, takes
+from ade.http.paging import PAGE_SIZE, cursor_after, read_cursor
+from ade.http.schemas.catalogue import (
     ConfigurationDetail,
     ConfigurationPage,
     ConfigurationRequest,
+    TemplateBody,
     TemplatePage,
     VersionBody,
     VersionDetail,
     VersionPage,
+    configuration_body,
+    configuration_path,
+    file_body,
+    version_body,
 )
-from ade.http.openapi import answers, takes
-from ade.http.packages import ZIP, Packages
-from ade.http.paging import cursor_after, read_cursor
 from ade.store.catalogue import manifest_digest
 from ade.store.rows import Configuration, File, Version
 
-PAGE_SIZE = 50
 SEQUENCE_MAX = 2**31 - 1
-MIB = 1024 * 1024
 Sequence = Annotated[int, Path(ge=1, le=SEQUENCE_MAX)]
 Cursor = Annotated[str | None, Query()]
 _NEW = TypeAdapter(ConfigurationRequest)
 
 
-def configuration_path(slug: str, configuration_id: str) -> str:
-    """Return where a configuration is found."""
-    return f"/api/v1/workspaces/{slug}/configurations/{configuration_id}"
-
-
-def configuration_json(configuration: Configuration, slug: str) -> dict[str, Any]:
-    """Show a configuration."""
-    path = configuration_path(slug, configuration.id)
-    return {
-        "configuration_id": configuration.id,
-        "workspace_id": configuration.workspace_id,
-        "name": configuration.name,
-        "created_at": rfc3339(configuration.created_at),
-        "links": {
-            "self": path,
-            **{name: f"{path}/{name}" for name in ("files", "package", "versions", "runs")},
-        },
-    }
-
-
-def version_json(version: Version, slug: str) -> dict[str, Any]:
-    """Show a version."""
-    path = f"{configuration_path(slug, version.configuration_id)}/versions/{version.sequence}"
-    return {
-        "config_version_id": version.id,
-        "configuration_id": version.configuration_id,
-        "sequence": version.sequence,
-        "digest": version.digest,
-        "created_by": version.created_by,
-        "created_at": rfc3339(version.created_at),
-        "links": {
-            "self": path,
-            **{name: f"{path}/{name}" for name in ("package", "activate", "activation")},
-        },
-    }
-
-
-def file_json(file: File) -> dict[str, Any]:
-    """Show a file of a draft or of a version."""
-    return {"path": file.path, "digest": file.digest, "size_bytes": file.size_bytes}
-
-
-def configuration_routes(door: Door, packages: Packages) -> APIRouter:
+def configuration_routes(context: AppContext, config_files: ConfigurationFiles) -> APIRouter:
     """Make the routes of configurations and their versions."""
     router = APIRouter(prefix="/api/v1/workspaces/{ws}", tags=["configurations"])
-    library, settings = door.library, door.settings
-    Viewer = Annotated[Grant, Depends(door.gatekeeper.viewer)]
-    Editor = Annotated[Grant, Depends(door.gatekeeper.editor)]
+    catalogue, settings = context.catalogue, context.settings
+    Viewer = Annotated[Authorization, Depends(context.authenticator.viewer)]
+    Editor = Annotated[Authorization, Depends(context.authenticator.editor)]
     Limit = Annotated[int | None, Query(ge=1, le=settings.page_size_max)]
     quota_bytes = settings.workspace_storage_mb * MIB
 
-    async def detail(grant: Grant, configuration: Configuration) -> dict[str, Any]:
-        here = grant.workspace.id, configuration.id
-        files = await library.draft(*here)
-        newest = await library.list_versions(*here, before=None, limit=1)
-        slug = grant.workspace.slug
+    async def detail(auth: Authorization, configuration: Configuration) -> ConfigurationDetail:
+        here = auth.workspace.id, configuration.id
+        files = await catalogue.draft(*here)
+        newest = await catalogue.list_versions(*here, before=None, limit=1)
+        slug = auth.workspace.slug
         return {
-            **configuration_json(configuration, slug),
+            **configuration_body(configuration, slug),
             "draft_digest": manifest_digest(files),
-            "latest_version": version_json(newest[0], slug) if newest else None,
+            "latest_version": version_body(newest[0], slug) if newest else None,
         }
 
     @router.get("/templates", responses=answers(200, TemplatePage, "Templates", 404))
-    async def list_templates(grant: Viewer) -> Any:
+    async def list_templates(auth: Viewer) -> TemplatePage:
         """List the configurations that a new one may start from."""
-        items = [
-            {"name": name, "files": list(await packages.template(name))}
-            for name in packages.templates
+        items: list[TemplateBody] = [
+            {"name": name, "files": list(await config_files.template(name))}
+            for name in config_files.templates
         ]
         return {"items": items, "next_cursor": None}
 
@@ -110,56 +70,60 @@ def configuration_routes(door: Door, packages: Packages) -> APIRouter:
         responses=answers(201, ConfigurationDetail, "Made", 403, 404, 409, 413, 415, 422, 507),
         openapi_extra=takes(ConfigurationRequest),
     )
-    async def make_configuration(request: Request, response: Response, grant: Editor) -> Any:
-        """Make a configuration, empty or from a template."""
-        asked = await read_small(request, _NEW)
+    async def make_configuration(
+        request: Request, response: Response, auth: Editor
+    ) -> ConfigurationDetail:
+        """Create a configuration, empty or from a template."""
+        body = await read_small(request, _NEW)
         files: list[File] = []
-        if asked.template is not None:
-            if asked.template not in packages.templates:
-                known = ", ".join(packages.templates)
+        if body.template is not None:
+            if body.template not in config_files.templates:
+                known = ", ".join(config_files.templates)
                 raise InvalidRequest(
                     f"There is no such template; there are: {known}.",
                     errors=[{"field": "template", "message": f"give one of: {known}"}],
                 )
-            files = await packages.keep(await packages.template(asked.template))
-        made = await library.add_configuration(
-            grant.workspace.id, asked.name, files, quota_bytes=quota_bytes
+            files = await config_files.keep(await config_files.template(body.template))
+        made = await catalogue.add_configuration(
+            auth.workspace.id, body.name, files, quota_bytes=quota_bytes
         )
-        response.headers["Location"] = configuration_path(grant.workspace.slug, made.id)
-        return await detail(grant, made)
+        response.headers["Location"] = configuration_path(auth.workspace.slug, made.id)
+        return await detail(auth, made)
 
     @router.get(
         "/configurations",
         responses=answers(200, ConfigurationPage, "Configurations, newest first", 404, 422),
     )
-    async def list_configurations(grant: Viewer, limit: Limit = None, cursor: Cursor = None) -> Any:
+    async def list_configurations(
+        auth: Viewer, limit: Limit = None, cursor: Cursor = None
+    ) -> ConfigurationPage:
         """List configurations, newest first."""
         size = min(limit or PAGE_SIZE, settings.page_size_max)
-        workspace = grant.workspace
-        found = await library.list_configurations(
+        workspace = auth.workspace
+        found = await catalogue.list_configurations(
             workspace.id, before=read_cursor(cursor), limit=size + 1
         )
         more = cursor_after(found[size - 1].id) if len(found) > size else None
-        items = [configuration_json(one, workspace.slug) for one in found[:size]]
+        items = [configuration_body(one, workspace.slug) for one in found[:size]]
         return {"items": items, "next_cursor": more}
 
     @router.get(
         "/configurations/{configuration_id}",
         responses=answers(200, ConfigurationDetail, "A configuration", 404),
     )
-    async def read_configuration(grant: Viewer, configuration_id: str) -> Any:
+    async def read_configuration(auth: Viewer, configuration_id: str) -> ConfigurationDetail:
         """Read what is known of a configuration."""
-        found = await library.find_configuration(grant.workspace.id, configuration_id)
-        return await detail(grant, found)
+        found = await catalogue.find_configuration(auth.workspace.id, configuration_id)
+        return await detail(auth, found)
 
     @router.delete(
         "/configurations/{configuration_id}",
         status_code=204,
         responses=answers(204, None, "Deleted", 403, 404),
     )
-    async def delete_configuration(grant: Editor, configuration_id: str) -> Response:
+    async def delete_configuration(auth: Editor, configuration_id: str) -> Response:
         """Delete a configuration; runs that were accepted before still run as they were."""
-        await library.delete_configuration(grant.workspace.id, configuration_id)
+        await catalogue.delete_configuration(auth.workspace.id, configuration_id)
         return Response(status_code=204)
 
     @router.post(
@@ -167,10 +131,10 @@ def configuration_routes(door: Door, packages: Packages) -> APIRouter:
         status_code=201,
         responses=answers(201, VersionBody, "The version", 403, 404, 409),
     )
-    async def make_version(response: Response, grant: Editor, configuration_id: str) -> Any:
-        """Make a version of the draft as it is; a draft that did not change is the same version."""
-        made = await library.snapshot(grant.workspace.id, configuration_id, grant.user_id)
-        shown = version_json(made, grant.workspace.slug)
+    async def make_version(response: Response, auth: Editor, configuration_id: str) -> VersionBody:
+        """Create a version of the draft; a draft that did not change gives the same version."""
+        made = await catalogue.snapshot(auth.workspace.id, configuration_id, auth.user_id)
+        shown = version_body(made, auth.workspace.slug)
         response.headers["Location"] = shown["links"]["self"]
         return shown
 
@@ -179,32 +143,34 @@ def configuration_routes(door: Door, packages: Packages) -> APIRouter:
         responses=answers(200, VersionPage, "Versions, newest first", 404, 422),
     )
     async def list_versions(
-        grant: Viewer, configuration_id: str, limit: Limit = None, cursor: Cursor = None
-    ) -> Any:
+        auth: Viewer, configuration_id: str, limit: Limit = None, cursor: Cursor = None
+    ) -> VersionPage:
         """List versions, newest first."""
         size = min(limit or PAGE_SIZE, settings.page_size_max)
-        workspace = grant.workspace
-        found = await library.list_versions(
+        workspace = auth.workspace
+        found = await catalogue.list_versions(
             workspace.id, configuration_id, before=read_cursor(cursor), limit=size + 1
         )
         more = cursor_after(found[size - 1].id) if len(found) > size else None
-        items = [version_json(one, workspace.slug) for one in found[:size]]
+        items = [version_body(one, workspace.slug) for one in found[:size]]
         return {"items": items, "next_cursor": more}
 
-    async def version_of(grant: Grant, configuration_id: str, sequence: int) -> Version:
-        here = grant.workspace.id
-        found = await library.find_configuration(here, configuration_id)
-        return await library.find_sequence(here, found.id, sequence)
+    async def version_of(auth: Authorization, configuration_id: str, sequence: int) -> Version:
+        here = auth.workspace.id
+        found = await catalogue.find_configuration(here, configuration_id)
+        return await catalogue.find_sequence(here, found.id, sequence)
 
     @router.get(
         "/configurations/{configuration_id}/versions/{sequence}",
         responses=answers(200, VersionDetail, "A version", 404, 422),
     )
-    async def read_version(grant: Viewer, configuration_id: str, sequence: Sequence) -> Any:
+    async def read_version(
+        auth: Viewer, configuration_id: str, sequence: Sequence
+    ) -> VersionDetail:
         """Read a version and the list of its files."""
-        found = await version_of(grant, configuration_id, sequence)
-        shown = version_json(found, grant.workspace.slug)
-        return {**shown, "files": [file_json(file) for file in found.files]}
+        found = await version_of(auth, configuration_id, sequence)
+        shown = version_body(found, auth.workspace.slug)
+        return {**shown, "files": [file_body(file) for file in found.files]}
 
     @router.get(
         "/configurations/{configuration_id}/versions/{sequence}/package",
@@ -215,11 +181,11 @@ def configuration_routes(door: Door, packages: Packages) -> APIRouter:
         },
     )
     async def read_version_package(
-        request: Request, grant: Viewer, configuration_id: str, sequence: Sequence
+        request: Request, auth: Viewer, configuration_id: str, sequence: Sequence
     ) -> Response:
         """Download a version as a zip archive; the same version is always the same bytes."""
-        found = await version_of(grant, configuration_id, sequence)
+        found = await version_of(auth, configuration_id, sequence)
         name = f"{configuration_id}-{sequence}.zip"
-        return await packages.send(request, found.files, name)
+        return await config_files.send(request, found.files, name)
 
     return router

@@ -1,24 +1,22 @@
 """`/{ws}/configurations/{id}/files|package|validate`: edit a draft and check it."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 
 from ade.domain.errors import PreconditionFailed
 from ade.domain.file_names import config_path
-from ade.http.auth import Grant
-from ade.http.checking import check_draft
-from ade.http.door import Door
+from ade.http.auth import Authorization
+from ade.http.config_files import ZIP, ConfigurationFiles
+from ade.http.context import MIB, AppContext
 from ade.http.download import OCTETS, SAFE, has_already
-from ade.http.library_models import CheckBody, FileBody, FileList
+from ade.http.draft_validation import check_draft
 from ade.http.multipart import FORM
 from ade.http.openapi import answers
-from ade.http.packages import ZIP, Packages
-from ade.http.routes.configurations import file_json
+from ade.http.schemas.catalogue import CheckBody, FileBody, FileList, file_body
 from ade.store.catalogue import ABSENT, manifest_digest
 from ade.store.rows import File
 
-MIB = 1024 * 1024
 TEXT = "text/plain; charset=utf-8"
 BYTES = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
 PLAIN = {"text/plain": {"schema": {"type": "string"}}}
@@ -27,20 +25,20 @@ ARCHIVE = {"requestBody": {"required": True, "content": {**ZIP, **BYTES, **FORM}
 Tag = Annotated[str | None, Header(max_length=200)]
 
 
-def draft_routes(door: Door, packages: Packages) -> APIRouter:
+def draft_routes(context: AppContext, config_files: ConfigurationFiles) -> APIRouter:
     """Make the routes of drafts."""
     router = APIRouter(
         prefix="/api/v1/workspaces/{ws}/configurations/{configuration_id}", tags=["configurations"]
     )
-    library = door.library
-    Viewer = Annotated[Grant, Depends(door.gatekeeper.viewer)]
-    Editor = Annotated[Grant, Depends(door.gatekeeper.editor)]
-    quota_bytes = door.settings.workspace_storage_mb * MIB
+    catalogue = context.catalogue
+    Viewer = Annotated[Authorization, Depends(context.authenticator.viewer)]
+    Editor = Annotated[Authorization, Depends(context.authenticator.editor)]
+    quota_bytes = context.settings.workspace_storage_mb * MIB
 
     @router.get("/files", responses=answers(200, FileList, "The files of the draft", 404))
-    async def list_files(response: Response, grant: Viewer, configuration_id: str) -> Any:
+    async def list_files(response: Response, auth: Viewer, configuration_id: str) -> FileList:
         """List the files of the draft; the ETag names them all together."""
-        files = await library.draft(grant.workspace.id, configuration_id)
+        files = await catalogue.draft(auth.workspace.id, configuration_id)
         return _listed(response, files)
 
     @router.get(
@@ -52,15 +50,15 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
         },
     )
     async def read_file(
-        request: Request, grant: Viewer, configuration_id: str, path: str
+        request: Request, auth: Viewer, configuration_id: str, path: str
     ) -> Response:
         """Read one file of the draft; its ETag is its digest."""
         wanted = config_path(path)
-        found = await library.find_file(grant.workspace.id, configuration_id, wanted)
+        found = await catalogue.find_file(auth.workspace.id, configuration_id, wanted)
         headers = {**SAFE, "ETag": f'"{found.digest}"'}
         if has_already(request, headers["ETag"]):
             return Response(status_code=304, headers=headers)
-        content = await packages.read(found)
+        content = await config_files.read(found)
         return Response(content, media_type=_type(content), headers=headers)
 
     @router.put(
@@ -74,12 +72,12 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
     async def write_file(
         request: Request,
         response: Response,
-        grant: Editor,
+        auth: Editor,
         configuration_id: str,
         path: str,
         if_match: Tag = None,
         if_none_match: Tag = None,
-    ) -> Any:
+    ) -> FileBody:
         """Write one file of the draft: the body, as it is.
 
         `If-Match` with the ETag that was read, or `If-None-Match: *` for a new file, keeps two
@@ -87,14 +85,14 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
         """
         wanted = config_path(path)
         only_if = _only_if(if_match, if_none_match)
-        await library.find_configuration(grant.workspace.id, configuration_id)
-        file = await packages.receive_file(request, wanted)
-        is_new = await library.put_file(
-            grant.workspace.id, configuration_id, file, only_if=only_if, quota_bytes=quota_bytes
+        await catalogue.find_configuration(auth.workspace.id, configuration_id)
+        file = await config_files.receive_file(request, wanted)
+        is_new = await catalogue.put_file(
+            auth.workspace.id, configuration_id, file, only_if=only_if, quota_bytes=quota_bytes
         )
         response.status_code = 201 if is_new else 200
         response.headers["ETag"] = f'"{file.digest}"'
-        return file_json(file)
+        return file_body(file)
 
     @router.delete(
         "/files/{path:path}",
@@ -102,11 +100,11 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
         responses=answers(204, None, "Deleted", 403, 404, 412, 422),
     )
     async def delete_file(
-        grant: Editor, configuration_id: str, path: str, if_match: Tag = None
+        auth: Editor, configuration_id: str, path: str, if_match: Tag = None
     ) -> Response:
-        """Take one file out of the draft."""
+        """Delete one file of the draft."""
         wanted, only_if = config_path(path), _only_if(if_match, None)
-        await library.delete_file(grant.workspace.id, configuration_id, wanted, only_if=only_if)
+        await catalogue.delete_file(auth.workspace.id, configuration_id, wanted, only_if=only_if)
         return Response(status_code=204)
 
     @router.get(
@@ -117,10 +115,10 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
             304: {"description": "Not changed"},
         },
     )
-    async def read_package(request: Request, grant: Viewer, configuration_id: str) -> Response:
+    async def read_package(request: Request, auth: Viewer, configuration_id: str) -> Response:
         """Download the draft as a zip archive; the same files are always the same bytes."""
-        files = await library.draft(grant.workspace.id, configuration_id)
-        return await packages.send(request, files, f"{configuration_id}.zip")
+        files = await catalogue.draft(auth.workspace.id, configuration_id)
+        return await config_files.send(request, files, f"{configuration_id}.zip")
 
     @router.put(
         "/package",
@@ -132,43 +130,43 @@ def draft_routes(door: Door, packages: Packages) -> APIRouter:
     async def replace_package(
         request: Request,
         response: Response,
-        grant: Editor,
+        auth: Editor,
         configuration_id: str,
         if_match: Tag = None,
-    ) -> Any:
-        """Put the files of a zip archive in the place of the whole draft.
+    ) -> FileList:
+        """Replace the whole draft by the files of a zip archive.
 
-        A single folder around everything is left out. Links, paths that lead elsewhere, encrypted
+        A single top-level folder is removed. Links, paths that lead elsewhere, encrypted
         and oversized entries are refused, and then nothing is changed.
         """
         only_if = _only_if(if_match, None)
-        here = grant.workspace.id
-        await library.find_configuration(here, configuration_id)
-        files = await packages.receive(request)
-        await library.replace_draft(
+        here = auth.workspace.id
+        await catalogue.find_configuration(here, configuration_id)
+        files = await config_files.receive(request)
+        await catalogue.replace_draft(
             here, configuration_id, files, only_if=only_if, quota_bytes=quota_bytes
         )
         return _listed(response, sorted(files))
 
     @router.post("/validate", responses=answers(200, CheckBody, "What was found", 400, 403, 404))
-    async def validate_draft(grant: Editor, configuration_id: str) -> Any:
-        """Load the draft behind the walls that jobs run behind, and list what is wrong with it."""
-        return await check_draft(door, packages, grant.workspace.id, configuration_id)
+    async def validate_draft(auth: Editor, configuration_id: str) -> CheckBody:
+        """Load the draft in the sandbox, and list what is wrong with it."""
+        return await check_draft(context, config_files, auth.workspace.id, configuration_id)
 
     return router
 
 
-def _listed(response: Response, files: list[File]) -> dict[str, Any]:
+def _listed(response: Response, files: list[File]) -> FileList:
     digest = manifest_digest(files)
     response.headers["ETag"] = f'"{digest}"'
-    return {"digest": digest, "items": [file_json(file) for file in files], "next_cursor": None}
+    return {"digest": digest, "items": [file_body(file) for file in files], "next_cursor": None}
 
 
 def _only_if(if_match: str | None, if_none_match: str | None) -> str | None:
-    """Read what the caller believes to be there; None is nothing in particular."""
+    """Read which state the client expects; None means any."""
     if if_none_match is not None:
         if if_none_match.strip() != "*" or if_match is not None:
-            raise PreconditionFailed("Give If-Match with one ETag, or If-None-Match: *.")
+            raise PreconditionFailed("Send If-Match with one ETag, or If-None-Match: *.")
         return ABSENT
     if if_match is None or if_match.strip() == "*":
         return None
@@ -176,7 +174,7 @@ def _only_if(if_match: str | None, if_none_match: str | None) -> str | None:
 
 
 def _type(content: bytes) -> str:
-    """Call text what can be read as such."""
+    """Return the media type: text if the content is UTF-8."""
     if b"\0" in content:
         return OCTETS
     try:

@@ -1,43 +1,42 @@
-"""`/api/v1/health`, `/healthz`, `/readyz`, `/metrics`: for those who watch. No key is needed."""
-
-from typing import Any
+"""`/api/v1/health`, `/healthz`, `/readyz`, `/metrics`: for monitoring. No key is needed."""
 
 from fastapi import APIRouter, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from ade.http.door import Door
+from ade.http.context import AppContext
 from ade.http.health import Health, overall
-from ade.http.models import HealthBody
 from ade.http.openapi import answers
+from ade.http.responses import json_response
+from ade.http.schemas.server import ComponentBody, HealthBody
 from ade.telemetry import metrics
 
 PUBLIC = {"x-public": True}
 TEXT = {"text/plain": {"schema": {"type": "string"}}}
 
 
-def health_routes(door: Door, health: Health) -> APIRouter:
-    """Make the routes of those who watch."""
+def health_routes(context: AppContext, health: Health) -> APIRouter:
+    """Make the routes for monitoring."""
     router = APIRouter(tags=["health"])
 
     @router.get(
         "/api/v1/health",
         responses={
-            **answers(200, HealthBody, "All is well, or some of it is not"),
-            503: {"model": HealthBody, "description": "A part is down"},
+            **answers(200, HealthBody, "The server works, perhaps degraded"),
+            503: {"model": HealthBody, "description": "A component is down"},
         },
         openapi_extra=PUBLIC,
     )
-    async def read_health() -> Any:
-        """Say how each part is, and all of them together."""
+    async def read_health() -> Response:
+        """Report the health of each component and of the server."""
         found = await health.components()
         status = overall(found)
-        components = [
-            {"name": name, "status": one.status, "detail": one.detail}
-            for name, one in found.items()
+        components: list[ComponentBody] = [
+            {"name": name, "status": component.status, "detail": component.detail}
+            for name, component in found.items()
         ]
-        code = 503 if status == "down" else 200
-        return JSONResponse({"status": status, "components": components}, code)
+        body: HealthBody = {"status": status, "components": components}
+        return json_response(body, 503 if status == "down" else 200)
 
     @router.get(
         "/healthz",
@@ -45,7 +44,7 @@ def health_routes(door: Door, health: Health) -> APIRouter:
         openapi_extra=PUBLIC,
     )
     async def is_alive() -> Response:
-        """Say that the process answers."""
+        """Report that the process answers."""
         return PlainTextResponse("ok\n")
 
     @router.get(
@@ -57,7 +56,7 @@ def health_routes(door: Door, health: Health) -> APIRouter:
         openapi_extra=PUBLIC,
     )
     async def is_ready() -> Response:
-        """Say whether the database answers."""
+        """Report whether the database answers."""
         found = await health.database()
         if found.status != "ok":
             return PlainTextResponse(f"database {found.status}: {found.detail}\n", 503)
@@ -70,7 +69,7 @@ def health_routes(door: Door, health: Health) -> APIRouter:
     )
     async def read_metrics() -> Response:
         """Print the metrics of this process, and the depth of the queue."""
-        metrics.queue(await door.kernel.read(lambda reading: reading.count_by_status()))
+        metrics.queue(await context.kernel.read(lambda reading: reading.count_by_status()))
         return Response(metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 
     return router

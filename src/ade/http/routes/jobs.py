@@ -1,59 +1,62 @@
-"""`/{ws}/jobs`: find jobs and read what they are and came to."""
+"""`/{ws}/jobs`: list jobs, and read one with its payload, result and files."""
 
 import asyncio
 import hashlib
 import json
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import AwareDatetime, StringConstraints
 
 from ade.app.times import microseconds, rfc3339
 from ade.domain.errors import InvalidRequest, NotFinished, NotFound
-from ade.http.auth import Grant
-from ade.http.door import NO_JOB, Door, job_ref
+from ade.domain.job import Priority, Status
+from ade.http.auth import Authorization
+from ade.http.context import NO_JOB, AppContext, job_ref
 from ade.http.download import download
-from ade.http.job_json import ENDED, job_text, page_text, read_waiting
-from ade.http.models import Artifact, Job, JobPage, Result, Status
 from ade.http.openapi import answers
-from ade.http.paging import cursor_after, read_cursor
-from ade.http.result_json import result_envelope, stored_result
+from ade.http.paging import PAGE_SIZE, cursor_after, read_cursor
+from ade.http.responses import JSON, json_response
+from ade.http.schemas.jobs import ENDED, Job, JobPage, Waiting, job_body, read_waiting
+from ade.http.schemas.results import Artifact, Result, result_body, stored_result
 from ade.store.port import Reading
 from ade.store.rows import JobRow
 
-PAGE_SIZE = 50
-JSON = "application/json"
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Priority = Literal["high", "normal", "low"]
 
 
 async def list_page(
-    door: Door, grant: Grant, filters: dict[str, Any], limit: int | None, cursor: str | None
+    context: AppContext,
+    auth: Authorization,
+    filters: dict[str, Any],
+    limit: int | None,
+    cursor: str | None,
 ) -> Response:
-    """Answer with a page of jobs; one more than asked for tells whether there is a next one."""
+    """Respond with a page of jobs; one more than the limit is read to see whether more follow."""
     if any("\0" in value for value in filters.values() if isinstance(value, str)):
         raise InvalidRequest("A filter holds the character NUL.")
-    size = min(limit or PAGE_SIZE, door.settings.page_size_max)
+    size = min(limit or PAGE_SIZE, context.settings.page_size_max)
     before = read_cursor(cursor)
-    workspace = grant.workspace
-    found = await door.kernel.read(
+    workspace = auth.workspace
+    found = await context.kernel.read(
         lambda reading: reading.list_jobs(workspace.id, filters, before, size + 1)
     )
     more = cursor_after(found[size - 1].id) if len(found) > size else None
-    items = [job_text(job, workspace.slug, safe_mode=door.safe_mode) for job in found[:size]]
-    return Response(page_text(items, more), media_type=JSON)
+    items = [job_body(job, workspace.slug, safe_mode=context.safe_mode) for job in found[:size]]
+    page: JobPage = {"items": items, "next_cursor": more}
+    return json_response(page)
 
 
-def job_routes(door: Door) -> APIRouter:
+def job_routes(context: AppContext) -> APIRouter:
     """Make the routes that read jobs."""
     router = APIRouter(prefix="/api/v1/workspaces/{ws}/jobs", tags=["jobs"])
-    kernel = door.kernel
-    Viewer = Annotated[Grant, Depends(door.gatekeeper.viewer)]
-    Limit = Annotated[int | None, Query(ge=1, le=door.settings.page_size_max)]
+    kernel = context.kernel
+    Viewer = Annotated[Authorization, Depends(context.authenticator.viewer)]
+    Limit = Annotated[int | None, Query(ge=1, le=context.settings.page_size_max)]
 
-    async def read_ended(grant: Grant, job_id: str) -> tuple[JobRow, str | None]:
-        ref = job_ref(grant, job_id)
+    async def read_ended(auth: Authorization, job_id: str) -> tuple[JobRow, str | None]:
+        ref = job_ref(auth, job_id)
         job, body = await kernel.read(lambda r: (r.read_job(ref), r.read_result(ref)))
         if job is None:
             raise NotFound(NO_JOB)
@@ -63,7 +66,7 @@ def job_routes(door: Door) -> APIRouter:
 
     @router.get("", responses=answers(200, JobPage, "Jobs, newest first", 404, 422))
     async def list_jobs(
-        grant: Viewer,
+        auth: Viewer,
         status: Status | None = None,
         job_type: Name | None = None,
         target_id: Name | None = None,
@@ -73,34 +76,34 @@ def job_routes(door: Door) -> APIRouter:
         cursor: Name | None = None,
     ) -> Response:
         """List jobs that match all filters, newest first."""
-        asked = {
+        query = {
             "status": status,
             "kind": job_type,
             "target_id": target_id,
             "priority": priority,
             "submitted_after": _after(submitted_after),
         }
-        filters = {name: value for name, value in asked.items() if value is not None}
-        return await list_page(door, grant, filters, limit, cursor)
+        filters = {name: value for name, value in query.items() if value is not None}
+        return await list_page(context, auth, filters, limit, cursor)
 
     @router.get(
         "/{job_id}",
         responses={**answers(200, Job, "The job", 404), 304: {"description": "Not changed"}},
     )
     async def read_job(
-        grant: Viewer, job_id: str, if_none_match: Annotated[str | None, Header()] = None
+        auth: Viewer, job_id: str, if_none_match: Annotated[str | None, Header()] = None
     ) -> Response:
         """Read a job, and why it waits if it does."""
-        ref = job_ref(grant, job_id)
+        ref = job_ref(auth, job_id)
 
-        def look(reading: Reading) -> tuple[JobRow, str | None]:
+        def look(reading: Reading) -> tuple[JobRow, Waiting | None]:
             job = reading.read_job(ref)
             if job is None:
                 raise NotFound(NO_JOB)
-            return job, read_waiting(reading, job, safe_mode=door.safe_mode)
+            return job, read_waiting(reading, job, safe_mode=context.safe_mode)
 
         job, waiting = await kernel.read(look)
-        body = job_text(job, grant.workspace.slug, waiting=waiting).encode()
+        body = json.dumps(job_body(job, auth.workspace.slug, waiting=waiting)).encode()
         tag = f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
         if if_none_match is not None and (tag in if_none_match or if_none_match.strip() == "*"):
@@ -111,46 +114,38 @@ def job_routes(door: Door) -> APIRouter:
         "/{job_id}/payload",
         responses=answers(200, None, "The envelope", 404, content={JSON: {"schema": {}}}),
     )
-    async def read_payload(grant: Viewer, job_id: str) -> Response:
-        """Read what the job was asked to do: the envelope that its executor gets."""
-        ref = job_ref(grant, job_id)
+    async def read_payload(auth: Viewer, job_id: str) -> Response:
+        """Read the payload: the envelope that the job's executor gets."""
+        ref = job_ref(auth, job_id)
         job, payload = await kernel.read(lambda r: (r.read_job(ref), r.read_payload(ref)))
         if job is None or payload is None:
             raise NotFound(NO_JOB)
-        return Response(json.dumps(_envelope(job, payload)), media_type=JSON)
+        return json_response(_envelope(job, payload))
 
     @router.get("/{job_id}/result", responses=answers(200, Result, "How it ended", 404, 409))
-    async def read_result(grant: Viewer, job_id: str) -> Response:
+    async def read_result(auth: Viewer, job_id: str) -> Response:
         """Read how the job ended and what it left; 409 `not_finished` before that."""
-        job, body = await read_ended(grant, job_id)
-        version = door.job_requests.env_version(job.kind)
-        return Response(json.dumps(result_envelope(job, body, version)), media_type=JSON)
+        job, body = await read_ended(auth, job_id)
+        version = context.job_requests.env_version(job.kind)
+        return json_response(result_body(job, body, version))
 
     @router.get(
         "/{job_id}/artifacts",
-        responses=answers(
-            200,
-            None,
-            "The files that it left",
-            404,
-            content={
-                JSON: {"schema": {"type": "array", "items": Artifact.model_json_schema()}},
-            },
-        ),
+        responses=answers(200, list[Artifact], "The files that it left", 404),
     )
-    async def list_artifacts(grant: Viewer, job_id: str) -> Response:
+    async def list_artifacts(auth: Viewer, job_id: str) -> Response:
         """List the files that the job left so far."""
-        ref = job_ref(grant, job_id)
+        ref = job_ref(auth, job_id)
         job, body = await kernel.read(lambda r: (r.read_job(ref), r.read_result(ref)))
         if job is None:
             raise NotFound(NO_JOB)
         found = stored_result(body).get("artifacts")
-        return Response(json.dumps(found if isinstance(found, list) else []), media_type=JSON)
+        return json_response(found if isinstance(found, list) else [])
 
     for name, file in (("artifact", "artifact.json"), ("output", "normalized.xlsx")):
         router.add_api_route(
             f"/{{job_id}}/{name}",
-            _file_of(door, file),
+            _file_of(context, file),
             methods=["GET"],
             name=f"read_{name}",
             description=f"Read the job's {file}; 404 if it left none.",
@@ -159,18 +154,20 @@ def job_routes(door: Door) -> APIRouter:
     return router
 
 
-def _file_of(door: Door, file: str) -> Any:
+def _file_of(context: AppContext, file: str) -> Any:
     async def read_file(
-        request: Request, grant: Annotated[Grant, Depends(door.gatekeeper.viewer)], job_id: str
+        request: Request,
+        auth: Annotated[Authorization, Depends(context.authenticator.viewer)],
+        job_id: str,
     ) -> Response:
-        ref = job_ref(grant, job_id)
-        named = await door.kernel.read(lambda reading: reading.read_artifacts(ref))
+        ref = job_ref(auth, job_id)
+        named = await context.kernel.read(lambda reading: reading.read_artifacts(ref))
         left = next((one for one in named if one.name == file), None)
         if left is None:
             raise NotFound(f"The job left no {file}.")
         return await download(
             request,
-            await asyncio.to_thread(door.blobs.existing, left.digest),
+            await asyncio.to_thread(context.blobs.existing, left.digest),
             digest=left.digest,
             name=file,
             content_type=left.content_type,
@@ -184,7 +181,7 @@ def _after(at: datetime | None) -> int | None:
 
 
 def _envelope(job: JobRow, payload: str) -> dict[str, Any]:
-    """Put what ADE knows of a job around what the client sent."""
+    """Add the fields that ADE sets to what the client sent."""
     sent = json.loads(payload)
     return {
         "schema_version": "1.0",

@@ -1,21 +1,22 @@
-"""`/{ws}/jobs/{id}/events|logs|attempts`: what happened to a job, and what it said."""
+"""`/{ws}/jobs/{id}/events|logs|attempts`: what happened to a job, and what it wrote."""
 
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
+from ade.app.times import rfc3339
 from ade.domain.errors import NotFound, Unavailable
+from ade.domain.events import ENDS_ATTEMPT, STARTS_ATTEMPT
 from ade.events.event_file import event_json
 from ade.events.stream import EVENTS_PER_READ, follow
-from ade.http.attempts import read_attempts
-from ade.http.auth import Grant
-from ade.http.door import NO_JOB, Door, job_ref
-from ade.http.models import AttemptPage
+from ade.http.auth import Authorization
+from ade.http.context import NO_JOB, AppContext, job_ref
 from ade.http.openapi import answers
-from ade.http.result_json import output_text
+from ade.http.schemas.jobs import Attempt, AttemptPage
+from ade.http.schemas.results import output_text
 from ade.store.port import Reading
 from ade.store.rows import JobRef, NewEvent
 from ade.telemetry import metrics
@@ -27,11 +28,13 @@ SSE = "text/event-stream"
 NDJSON = "application/x-ndjson"
 TEXT = {"text/plain": {"schema": {"type": "string"}}}
 NEVER_STORED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-Place = Annotated[int, Query(ge=0, le=SEQ_MAX, description="the last sequence that is known")]
+_STARTS = frozenset(kind.value for kind in STARTS_ATTEMPT)
+_ENDS = frozenset(kind.value for kind in ENDS_ATTEMPT)
+After = Annotated[int, Query(ge=0, le=SEQ_MAX, description="the last sequence that is known")]
 
 
 def sse_text(events: list[NewEvent]) -> str:
-    """Write events as server-sent events; none at all is a comment, a sign of life."""
+    """Write events as server-sent events; an empty list is a comment, as a heartbeat."""
     if not events:
         return ": alive\n\n"
     return "".join(
@@ -45,11 +48,11 @@ def ndjson_text(events: list[NewEvent]) -> str:
     return "".join(json.dumps(event_json(event)) + "\n" for event in events)
 
 
-def log_routes(door: Door) -> APIRouter:
-    """Make the routes that tell what happened to a job."""
+def log_routes(context: AppContext) -> APIRouter:
+    """Make the routes of events, logs and attempts."""
     router = APIRouter(prefix="/api/v1/workspaces/{ws}/jobs/{job_id}", tags=["jobs"])
-    kernel = door.kernel
-    Viewer = Annotated[Grant, Depends(door.gatekeeper.viewer)]
+    kernel = context.kernel
+    Viewer = Annotated[Authorization, Depends(context.authenticator.viewer)]
     open_streams = 0
 
     async def streamed(ref: JobRef, after: int) -> AsyncIterator[str]:
@@ -84,16 +87,16 @@ def log_routes(door: Door) -> APIRouter:
     )
     async def read_events(
         request: Request,
-        grant: Viewer,
+        auth: Viewer,
         job_id: str,
-        after: Place = 0,
+        after: After = 0,
         last_event_id: Annotated[int | None, Header(ge=0, le=SEQ_MAX)] = None,
     ) -> Response:
         """Read the event log as lines of JSON so far, or follow it as server-sent events.
 
         The stream ends when the job has ended and every event was sent; `Last-Event-ID` resumes it.
         """
-        job = await door.job(grant, job_id)
+        job = await context.job(auth, job_id)
         ref = JobRef(job.workspace_id, job.id)
         start = after if last_event_id is None else last_event_id
         if SSE not in request.headers.get("accept", ""):
@@ -114,24 +117,24 @@ def log_routes(door: Door) -> APIRouter:
         ),
     )
     async def read_logs(
-        grant: Viewer,
+        auth: Viewer,
         job_id: str,
         stream: Literal["stdout", "stderr"] = "stdout",
         tail: Annotated[int | None, Query(ge=1, le=TAIL_LINES_MAX)] = None,
     ) -> Response:
         """Read what the job wrote to a stream, or its last lines; empty until it has ended."""
-        ref = job_ref(grant, job_id)
+        ref = job_ref(auth, job_id)
         job, body = await kernel.read(lambda r: (r.read_job(ref), r.read_result(ref)))
         if job is None:
             raise NotFound(NO_JOB)
         return PlainTextResponse(output_text(body, stream, tail), headers=NEVER_STORED)
 
     @router.get("/attempts", responses=answers(200, AttemptPage, "Attempts", 404))
-    async def list_attempts(grant: Viewer, job_id: str) -> Any:
+    async def list_attempts(auth: Viewer, job_id: str) -> AttemptPage:
         """List who ran the job, when, and how each attempt ended."""
-        ref = job_ref(grant, job_id)
+        ref = job_ref(auth, job_id)
 
-        def look(reading: Reading) -> list[dict[str, Any]]:
+        def look(reading: Reading) -> list[Attempt]:
             if reading.read_job(ref) is None:
                 raise NotFound(NO_JOB)
             return read_attempts(reading, ref)
@@ -139,3 +142,40 @@ def log_routes(door: Door) -> APIRouter:
         return {"items": await kernel.read(look), "next_cursor": None}
 
     return router
+
+
+def read_attempts(reading: Reading, ref: JobRef) -> list[Attempt]:
+    """Derive the attempts of a job from its event log."""
+    found: dict[int, Attempt] = {}
+    after = 0
+    while events := reading.read_events(ref, after, EVENTS_PER_READ):
+        for event in events:
+            _note(found, event)
+        after = events[-1].seq
+    return list(found.values())
+
+
+def _note(found: dict[int, Attempt], event: NewEvent) -> None:
+    if event.type not in _STARTS and event.type not in _ENDS:
+        return
+    data = json.loads(event.data)
+    number = data.get("attempt")
+    if event.type in _STARTS:
+        attempt = found.setdefault(number, _new(number, event))
+        attempt["worker"] = data.get("worker", attempt["worker"])
+    elif number in found and found[number]["ended_at"] is None:
+        attempt = found[number]
+        attempt["status"] = event.type.removeprefix("job.")
+        attempt["ended_at"] = rfc3339(event.at)
+        attempt["error"] = data.get("error")
+
+
+def _new(number: int, event: NewEvent) -> Attempt:
+    return {
+        "attempt": number,
+        "worker": None,
+        "status": "running",
+        "started_at": rfc3339(event.at),
+        "ended_at": None,
+        "error": None,
+    }

@@ -1,8 +1,7 @@
 """`/{ws}/runs`: runs of configurations on documents; each is also a job."""
 
-import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import StringConstraints, TypeAdapter
@@ -11,63 +10,62 @@ from ade.app.run_requests import RUN_KIND, RunSubmission
 from ade.app.submission import ClientRequest, Prepared
 from ade.domain.errors import NotFinished, NotFound
 from ade.domain.job import StopRequest
-from ade.http.auth import Grant
+from ade.http.auth import Authorization
 from ade.http.body import SMALL_BODY_BYTES_MAX, parse, read_body, read_unused_body
-from ade.http.door import Door, job_ref
-from ade.http.job_json import ENDED
-from ade.http.models import ReasonRequest, Run, RunPage, StartRunRequest
+from ade.http.context import AppContext, job_ref
 from ade.http.openapi import answers, headers_taken, takes
-from ade.http.paging import cursor_after, read_cursor
-from ade.http.routes.jobs import PAGE_SIZE
+from ade.http.paging import PAGE_SIZE, cursor_after, read_cursor
+from ade.http.responses import json_response
+from ade.http.routes.job_actions import reason_in
 from ade.http.routes.submissions import (
     IDEMPOTENCY,
     LOCATION,
     REFUSALS,
     REPEAT_REFUSALS,
     WAIT,
+    client_request,
+    response_of,
 )
-from ade.http.routes.verbs import reason_in
-from ade.http.run_json import run_json
-from ade.http.submissions import client_request, reply_with
+from ade.http.schemas.jobs import ENDED, ReasonRequest
+from ade.http.schemas.runs import Run, RunPage, StartRunRequest, run_body
 from ade.http.views import RunView
 from ade.stages.stop import Stop
 from ade.store.rows import JobRow
 
-JSON = "application/json"
 NO_RUN = "There is no such run in this workspace."
 _START = TypeAdapter(StartRunRequest)
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-def run_routes(door: Door) -> APIRouter:
+def run_routes(context: AppContext) -> APIRouter:
     """Make the routes of runs."""
     router = APIRouter(prefix="/api/v1/workspaces/{ws}", tags=["runs"])
-    Viewer = Annotated[Grant, Depends(door.gatekeeper.viewer)]
-    Editor = Annotated[Grant, Depends(door.gatekeeper.editor)]
-    Limit = Annotated[int | None, Query(ge=1, le=door.settings.page_size_max)]
+    Viewer = Annotated[Authorization, Depends(context.authenticator.viewer)]
+    Editor = Annotated[Authorization, Depends(context.authenticator.editor)]
+    Limit = Annotated[int | None, Query(ge=1, le=context.settings.page_size_max)]
 
     async def submit(
-        request: ClientRequest, grant: Grant, prepare: Callable[[], Awaitable[RunSubmission]]
+        request: ClientRequest, auth: Authorization, prepare: Callable[[], Awaitable[RunSubmission]]
     ) -> Response:
         async def prepare_run() -> Prepared:
             run = await prepare()
-            return Prepared(run.submission, RunView(door, grant, run.build))
+            return Prepared(run.submission, RunView(context, auth, run.build))
 
-        answer = await door.submissions.submit(request, prepare_run)
-        return reply_with(request, answer).as_response()
+        answer = await context.submissions.submit(request, prepare_run)
+        return response_of(request, answer).as_response()
 
-    async def read(grant: Grant, run_id: str) -> JobRow:
-        ref = job_ref(grant, run_id)
-        job = await door.kernel.read(lambda reading: reading.read_job(ref))
+    async def read(auth: Authorization, run_id: str) -> JobRow:
+        ref = job_ref(auth, run_id)
+        job = await context.kernel.read(lambda reading: reading.read_job(ref))
         if job is None or job.kind != RUN_KIND:
             raise NotFound(NO_RUN)
         return job
 
-    async def shown(grant: Grant, job: JobRow) -> Response:
+    async def shown(auth: Authorization, job: JobRow) -> Response:
         build = None
         if job.build_id is not None:
-            build = await door.library.find_build(grant.workspace.id, job.build_id)
-        return Response(json.dumps(run_json(job, grant.workspace.slug, build)), media_type=JSON)
+            build = await context.catalogue.find_build(auth.workspace.id, job.build_id)
+        return json_response(run_body(job, auth.workspace.slug, build))
 
     @router.post(
         "/configurations/{configuration_id}/runs",
@@ -81,46 +79,49 @@ def run_routes(door: Door) -> APIRouter:
             "parameters": headers_taken(Idempotency_Key=IDEMPOTENCY, Prefer=WAIT),
         },
     )
-    async def start_run(request: Request, grant: Editor, configuration_id: str) -> Response:
+    async def start_run(request: Request, auth: Editor, configuration_id: str) -> Response:
         """Run a configuration, as it is now, on a document."""
         body = await read_body(request.scope, request.receive, SMALL_BODY_BYTES_MAX)
         endpoint = f"POST configurations/{configuration_id.lower()}/runs"
-        asked = client_request(request.scope, grant, endpoint, body)
+        submitted = client_request(request.scope, auth, endpoint, body)
 
         async def prepare() -> RunSubmission:
             fields = parse(body, _START).model_dump(exclude_none=True)
-            return await door.run_requests.of_configuration(asked.caller, configuration_id, fields)
+            return await context.run_requests.of_configuration(
+                submitted.caller, configuration_id, fields
+            )
 
-        return await submit(asked, grant, prepare)
+        return await submit(submitted, auth, prepare)
 
     @router.get("/runs", responses=answers(200, RunPage, "Runs, newest first", 404, 422))
-    async def list_runs(grant: Viewer, limit: Limit = None, cursor: Name | None = None) -> Response:
+    async def list_runs(auth: Viewer, limit: Limit = None, cursor: Name | None = None) -> Response:
         """List runs, newest first."""
-        size = min(limit or PAGE_SIZE, door.settings.page_size_max)
-        before, workspace = read_cursor(cursor), grant.workspace
-        found = await door.kernel.read(
+        size = min(limit or PAGE_SIZE, context.settings.page_size_max)
+        before, workspace = read_cursor(cursor), auth.workspace
+        found = await context.kernel.read(
             lambda reading: reading.list_jobs(workspace.id, {"kind": RUN_KIND}, before, size + 1)
         )
         more = cursor_after(found[size - 1].id) if len(found) > size else None
-        items: list[dict[str, Any]] = [run_json(job, workspace.slug, None) for job in found[:size]]
-        return Response(json.dumps({"items": items, "next_cursor": more}), media_type=JSON)
+        items = [run_body(job, workspace.slug, None) for job in found[:size]]
+        page: RunPage = {"items": items, "next_cursor": more}
+        return json_response(page)
 
     @router.get("/runs/{run_id}", responses=answers(200, Run, "The run", 404))
-    async def read_run(grant: Viewer, run_id: str) -> Response:
+    async def read_run(auth: Viewer, run_id: str) -> Response:
         """Read a run and where its build is."""
-        return await shown(grant, await read(grant, run_id))
+        return await shown(auth, await read(auth, run_id))
 
     @router.post(
         "/runs/{run_id}/cancel",
         responses=answers(200, Run, "The run", 403, 404, 409, 413, 415, 422),
         openapi_extra=takes(ReasonRequest, required=False),
     )
-    async def cancel_run(request: Request, grant: Editor, run_id: str) -> Response:
+    async def cancel_run(request: Request, auth: Editor, run_id: str) -> Response:
         """Cancel a run: at once before it starts, by request to its worker while it runs."""
         reason = await reason_in(request)
-        await read(grant, run_id)
-        ask = Stop(job_ref(grant, run_id), StopRequest.CANCEL, grant.user_id, reason)
-        return await shown(grant, await door.kernel.stop(ask))
+        await read(auth, run_id)
+        stop = Stop(job_ref(auth, run_id), StopRequest.CANCEL, auth.user_id, reason)
+        return await shown(auth, await context.kernel.stop(stop))
 
     @router.post(
         "/runs/{run_id}/rerun",
@@ -131,18 +132,18 @@ def run_routes(door: Door) -> APIRouter:
         },
         openapi_extra={"parameters": headers_taken(Idempotency_Key=IDEMPOTENCY, Prefer=WAIT)},
     )
-    async def rerun(request: Request, grant: Editor, run_id: str) -> Response:
-        """Run again what a run ran: the same version on the same document, as a new run."""
+    async def rerun(request: Request, auth: Editor, run_id: str) -> Response:
+        """Run the same version on the same document again, as a new run."""
         body = await read_unused_body(request)
-        asked = client_request(request.scope, grant, f"POST runs/{run_id.lower()}/rerun", body)
+        submitted = client_request(request.scope, auth, f"POST runs/{run_id.lower()}/rerun", body)
 
         async def prepare() -> RunSubmission:
-            job = await read(grant, run_id)
+            job = await read(auth, run_id)
             if job.status not in ENDED:
                 raise NotFinished(f"The run is {job.status}.")
-            payload = await door.kernel.read(lambda r: r.read_payload(job_ref(grant, run_id)))
-            return await door.run_requests.repeat(asked.caller, job, payload or "{}")
+            payload = await context.kernel.read(lambda r: r.read_payload(job_ref(auth, run_id)))
+            return await context.run_requests.repeat(submitted.caller, job, payload or "{}")
 
-        return await submit(asked, grant, prepare)
+        return await submit(submitted, auth, prepare)
 
     return router

@@ -1,14 +1,13 @@
-"""`/schemas`: the execution contract, for programs that check what they send and get."""
+"""`/schemas`: the execution contract as JSON Schemas, for clients that validate."""
 
 import json
-from typing import Any
 
 from fastapi import APIRouter, Response
 
 from ade.domain.errors import NotFound
-from ade.http.models import SchemaPage
+from ade.http.contract_schemas import PREFIX, contract_schemas
 from ade.http.openapi import answers
-from ade.http.schemas import PREFIX, contract_schemas
+from ade.http.schemas.server import SchemaName, SchemaPage
 from ade.kinds import Kinds
 
 MEDIA_TYPE = "application/schema+json"
@@ -16,14 +15,14 @@ PUBLIC = {"x-public": True}
 
 
 def schema_routes(kinds: Kinds) -> APIRouter:
-    """Make the routes of schemas; they tell nothing of anyone, so they need no key."""
+    """Make the routes of schemas; they hold no one's data, so they need no key."""
     router = APIRouter(prefix=PREFIX.rstrip("/"), tags=["schemas"])
     texts = {name: json.dumps(schema) for name, schema in contract_schemas(kinds).items()}
 
     @router.get("", responses=answers(200, SchemaPage, "The schemas"), openapi_extra=PUBLIC)
-    async def list_schemas() -> Any:
+    async def list_schemas() -> SchemaPage:
         """List the JSON Schemas of the execution contract."""
-        items = [{"name": name, "url": PREFIX + name} for name in texts]
+        items: list[SchemaName] = [{"name": name, "url": PREFIX + name} for name in texts]
         return {"items": items, "next_cursor": None}
 
     @router.get(

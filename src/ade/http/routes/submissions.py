@@ -1,21 +1,44 @@
-"""The routes that take jobs in, as the router and the OpenAPI document know them.
+"""`POST /{ws}/jobs` and `/{ws}/jobs/batch`, and what all routes that create work have in common.
 
-`ade.http.hot` answers these paths before the router is asked; the functions here do the same.
+The two routes read the raw body, validate it with a compiled schema and write the answer as text;
+`ade.http.fast_path` calls them before FastAPI's machinery runs. They are declared in the router as
+well, for the OpenAPI document. What arrives together is committed together
+(`ade.store.group_commit`).
 """
 
+import re
+from typing import NamedTuple
+
 from fastapi import APIRouter, Request, Response
+from starlette.types import Receive, Scope
 
+from ade.app.job_requests import Caller
 from ade.app.request_schemas import BatchRequest, JobRequest, RunRequest
-from ade.http.auth import WorkspaceName
-from ade.http.hot import HotRoute
-from ade.http.models import Batch, Job
+from ade.app.submission import Answer, ClientRequest, Prepared
+from ade.domain.errors import InvalidRequest
+from ade.http.auth import Authorization, Role, WorkspaceName
+from ade.http.batch import JobTemplate, batch_text
+from ade.http.body import read_body
+from ade.http.context import AppContext
+from ade.http.fast_path import FastRoute
+from ade.http.middleware import trace_id_in
 from ade.http.openapi import answers, headers_taken, takes
-from ade.http.submissions import JobSubmissions
+from ade.http.responses import RawResponse
+from ade.http.schemas.jobs import Batch, Job
+from ade.http.views import JobView
+from ade.stages.submit.model import Accepted
 
-IDEMPOTENCY = "a name for this request: the same one gives the same answer for a day"
+WAIT_SECONDS_MAX = 60
+BATCH_BODIES_MAX = 32
+KEY_CHARS_MAX = 200
+REPLAYED = (b"idempotency-replayed", b"true")
+_WAIT = re.compile(rb"(?:^|[,;\s])wait=(\d{1,9})(?:$|[,;\s])", re.IGNORECASE)
+_REPRESENTATION = re.compile(rb"(?:^|[,;\s])return=representation(?:$|[,;\s])", re.IGNORECASE)
+_KEY = re.compile(r"[ -~]{1,200}")
+IDEMPOTENCY = "a key for this request: the same key gives the same response for a day"
 WAIT = (
     "`wait=n`: answer when the job has ended, after at most n seconds (at most 60);"
-    " with `return=representation` its result comes along as `result`"
+    " with `return=representation` its result is included as `result`"
 )
 LOCATION = {"headers": {"Location": {"description": "the job", "schema": {"type": "string"}}}}
 REFUSALS = (400, 403, 404, 409, 413, 415, 422, 429)
@@ -23,13 +46,118 @@ REFUSALS = (400, 403, 404, 409, 413, 415, 422, 429)
 REPEAT_REFUSALS = (400, 403, 404, 409, 413, 422, 429)
 
 
-def hot_routes(submissions: JobSubmissions) -> dict[str, HotRoute]:
-    """Name the routes that are answered past the router, by their path below the workspace."""
+class Preferences(NamedTuple):
+    """Hold the headers that say how a request should be answered (RFC 7240)."""
+
+    wait_seconds: int = 0
+    wants_result: bool = False
+    idempotency_key: str | None = None
+
+
+def client_request(
+    scope: Scope, auth: Authorization, endpoint: str, body: bytes = b""
+) -> ClientRequest:
+    """Describe a request that creates work to the submission service."""
+    preferences = _preferences(scope)
+    return ClientRequest(
+        caller=caller_of(auth),
+        endpoint=endpoint,
+        body=body,
+        idempotency_key=preferences.idempotency_key,
+        wait_seconds=preferences.wait_seconds,
+        wants_result=preferences.wants_result,
+    )
+
+
+def caller_of(auth: Authorization) -> Caller:
+    """Return who sends the request, as the submission service identifies them."""
+    return Caller(auth.workspace.id, auth.user_id)
+
+
+def response_of(request: ClientRequest, answer: Answer) -> RawResponse:
+    """Turn the service's answer into an HTTP response."""
+    headers = [(b"location", answer.location.encode())]
+    if answer.is_replayed:
+        headers.append(REPLAYED)
+    if answer.has_waited:
+        applied = b"wait=%d" % request.wait_seconds
+        if request.wants_result:
+            applied += b", return=representation"
+        headers.append((b"preference-applied", applied))
+    return RawResponse(answer.status, answer.body.encode(), tuple(headers))
+
+
+class JobSubmissions:
+    """Answer the routes that take jobs of the execution contract."""
+
+    def __init__(self, context: AppContext) -> None:
+        self._door = context
+        self._body_bytes_max = context.settings.payload_max_kb * 1024
+
+    async def submit_one(self, scope: Scope, receive: Receive, workspace: str) -> RawResponse:
+        """Submit one job."""
+        auth = await self._door.authenticator.authorize(scope, workspace, Role.EDITOR)
+        return await self.submit_as(scope, receive, auth)
+
+    async def submit_as(
+        self, scope: Scope, receive: Receive, auth: Authorization, target_id: str | None = None
+    ) -> RawResponse:
+        """Submit one job for an authorized client, on a target if one is named."""
+        context = self._door
+        body = await read_body(scope, receive, self._body_bytes_max)
+        endpoint = "POST jobs" if target_id is None else f"POST targets/{target_id}/jobs"
+        request = client_request(scope, auth, endpoint, body)
+
+        async def prepare() -> Prepared:
+            parsed = context.job_requests.parse(body)
+            submission = await context.submissions.submission_of(request.caller, parsed, target_id)
+            return Prepared(submission, JobView(context, auth))
+
+        return response_of(request, await context.submissions.submit(request, prepare))
+
+    async def submit_batch(self, scope: Scope, receive: Receive, workspace: str) -> RawResponse:
+        """Submit many jobs in one transaction; each is accepted or refused by itself."""
+        context = self._door
+        auth = await context.authenticator.authorize(scope, workspace, Role.EDITOR)
+        body = await read_body(scope, receive, self._body_bytes_max * BATCH_BODIES_MAX)
+        request = client_request(scope, auth, "POST jobs/batch")
+        items = context.job_requests.parse_batch(body)
+        del body  # megabytes that another request can use while this one waits
+        outcomes = await context.submissions.submit_batch(request, items, JobView(context, auth))
+        template = JobTemplate(auth.workspace.slug, safe_mode=context.safe_mode)
+        text = batch_text(outcomes, template, trace_id_in(scope))
+        accepted = [outcome for outcome in outcomes if isinstance(outcome, Accepted)]
+        is_replayed = accepted and all(one.replayed is not None for one in accepted)
+        headers = (REPLAYED,) if is_replayed else ()
+        return RawResponse(207, text.encode(), headers)
+
+
+def _preferences(scope: Scope) -> Preferences:
+    """Read how long the client would wait and for what, and its Idempotency-Key."""
+    wait_seconds, wants_result, key = 0, False, None
+    for name, value in scope["headers"]:
+        if name == b"prefer":
+            wait = _WAIT.search(value)
+            if wait is not None:
+                wait_seconds = min(int(wait[1]), WAIT_SECONDS_MAX)
+            wants_result = wants_result or _REPRESENTATION.search(value) is not None
+        elif name == b"idempotency-key":
+            key = value.decode("latin-1")
+            if not _KEY.fullmatch(key):
+                raise InvalidRequest(
+                    f"Idempotency-Key has 1 to {KEY_CHARS_MAX} printable ASCII characters.",
+                    errors=[{"field": "Idempotency-Key", "message": "not allowed"}],
+                )
+    return Preferences(wait_seconds, wants_result, key)
+
+
+def fast_routes(submissions: JobSubmissions) -> dict[str, FastRoute]:
+    """Return the routes of the fast path, by their path below the workspace."""
     return {"jobs": submissions.submit_one, "jobs/batch": submissions.submit_batch}
 
 
 def submission_routes(submissions: JobSubmissions) -> APIRouter:
-    """Declare the routes that take jobs in."""
+    """Declare the routes that submit jobs."""
     router = APIRouter(prefix="/api/v1/workspaces/{ws}/jobs", tags=["jobs"])
 
     @router.post(
@@ -45,7 +173,7 @@ def submission_routes(submissions: JobSubmissions) -> APIRouter:
         },
     )
     async def submit_job(request: Request, ws: WorkspaceName) -> Response:
-        """Ask for a job: the execution contract, or a run of a configuration version."""
+        """Submit a job of the execution contract, or a run of a configuration version."""
         return (await submissions.submit_one(request.scope, request.receive, ws)).as_response()
 
     @router.post(

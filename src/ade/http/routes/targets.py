@@ -1,6 +1,5 @@
 """`/{ws}/targets`: serial lanes, and what a person decides about a blocked one."""
 
-from json.encoder import encode_basestring_ascii as quoted
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -9,17 +8,23 @@ from pydantic import StringConstraints, TypeAdapter
 from ade.app.request_schemas import JobRequest
 from ade.domain.errors import InvalidRequest, NotFound
 from ade.domain.job import BLOCKS_ITS_LANE, Status, StopRequest
-from ade.http.auth import Grant
+from ade.http.auth import Authorization
 from ade.http.body import read_small
-from ade.http.door import NO_JOB, Door
-from ade.http.job_json import job_text
-from ade.http.models import Job, JobPage, NoteRequest, ReasonRequest, ResolveRequest, Target
-from ade.http.models import Status as StatusName
+from ade.http.context import NO_JOB, AppContext
 from ade.http.openapi import answers, headers_taken, takes
+from ade.http.responses import json_response
+from ade.http.routes.job_actions import reason_in, resume_job, show, stop_job
 from ade.http.routes.jobs import list_page
-from ade.http.routes.submissions import IDEMPOTENCY, LOCATION, REFUSALS, WAIT
-from ade.http.routes.verbs import JSON, reason_in, resume_job, show, stop_job
-from ade.http.submissions import JobSubmissions
+from ade.http.routes.submissions import IDEMPOTENCY, LOCATION, REFUSALS, WAIT, JobSubmissions
+from ade.http.schemas.jobs import (
+    Job,
+    JobPage,
+    NoteRequest,
+    ReasonRequest,
+    ResolveRequest,
+    Target,
+    job_body,
+)
 from ade.stages.resume import Clear, Resolve
 from ade.store.port import Reading
 from ade.store.rows import JobRef, JobRow, Lane
@@ -31,45 +36,45 @@ TargetId = Annotated[str, Path(min_length=1, max_length=200, description="the la
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-def target_routes(door: Door, submissions: JobSubmissions) -> APIRouter:
+def target_routes(context: AppContext, submissions: JobSubmissions) -> APIRouter:
     """Make the routes of targets."""
     router = APIRouter(prefix="/api/v1/workspaces/{ws}/targets/{target_id}", tags=["targets"])
-    Viewer = Annotated[Grant, Depends(door.gatekeeper.viewer)]
-    Editor = Annotated[Grant, Depends(door.gatekeeper.editor)]
-    Limit = Annotated[int | None, Query(ge=1, le=door.settings.page_size_max)]
+    Viewer = Annotated[Authorization, Depends(context.authenticator.viewer)]
+    Editor = Annotated[Authorization, Depends(context.authenticator.editor)]
+    Limit = Annotated[int | None, Query(ge=1, le=context.settings.page_size_max)]
     stopped: dict[str, Any] = {
         "responses": answers(200, Job, "The job", 403, 404, 409, 413, 415, 422),
         "openapi_extra": takes(ReasonRequest, required=False),
     }
 
-    async def check(grant: Grant, target_id: str, job_id: str) -> JobRef:
-        job = await door.job(grant, job_id)
+    async def check(auth: Authorization, target_id: str, job_id: str) -> JobRef:
+        job = await context.job(auth, job_id)
         if job.target_id != target_id:
             raise NotFound(NO_JOB)
         return JobRef(job.workspace_id, job.id)
 
     @router.get("", responses=answers(200, Target, "The lane", 404, 422))
-    async def read_target(grant: Viewer, target_id: TargetId) -> Response:
+    async def read_target(auth: Viewer, target_id: TargetId) -> Response:
         """Read who holds the lane and how many wait; one that nobody uses is free."""
-        lane = Lane(grant.workspace.id, _without_nul(target_id))
+        lane = Lane(auth.workspace.id, _without_nul(target_id))
 
         def look(reading: Reading) -> tuple[list[JobRow], int]:
             return reading.lane_holders(lane), reading.count_lane(lane, QUEUED_COUNTED_MAX)
 
-        holders, queued = await door.kernel.read(look)
-        return Response(_target_text(door, grant, target_id, holders, queued), media_type=JSON)
+        holders, queued = await context.kernel.read(look)
+        return json_response(_target_body(context, auth, target_id, holders, queued))
 
     @router.get("/jobs", responses=answers(200, JobPage, "Jobs, newest first", 404, 422))
     async def list_target_jobs(
-        grant: Viewer,
+        auth: Viewer,
         target_id: TargetId,
-        status: StatusName | None = None,
+        status: Status | None = None,
         limit: Limit = None,
         cursor: Cursor | None = None,
     ) -> Response:
         """List the jobs of a lane, newest first."""
         filters = {"target_id": target_id} | ({"status": status} if status else {})
-        return await list_page(door, grant, filters, limit, cursor)
+        return await list_page(context, auth, filters, limit, cursor)
 
     @router.post(
         "/jobs",
@@ -83,36 +88,36 @@ def target_routes(door: Door, submissions: JobSubmissions) -> APIRouter:
             "parameters": headers_taken(Idempotency_Key=IDEMPOTENCY, Prefer=WAIT),
         },
     )
-    async def submit_on_target(request: Request, grant: Editor, target_id: TargetId) -> Response:
-        """Ask for a job on this lane: it starts when those before it have ended well."""
+    async def submit_on_target(request: Request, auth: Editor, target_id: TargetId) -> Response:
+        """Submit a job on this lane: it starts when those before it have succeeded."""
         lane = _without_nul(target_id)
-        reply = await submissions.submit_as(request.scope, request.receive, grant, lane)
-        return reply.as_response()
+        response = await submissions.submit_as(request.scope, request.receive, auth, lane)
+        return response.as_response()
 
     @router.post("/jobs/{job_id}/cancel", **stopped)
     async def cancel_on_target(
-        request: Request, grant: Editor, target_id: TargetId, job_id: str
+        request: Request, auth: Editor, target_id: TargetId, job_id: str
     ) -> Response:
         """Cancel a job of the lane; the next one may start."""
-        ref = await check(grant, target_id, job_id)
+        ref = await check(auth, target_id, job_id)
         reason = await reason_in(request)
-        return await stop_job(door, grant, ref.id, StopRequest.CANCEL, reason)
+        return await stop_job(context, auth, ref.id, StopRequest.CANCEL, reason)
 
     @router.post("/jobs/{job_id}/interrupt", **stopped)
     async def interrupt_on_target(
-        request: Request, grant: Editor, target_id: TargetId, job_id: str
+        request: Request, auth: Editor, target_id: TargetId, job_id: str
     ) -> Response:
         """Pause a job of the lane; it holds the lane until someone decides."""
-        ref = await check(grant, target_id, job_id)
+        ref = await check(auth, target_id, job_id)
         reason = await reason_in(request)
-        return await stop_job(door, grant, ref.id, StopRequest.PAUSE, reason)
+        return await stop_job(context, auth, ref.id, StopRequest.PAUSE, reason)
 
     @router.post(
         "/jobs/{job_id}/resume", responses=answers(200, Job, "The job", 403, 404, 409, 422)
     )
-    async def resume_on_target(grant: Editor, target_id: TargetId, job_id: str) -> Response:
+    async def resume_on_target(auth: Editor, target_id: TargetId, job_id: str) -> Response:
         """Queue a paused or failed job of the lane again."""
-        return await resume_job(door, grant, (await check(grant, target_id, job_id)).id)
+        return await resume_job(context, auth, (await check(auth, target_id, job_id)).id)
 
     @router.post(
         "/jobs/{job_id}/resolve",
@@ -120,14 +125,14 @@ def target_routes(door: Door, submissions: JobSubmissions) -> APIRouter:
         openapi_extra=takes(ResolveRequest),
     )
     async def resolve_on_target(
-        request: Request, grant: Editor, target_id: TargetId, job_id: str
+        request: Request, auth: Editor, target_id: TargetId, job_id: str
     ) -> Response:
         """Record a result that a person found; the job counts as succeeded and frees the lane."""
-        ref = await check(grant, target_id, job_id)
-        asked = await read_small(request, _RESOLVE)
-        result = {"outputs": {"result_json": asked.result}, "artifacts": [], "logs": []}
-        ask = Resolve(ref, grant.user_id, result, asked.note)
-        return show(door, grant, await door.kernel.resolve(ask))
+        ref = await check(auth, target_id, job_id)
+        body = await read_small(request, _RESOLVE)
+        result = {"outputs": {"result_json": body.result}, "artifacts": [], "logs": []}
+        resolve = Resolve(ref, auth.user_id, result, body.note)
+        return show(context, auth, await context.kernel.resolve(resolve))
 
     @router.post(
         "/jobs/{job_id}/clear",
@@ -135,12 +140,12 @@ def target_routes(door: Door, submissions: JobSubmissions) -> APIRouter:
         openapi_extra=takes(NoteRequest, required=False),
     )
     async def clear_on_target(
-        request: Request, grant: Editor, target_id: TargetId, job_id: str
+        request: Request, auth: Editor, target_id: TargetId, job_id: str
     ) -> Response:
         """Free the lane without a result; the job stays as it ended."""
-        ref = await check(grant, target_id, job_id)
-        asked = await read_small(request, _NOTE, empty=b"{}")
-        return show(door, grant, await door.kernel.clear(Clear(ref, grant.user_id, asked.note)))
+        ref = await check(auth, target_id, job_id)
+        body = await read_small(request, _NOTE, empty=b"{}")
+        return show(context, auth, await context.kernel.clear(Clear(ref, auth.user_id, body.note)))
 
     return router
 
@@ -151,17 +156,18 @@ def _without_nul(target_id: str) -> str:
     return target_id
 
 
-def _target_text(
-    door: Door, grant: Grant, target_id: str, holders: list[JobRow], queued: int
-) -> str:
-    def text(job: JobRow) -> str:
-        return job_text(job, grant.workspace.slug, safe_mode=door.safe_mode)
+def _target_body(
+    context: AppContext, auth: Authorization, target_id: str, holders: list[JobRow], queued: int
+) -> Target:
+    def body(job: JobRow) -> Job:
+        return job_body(job, auth.workspace.slug, safe_mode=context.safe_mode)
 
     blocking = [job for job in holders if Status(job.status) in BLOCKS_ITS_LANE]
-    running = next((text(job) for job in holders if job.status == Status.RUNNING), "null")
-    state = "paused" if blocking else "running"
-    return (
-        f'{{"target_id": {quoted(target_id)}, "queue_status": "{state}",'
-        f' "blocking_jobs": [{", ".join(text(job) for job in blocking)}],'
-        f' "running_job": {running}, "queued": {queued}}}'
-    )
+    running = next((job for job in holders if job.status == Status.RUNNING), None)
+    return {
+        "target_id": target_id,
+        "queue_status": "paused" if blocking else "running",
+        "blocking_jobs": [body(job) for job in blocking],
+        "running_job": None if running is None else body(running),
+        "queued": queued,
+    }

@@ -12,16 +12,16 @@ from typing import NamedTuple
 from ade.domain.errors import AdeError
 from ade.domain.job import LIVE, Status
 from ade.stages.submit.model import Accepted, Answer, Submission
-from ade.store.port import Overtaken, Transaction
+from ade.store.port import LostRace, Transaction
 from ade.store.rows import JobRow, NewExecution
 
 _ANSWERS_FOR_DUPLICATES = LIVE | {Status.SUCCEEDED}
 
 
 class Registered(NamedTuple):
-    """Hold what was registered, by the index of the submission.
+    """Hold which jobs own which execution keys, by the index of the submission.
 
-    `firsts` were registered unless another job stood for the same work already. The jobs in
+    `firsts` were registered as owners unless another job owned the key already. The jobs in
     `failed` did, but ended without success. Each of `duplicates` gets the answer of its first.
     """
 
@@ -37,7 +37,7 @@ def register(
     answers: dict[int, Answer],
     repeated: set[int],
 ) -> Registered:
-    """Register new jobs for their work, and answer with the jobs that already stand for it."""
+    """Register new jobs as owners of their execution keys, or answer with the owners."""
     indexes: dict[tuple[str, str], int] = {}
     registered = Registered({}, {}, {})
     for index, submission in enumerate(submissions):
@@ -68,7 +68,7 @@ def settle(tx: Transaction, registered: Registered, new: list[int], admitted: li
     leaving += [firsts[index] for index in refused if index in firsts and index not in failed]
     tx.forget_executions(leaving)
     if tx.register_executions([firsts[index] for index in admitted if index in failed]):
-        raise Overtaken("another job took the place of the one that failed")
+        raise LostRace("another job took the place of the one that failed")
 
 
 def _answers(job: JobRow, submission: Submission) -> bool:

@@ -11,7 +11,7 @@ from ade.store.rows import JobRow
 
 
 class Accepted(NamedTuple):
-    """Hold the job that stands for a submission, and how it came to.
+    """Hold the job that a submission led to: a new one, an earlier equal one, or a replayed one.
 
     `replayed` is the recorded response (status, body) to an earlier request with the same
     Idempotency-Key.

@@ -1,4 +1,4 @@
-"""What a dialect answers for."""
+"""What differs between databases."""
 
 import json
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.errors import AdeError
-from ade.store.given import Given, RowsGiven
+from ade.store.parameters import Parameters, RowSource
 from ade.store.schema import is_eligible, jobs
 
 # Below every identifier, for databases where the empty text is none.
@@ -31,16 +31,16 @@ FIRST_ID = "00000000-0000-0000-0000-000000000000"
 
 
 class Dialect(ABC):
-    """Answer how one database spells, locks, connects and begins."""
+    """Write SQL, lock rows, connect and begin transactions for one kind of database."""
 
     name: ClassVar[str]
     core: CoreDialect
-    # May one statement hold several changes (WITH ... INSERT)?
+    # May one statement hold several changes (WITH ... UPDATE ... RETURNING)?
     chains_changes: ClassVar[bool] = False
     # Does a statement take many rows at once, or does it run once for each?
     takes_many: ClassVar[bool] = False
-    # How are many rows handed to an insert? None: one by one.
-    given_rows: ClassVar[type[RowsGiven] | None] = None
+    # How an insert takes many rows; None: one by one.
+    row_source: ClassVar[type[RowSource] | None] = None
     # May several processes write at the same time?
     many_writers: ClassVar[bool] = True
 
@@ -60,26 +60,26 @@ class Dialect(ABC):
         return query
 
     def locked_skipping(self, query: Select[Any], table: FromClause) -> Select[Any]:
-        """Lock the rows that are read, passing over those that others have locked."""
+        """Lock the rows that are read, and skip those that others have locked."""
         return query
 
     def insert_or_pass(self, table: Table) -> Insert | None:
-        """Return an insert that passes over rows whose key is known, if there is one."""
+        """Return an insert that skips rows whose key exists, if the database has one."""
         return None
 
     def address(self, table: FromClause) -> ColumnElement[Any]:
-        """Return what finds a row again fastest, as long as nobody moves it."""
+        """Return what finds a row again fastest, as long as it is not moved."""
         return table.c.id
 
-    def at_addresses(self, table: FromClause, g: Given) -> ColumnElement[bool]:
+    def at_addresses(self, table: FromClause, p: Parameters) -> ColumnElement[bool]:
         """Match the rows of a workspace that were found at these addresses."""
-        return and_(table.c.workspace_id == g["workspace_id"], self.one_of(table.c.id, "addresses"))
+        return and_(table.c.workspace_id == p["workspace_id"], self.one_of(table.c.id, "addresses"))
 
     def runs(self, job: FromClause) -> ColumnElement[bool]:
         """Match jobs that are running, where their rows are looked up by their keys.
 
         The status is compared with a parameter, not with a constant: a constant would let
-        PostgreSQL walk the index of running jobs once for each row given.
+        PostgreSQL scan the index of running jobs once for each row of parameters.
         """
         return job.c.status == literal("running")
 
@@ -87,7 +87,7 @@ class Dialect(ABC):
         """Have a part of a statement evaluated once, before the rest."""
         return query.subquery(name)
 
-    def next_workspaces(self, g: Given) -> Executable:
+    def next_workspaces(self, p: Parameters) -> Executable:
         """List workspaces with eligible jobs, in order, after a given one.
 
         A jump from each workspace to the next in the index: the cost is the number of workspaces
@@ -98,20 +98,20 @@ class Dialect(ABC):
             job = jobs.alias("job")
             return (
                 select(job.c.workspace_id)
-                .where(is_eligible(job), job.c.pool == g["pool"], job.c.workspace_id > workspace_id)
-                .order_by(job.c.workspace_id, job.c.rank)  # as in no other index
+                .where(is_eligible(job), job.c.pool == p["pool"], job.c.workspace_id > workspace_id)
+                .order_by(job.c.workspace_id, job.c.rank)  # this order belongs to one index only
                 .limit(literal_column("1"))
                 .scalar_subquery()
             )
 
         first = select(
-            next_after(g["workspace_id"]).label("workspace_id"), literal_column("1").label("turn")
+            next_after(p["workspace_id"]).label("workspace_id"), literal_column("1").label("turn")
         )
         turns = first.cte("turns", recursive=True)
         following = select(
             next_after(turns.c.workspace_id).label("workspace_id"),
             turns.c.turn + literal_column("1"),
-        ).where(turns.c.workspace_id.is_not(None), turns.c.turn < g["limit"])
+        ).where(turns.c.workspace_id.is_not(None), turns.c.turn < p["limit"])
         turns = turns.union_all(following)
         return select(turns.c.workspace_id).where(turns.c.workspace_id.is_not(None))
 
@@ -120,8 +120,8 @@ class Dialect(ABC):
         members = func.json_each(bindparam(name, type_=Text())).table_valued("value")
         return column.in_(select(members.c.value))
 
-    def spell_list(self, members: list[Any]) -> str:
-        """Spell a list as the parameter that `one_of` takes."""
+    def list_parameter(self, members: list[Any]) -> str:
+        """Return a list as the parameter that `one_of` takes."""
         return json.dumps(members)
 
     def rows_changed(self, cursor: Any) -> int:
@@ -140,31 +140,26 @@ class Dialect(ABC):
     def lock_lanes(self, cursor: Any, lanes: list[str]) -> None:
         """Keep others from changing who is next in these lanes, until the transaction ends."""
 
-    def trouble(self, error: Exception) -> AdeError | None:
-        """Tell what an operator or a caller can do about an error of the database, if anything."""
+    def readable_error(self, error: Exception) -> AdeError | None:
+        """Return an error that an operator or a caller can act on, if there is one."""
         return None
 
     def server_now_us(self, connection: Any) -> int | None:
         """Return the database's own time, where several machines share it."""
         return None
 
-    def plan_anew(self, connection: Any) -> None:
-        """Let plans go that were made when the tables had another size."""
+    def discard_plans(self, connection: Any) -> None:
+        """Discard plans that were made when the tables had another size."""
         return
 
-    def others_version(self, connection: Any) -> int | None:
-        """Return a number that changes when another connection commits, if a look is cheap."""
+    def data_version(self, connection: Any) -> int | None:
+        """Return a number that changes when another connection commits, if reading it is cheap."""
         return None
 
     @abstractmethod
     def is_conflict(self, error: Exception) -> bool:
         """Tell whether a transaction failed only because of another, so that it may run again."""
 
-    def notify(  # noqa: B027 - a database without notifications has nothing to do
-        self, cursor: Any, topics: list[str]
-    ) -> None:
-        """Tell other processes what changed, when the transaction commits."""
-
     def commit(self, cursor: Any, topics: list[str]) -> None:
-        """Commit, and tell other processes what changed, where the database can."""
+        """Commit, and notify other processes of these topics, where the database can."""
         cursor.execute("COMMIT")

@@ -14,7 +14,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
 from ade.store.dialects.base import Dialect
-from ade.store.given import Given
+from ade.store.parameters import Parameters
 from ade.store.schema import is_eligible, jobs
 
 # Violation of a unique key, of a unique index, chosen as deadlock victim.
@@ -22,7 +22,7 @@ CONFLICT_NUMBERS = ("2627", "2601", "1205")
 
 
 class MssqlDialect(Dialect):
-    """Answer for SQL Server."""
+    """Adapt the store to SQL Server."""
 
     name = "mssql"
     core = MSDialect_mssqlpython(paramstyle="qmark")  # type: ignore[no-untyped-call]
@@ -46,21 +46,21 @@ class MssqlDialect(Dialect):
         return query.with_hint(table, "WITH (HOLDLOCK, ROWLOCK)", "mssql")
 
     def locked_skipping(self, query: Select[Any], table: FromClause) -> Select[Any]:
-        """Lock with UPDLOCK and pass over locked rows with READPAST."""
+        """Lock with UPDLOCK and skip locked rows with READPAST."""
         return query.with_hint(table, "WITH (UPDLOCK, READPAST, ROWLOCK)", "mssql")
 
-    def next_workspaces(self, g: Given) -> Executable:
+    def next_workspaces(self, p: Parameters) -> Executable:
         """List by DISTINCT: a recursive query may not hold a limited one here."""
         job = jobs.alias("job")
         query = (
             select(job.c.workspace_id)
             .where(
-                is_eligible(job), job.c.pool == g["pool"], job.c.workspace_id > g["workspace_id"]
+                is_eligible(job), job.c.pool == p["pool"], job.c.workspace_id > p["workspace_id"]
             )
             .distinct()
             .order_by(job.c.workspace_id)
         )
-        return self.limited(query, g["limit"])
+        return self.limited(query, p["limit"])
 
     def one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
         """Use OPENJSON."""

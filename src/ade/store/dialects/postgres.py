@@ -1,4 +1,4 @@
-"""PostgreSQL: many processes, row locks that are skipped, notifications as a hint."""
+"""PostgreSQL: many processes, SKIP LOCKED, notifications as a hint."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.errors import AdeError, StorageFull, Unavailable
 from ade.store.dialects.base import Dialect
-from ade.store.given import GivenRows, array_literal
+from ade.store.parameters import UnnestedRows, array_literal
 
 CHANNEL = "ade"
 # PostgreSQL refuses notifications of 8000 bytes; a long list of topics becomes "everything".
@@ -25,7 +25,7 @@ CONFLICTS = (
     psycopg.errors.DeadlockDetected,
     psycopg.errors.SerializationFailure,
 )
-# Every statement of the kernel is a walk along an index. A plan that is chosen once and never
+# Every statement of the kernel follows an index. A plan that is chosen once and never
 # hashes, sorts or scans a table stays right when the queue grows from nothing to millions.
 QUEUE_SETTINGS = (
     "plan_cache_mode = force_generic_plan",
@@ -44,16 +44,16 @@ PATIENCE_SETTINGS = (
 
 
 class PostgresDialect(Dialect):
-    """Answer for PostgreSQL."""
+    """Adapt the store to PostgreSQL."""
 
     name = "postgresql"
     core = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
     chains_changes = True
     takes_many = True
-    given_rows = GivenRows
+    row_source = UnnestedRows
 
     def insert_or_pass(self, table: Table) -> Insert:
-        """Use ON CONFLICT DO NOTHING, which waits for a twin that is being inserted."""
+        """Use ON CONFLICT DO NOTHING, which waits for an equal key that is being inserted."""
         return insert(table).on_conflict_do_nothing()
 
     def address(self, table: FromClause) -> ColumnElement[Any]:
@@ -80,8 +80,8 @@ class PostgresDialect(Dialect):
         """Use = ANY over an array."""
         return column == any_(bindparam(name, type_=ARRAY(column.type)))
 
-    def spell_list(self, members: list[Any]) -> str:
-        """Spell an array literal."""
+    def list_parameter(self, members: list[Any]) -> str:
+        """Use an array literal."""
         return array_literal(members)
 
     def connect(self, url: URL) -> psycopg.Connection[Any]:
@@ -106,41 +106,37 @@ class PostgresDialect(Dialect):
             (sorted(lanes),),
         )
 
-    def trouble(self, error: Exception) -> AdeError | None:
-        """Recognise a full disk and a server that is away."""
+    def readable_error(self, error: Exception) -> AdeError | None:
+        """Recognise a full disk and a server that cannot be reached."""
         if isinstance(error, psycopg.errors.DiskFull):
             return StorageFull("The disk with the database is full; nothing was changed.")
         if isinstance(error, psycopg.OperationalError) and not self.is_conflict(error):
             return Unavailable("The database cannot be reached at the moment; try again shortly.")
         return None
 
-    def plan_anew(self, connection: Any) -> None:
-        """Discard the plans: one made for an empty queue walks all of a full one for each row."""
+    def discard_plans(self, connection: Any) -> None:
+        """Discard the plans: one for an empty queue would scan all of a full one for each row."""
         connection.execute("DISCARD PLANS")
 
     def server_now_us(self, connection: Any) -> int | None:
         """Ask the server, so that hosts whose clocks differ agree on when a lease ends."""
-        asked = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-        return int(connection.execute(asked).fetchone()[0])
+        query = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+        return int(connection.execute(query).fetchone()[0])
 
     def is_conflict(self, error: Exception) -> bool:
         """Recognise a lost race for a unique key, a deadlock, a serialisation failure."""
         return isinstance(error, CONFLICTS)
 
-    def notify(self, cursor: Any, topics: list[str]) -> None:
-        """Send the topics to whoever listens."""
-        cursor.execute("SELECT pg_notify(%s, %s)", (CHANNEL, _spelled(topics)))
-
     def commit(self, cursor: Any, topics: list[str]) -> None:
-        """Commit and send the topics to whoever listens, in one round trip."""
+        """Commit and notify the listeners of these topics, in one round trip."""
         if not topics:
             cursor.execute("COMMIT")
             return
-        quoted = _spelled(topics).replace("'", "''")
+        quoted = _notification(topics).replace("'", "''")
         cursor.execute(f"NOTIFY {CHANNEL}, '{quoted}'; COMMIT".encode(), prepare=False)
 
 
-def _spelled(topics: list[str]) -> str:
+def _notification(topics: list[str]) -> str:
     if sum(map(len, topics)) > NOTIFY_BYTES_MAX:
         return EVERYTHING
     payload = json.dumps(topics)
@@ -148,5 +144,5 @@ def _spelled(topics: list[str]) -> str:
 
 
 def libpq_url(url: URL) -> str:
-    """Spell a SQLAlchemy URL as libpq reads it."""
+    """Return a SQLAlchemy URL in the form that libpq reads."""
     return url.set(drivername="postgresql").render_as_string(hide_password=False)

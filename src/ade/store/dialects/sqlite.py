@@ -12,7 +12,7 @@ from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.errors import AdeError, StorageFull, Unavailable
 from ade.store.dialects.base import Dialect
-from ade.store.given import Given, GivenValues
+from ade.store.parameters import Parameters, ValuesRows
 from ade.store.schema import is_running
 
 VERSION_MIN = (3, 38, 0)
@@ -34,19 +34,19 @@ PRAGMAS = (
 
 
 class SqliteDialect(Dialect):
-    """Answer for SQLite."""
+    """Adapt the store to SQLite."""
 
     name = "sqlite"
     core = SQLiteDialect_pysqlite(paramstyle="qmark")
     many_writers = False
-    given_rows = GivenValues
+    row_source = ValuesRows
 
     def address(self, table: FromClause) -> ColumnElement[Any]:
-        """Use the rowid, which holds still until someone vacuums the file."""
+        """Use the rowid, which does not change until the file is vacuumed."""
         return literal_column(f"{table.name}.rowid", BigInteger)  # type: ignore[attr-defined]
 
-    def at_addresses(self, table: FromClause, g: Given) -> ColumnElement[bool]:
-        """Match by the rowid alone: with the workspace beside it, SQLite walks all of its jobs."""
+    def at_addresses(self, table: FromClause, p: Parameters) -> ColumnElement[bool]:
+        """Match by the rowid alone: with the workspace beside it, SQLite scans all of its jobs."""
         return self.one_of(self.address(table), "addresses")
 
     def runs(self, job: FromClause) -> ColumnElement[bool]:
@@ -86,7 +86,7 @@ class SqliteDialect(Dialect):
     def lock_lanes(self, cursor: Any, lanes: list[str]) -> None:
         """Do nothing: the write lock covers every lane."""
 
-    def trouble(self, error: Exception) -> AdeError | None:
+    def readable_error(self, error: Exception) -> AdeError | None:
         """Recognise a full disk and a database that stayed busy."""
         if isinstance(error, sqlite3.OperationalError):
             if "full" in str(error):
@@ -95,8 +95,8 @@ class SqliteDialect(Dialect):
                 return Unavailable("Another process keeps the database busy; try again shortly.")
         return None
 
-    def others_version(self, connection: Any) -> int | None:
-        """Use `data_version`: one look costs two microseconds."""
+    def data_version(self, connection: Any) -> int | None:
+        """Read `data_version`, which takes two microseconds."""
         return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
     def is_conflict(self, error: Exception) -> bool:

@@ -1,0 +1,85 @@
+"""The app context: what every route uses."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ade.app.catalogue import Catalogue
+from ade.app.directory import Directory
+from ade.app.job_requests import JobRequests
+from ade.app.run_requests import RunRequests
+from ade.app.submission import SubmissionService
+from ade.domain.errors import NotFound, Unavailable
+from ade.domain.ids import is_uuid
+from ade.domain.outcome import Outcome
+from ade.http.auth import Authenticator, Authorization
+from ade.kernel import Kernel
+from ade.settings import Settings
+from ade.storage import Blobs
+from ade.store.rows import JobRef, JobRow
+
+MIB = 1024 * 1024
+NO_JOB = "There is no such job in this workspace."
+
+
+class InlineTasks(Protocol):
+    """Run a short task on untrusted files in the sandbox, while a request waits for it."""
+
+    async def run(
+        self,
+        workspace_id: str,
+        entry: str,
+        inputs: dict[str, Any],
+        files: Mapping[str, Path],
+        environment: str | None = None,
+    ) -> Outcome:
+        """Run an entry point and return its outcome."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AppContext:
+    """Hold the kernel, the services over it, and the settings."""
+
+    kernel: Kernel
+    directory: Directory
+    catalogue: Catalogue
+    blobs: Blobs
+    settings: Settings
+    authenticator: Authenticator
+    job_requests: JobRequests
+    run_requests: RunRequests
+    submissions: SubmissionService
+    inline_tasks: InlineTasks | None = None
+
+    @property
+    def safe_mode(self) -> bool:
+        """Tell whether safe mode is on, so that nothing is run."""
+        return self.kernel.settings.safe_mode
+
+    @property
+    def require_inline_tasks(self) -> InlineTasks:
+        """Return what runs inline tasks, or raise Unavailable if this server runs none."""
+        if self.inline_tasks is None:
+            why = "ADE_SAFE_MODE is enabled" if self.safe_mode else "it was started to run no jobs"
+            raise Unavailable(
+                "This server does not run jobs, so it cannot preview documents or check drafts:"
+                f" {why}."
+            )
+        return self.inline_tasks
+
+    async def job(self, auth: Authorization, job_id: str) -> JobRow:
+        """Read a job of the workspace, or raise NotFound."""
+        ref = job_ref(auth, job_id)
+        found = await self.kernel.read(lambda reading: reading.read_job(ref))
+        if found is None:
+            raise NotFound(NO_JOB)
+        return found
+
+
+def job_ref(auth: Authorization, job_id: str) -> JobRef:
+    """Refer to a job of the workspace; what is not an identifier refers to none."""
+    if not is_uuid(job_id):
+        raise NotFound(NO_JOB)
+    return JobRef(auth.workspace.id, job_id.lower())

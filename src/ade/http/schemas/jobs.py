@@ -1,0 +1,270 @@
+"""Jobs as the API shows them, and what a person may send about one."""
+
+from enum import StrEnum
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from ade.app.times import rfc3339
+from ade.domain.job import AGENT_POOL, TERMINAL, WAITING, Priority, Status, StopRequest
+from ade.http.schemas.base import RequestModel, Text, Time, Uuid, optional_time, stored_json
+from ade.http.schemas.problems import Problem
+from ade.store.port import Reading
+from ade.store.rows import JobRow, Lane
+
+AHEAD_COUNTED_MAX = 10_000
+ENDED = frozenset(status.value for status in TERMINAL)
+WAITS_IN_SAFE_MODE = "ADE_SAFE_MODE is enabled: no job is started."
+
+
+class WaitingReason(StrEnum):
+    """Name what a job waits for."""
+
+    CAPACITY = "capacity"
+    BUILD = "build"
+    LANE = "lane"
+    AGENT = "agent"
+    SCHEDULE = "schedule"
+    SAFE_MODE = "safe_mode"
+
+
+class Waiting(TypedDict):
+    """Why a job waits."""
+
+    reason: WaitingReason
+    detail: str
+    position: int | None
+
+
+class JobLimits(TypedDict):
+    """What a job may use."""
+
+    timeout_ms: int
+    cpu_ms: int
+    memory_mb: int
+    max_output_kb: int
+    max_artifacts: int
+
+
+class Usage(TypedDict):
+    """What a job used."""
+
+    cpu_ms: float
+    memory_mb_peak: float
+
+
+class JobErrorBody(TypedDict):
+    """Why a job failed."""
+
+    category: str
+    code: str
+    message: str
+    details: dict[str, Any]
+
+
+class Job(TypedDict):
+    """One requested execution."""
+
+    job_id: Uuid
+    workspace_id: Uuid
+    job_type: str
+    status: Status
+    priority: Priority
+    target_id: str | None
+    execution_key: str | None
+    deduplicated: bool
+    rerun_of: str | None
+    attempt: int
+    stop_request: StopRequest | None
+    submitted_by: str
+    submitted_at: Time
+    started_at: Time | None
+    finished_at: Time | None
+    duration_ms: int | None
+    waiting: Waiting | None
+    limits: JobLimits
+    resource_usage: Usage
+    isolation: list[str]
+    error: JobErrorBody | None
+    progress: dict[str, Any] | None
+    links: dict[str, str]
+
+
+class JobPage(TypedDict):
+    """Some jobs, newest first."""
+
+    items: list[Job]
+    next_cursor: str | None
+
+
+class BatchItem(TypedDict):
+    """What became of one job of a batch."""
+
+    status: int
+    job: NotRequired[Job]
+    problem: NotRequired[Problem]
+
+
+class Batch(TypedDict):
+    """What became of each job of a batch, in order."""
+
+    items: list[BatchItem]
+
+
+class Retried(TypedDict):
+    """A job that runs again as a new one; `attempt` counts the runs of this work."""
+
+    job_id: Uuid
+    status: Status
+    retry_of: Uuid
+    attempt: int
+
+
+class Attempt(TypedDict):
+    """One lease of a job by one worker."""
+
+    attempt: int
+    worker: str | None
+    status: str
+    started_at: Time
+    ended_at: Time | None
+    error: dict[str, Any] | None
+
+
+class AttemptPage(TypedDict):
+    """All attempts of a job."""
+
+    items: list[Attempt]
+    next_cursor: None
+
+
+class Target(TypedDict):
+    """A lane: at most one of its jobs is live."""
+
+    target_id: str
+    queue_status: Literal["running", "paused"]
+    blocking_jobs: list[Job]
+    running_job: Job | None
+    queued: int
+
+
+class ReasonRequest(RequestModel):
+    """Why it is done."""
+
+    reason: Text | None = None
+
+
+class NoteRequest(RequestModel):
+    """Why it is done."""
+
+    note: Text | None = None
+
+
+class ResolveRequest(RequestModel):
+    """The result that a person found."""
+
+    result: Any
+    note: Text | None = None
+
+
+def job_path(slug: str, job_id: str) -> str:
+    """Return the path of a job."""
+    return f"/api/v1/workspaces/{slug}/jobs/{job_id}"
+
+
+def job_body(
+    job: JobRow,
+    slug: str,
+    *,
+    deduplicated: bool = False,
+    safe_mode: bool = False,
+    waiting: Waiting | None = None,
+) -> Job:
+    """Show a job; `waiting` says why it waits if its position was counted (`read_waiting`)."""
+    path = job_path(slug, job.id)
+    status = Status(job.status)
+    if waiting is None and status in WAITING:
+        waiting = waiting_body(job, safe_mode=safe_mode)
+    return {
+        "job_id": job.id,
+        "workspace_id": job.workspace_id,
+        "job_type": job.kind,
+        "status": status,
+        "priority": Priority(job.priority),
+        "target_id": job.target_id,
+        "execution_key": job.execution_key,
+        "deduplicated": deduplicated,
+        "rerun_of": job.rerun_of,
+        "attempt": job.fence,
+        "stop_request": None if job.stop_request is None else StopRequest(job.stop_request),
+        "submitted_by": job.submitted_by,
+        "submitted_at": rfc3339(job.submitted_at),
+        "started_at": optional_time(job.started_at),
+        "finished_at": optional_time(job.finished_at),
+        "duration_ms": duration_ms(job),
+        "waiting": waiting,
+        "limits": stored_json(job.limits),
+        "resource_usage": usage_body(job),
+        "isolation": stored_json(job.isolation) or [],
+        "error": stored_json(job.error),
+        "progress": stored_json(job.progress),
+        "links": {
+            "self": path,
+            "events": f"{path}/events",
+            "logs": f"{path}/logs",
+            "result": f"{path}/result",
+            "artifact": f"{path}/artifact",
+            "output": f"{path}/output",
+        },
+    }
+
+
+def duration_ms(job: JobRow) -> int | None:
+    """Return how long a job ran, if it has run and ended."""
+    if job.started_at is None or job.finished_at is None:
+        return None
+    return (job.finished_at - job.started_at) // 1000
+
+
+def usage_body(job: JobRow) -> Usage:
+    """Show what a job used; nothing before it has run."""
+    return {"cpu_ms": 0, "memory_mb_peak": 0, **(stored_json(job.usage) or {})}
+
+
+def waiting_body(
+    job: JobRow, *, safe_mode: bool, position: int | None = None, holder: JobRow | None = None
+) -> Waiting:
+    """Show why a job waits; the position counts from 1, within its workspace."""
+    reason, detail = _waiting_reason(job, safe_mode, holder)
+    return {"reason": reason, "detail": detail, "position": position}
+
+
+def _waiting_reason(
+    job: JobRow, safe_mode: bool, holder: JobRow | None
+) -> tuple[WaitingReason, str]:
+    if safe_mode:
+        return WaitingReason.SAFE_MODE, WAITS_IN_SAFE_MODE
+    if job.not_before is not None:
+        return WaitingReason.SCHEDULE, f"It may start at {rfc3339(job.not_before)}."
+    if not job.eligible and job.target_id is not None:
+        if holder is None:
+            return WaitingReason.LANE, "Other jobs of its target come first."
+        return WaitingReason.LANE, f"Job {holder.id} of its target is {holder.status}."
+    if not job.eligible and job.build_id is not None:
+        return WaitingReason.BUILD, "Its build is not ready yet."
+    if job.pool == AGENT_POOL:
+        return WaitingReason.AGENT, "It waits for an agent that may take it."
+    return WaitingReason.CAPACITY, "It waits for a free worker."
+
+
+def read_waiting(reading: Reading, job: JobRow, *, safe_mode: bool) -> Waiting | None:
+    """Find out why a job waits and how many are before it, if it does wait."""
+    if Status(job.status) not in WAITING:
+        return None
+    position, holder = None, None
+    if job.eligible:
+        position = reading.count_ahead(job, AHEAD_COUNTED_MAX) + 1
+    elif job.target_id is not None:
+        holders = reading.lane_holders(Lane(job.workspace_id, job.target_id))
+        holder = next((other for other in holders if other.id != job.id), None)
+    return waiting_body(job, safe_mode=safe_mode, position=position, holder=holder)

@@ -1,0 +1,113 @@
+"""Runs as the API shows them, and the body that starts one."""
+
+from typing import Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from ade.app.times import rfc3339
+from ade.domain.job import Priority, Status
+from ade.domain.vocabulary import BuildStatus, RunStatus, run_status
+from ade.http.schemas.base import RequestModel, Text, Time, Uuid, optional_time, stored_json
+from ade.http.schemas.jobs import JobErrorBody, job_path
+from ade.store.rows import Build, JobRow
+
+LIMIT_MAX = 2**63 - 1
+
+
+class RunBuild(TypedDict):
+    """The build that a run waits for or runs in."""
+
+    build_id: Uuid
+    status: BuildStatus
+    error: JobErrorBody | None
+
+
+class Run(TypedDict):
+    """One execution of a configuration on one document."""
+
+    run_id: Uuid
+    status: RunStatus
+    configuration_id: Uuid
+    build_id: Uuid
+    build: RunBuild | None
+    input_document_id: Uuid
+    rerun_of: str | None
+    created_at: Time
+    started_at: Time | None
+    finished_at: Time | None
+    progress: dict[str, Any] | None
+    error: JobErrorBody | None
+    links: dict[str, str]
+
+
+class RunPage(TypedDict):
+    """Some runs, newest first."""
+
+    items: list[Run]
+    next_cursor: str | None
+
+
+class RunLimits(RequestModel):
+    """What a run may use; at most its quota."""
+
+    timeout_ms: int | None = Field(default=None, ge=1, le=LIMIT_MAX)
+    cpu_ms: int | None = Field(default=None, ge=1, le=LIMIT_MAX)
+    memory_mb: int | None = Field(default=None, ge=1, le=LIMIT_MAX)
+    max_output_kb: int | None = Field(default=None, ge=1, le=LIMIT_MAX)
+    max_artifacts: int | None = Field(default=None, ge=0, le=LIMIT_MAX)
+
+
+class StartRunRequest(RequestModel):
+    """What to run a configuration on."""
+
+    input_document_id: Text
+    config_version_id: Text | None = None
+    priority: Priority | None = None
+    limits: RunLimits | None = None
+    runtime_network_access: bool | None = None
+
+
+def run_path(slug: str, run_id: str) -> str:
+    """Return the path of a run."""
+    return f"/api/v1/workspaces/{slug}/runs/{run_id}"
+
+
+def run_body(job: JobRow, slug: str, build: Build | None) -> Run:
+    """Show a job as a run."""
+    path = job_path(slug, job.id)
+    return {
+        "run_id": job.id,
+        "status": run_status(Status(job.status)),
+        "configuration_id": _required(job.configuration_id),
+        "build_id": _required(job.build_id),
+        "build": None if build is None else _build(build),
+        "input_document_id": _required(job.document_id),
+        "rerun_of": job.rerun_of,
+        "created_at": rfc3339(job.submitted_at),
+        "started_at": optional_time(job.started_at),
+        "finished_at": optional_time(job.finished_at),
+        "progress": stored_json(job.progress),
+        "error": stored_json(job.error),
+        "links": {
+            "self": run_path(slug, job.id),
+            "job": path,
+            "events": f"{path}/events",
+            "logs": f"{path}/logs",
+            "artifact": f"{path}/artifact",
+            "output": f"{path}/output",
+        },
+    }
+
+
+def _required(value: str | None) -> str:
+    assert value is not None, "the database refuses a run without it"
+    return value
+
+
+def _build(build: Build) -> RunBuild:
+    return {
+        "build_id": build.id,
+        "status": BuildStatus(build.status),
+        "error": stored_json(build.error),
+    }

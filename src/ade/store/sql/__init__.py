@@ -1,0 +1,189 @@
+"""Every statement, by name: how it is built, and which fields its parameters are.
+
+A module holds the statements on one thing, each a function with one line that says what it is for.
+A statement that changes a job's state carries its precondition in its WHERE: the status that was
+seen and, where a lease is involved, the fence. No row changed means that another was first.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy.sql.base import Executable
+
+from ade.store import rows
+from ade.store.dialects.base import Dialect
+from ade.store.sql import (
+    builds,
+    catalogue,
+    claims,
+    directory,
+    jobs,
+    reads,
+    submissions,
+    sweeps,
+    waits,
+)
+from ade.store.sql.statement import Statement
+
+__all__ = ["STATEMENTS", "Statement"]
+
+
+def _fields(row: type[Any], *more: str) -> tuple[str, ...]:
+    return tuple(row._fields) + more
+
+
+_OWN = frozenset({"id", "execution_key", "payload"})
+_CLAIM_LINE = ("line_before", "line_after")
+_ENDING = _fields(rows.FinishRow, "finished_at", "line")
+
+_JOBS: dict[str, Statement] = {
+    "insert_requests": Statement(submissions.insert_requests, submissions.NEW_JOB, differs=_OWN),
+    "insert_jobs": Statement(submissions.insert_jobs, submissions.NEW_JOB, differs=_OWN),
+    "register_executions": Statement(submissions.register_executions, submissions.EXECUTION),
+    "find_executions": Statement(submissions.find_executions, ("work_ids",), many=False),
+    "forget_executions": Statement(submissions.forget_executions, submissions.EXECUTION),
+    "find_idempotency": Statement(
+        submissions.find_idempotency, _fields(rows.IdempotencyRef), many=False
+    ),
+    "insert_idempotency": Statement(
+        submissions.insert_idempotency, _fields(rows.IdempotencyRow), many=False
+    ),
+    "answer_idempotency": Statement(
+        submissions.answer_idempotency, _fields(rows.IdempotencyRow), many=False
+    ),
+    "delete_idempotency": Statement(submissions.delete_idempotency, ("created_at",), many=False),
+    "pass_gate": Statement(submissions.pass_gate, ("name",), many=False),
+    "count_waiting": Statement(submissions.count_waiting, ("pool", "limit"), many=False),
+    "count_waiting_in": Statement(
+        submissions.count_waiting_in, ("workspace_id", "pool", "limit"), many=False
+    ),
+    "held_lanes": Statement(waits.held_lanes, _fields(rows.Lane)),
+    "next_workspaces": Statement(
+        lambda d, p: d.next_workspaces(p), ("pool", "workspace_id", "limit"), many=False
+    ),
+    "others_wait": Statement(claims.others_wait, ("pool", "workspace_id"), many=False),
+    "claim": Statement(claims.claim, _fields(rows.ClaimQuery, *_CLAIM_LINE), many=False),
+    "pick": Statement(claims.pick, _fields(rows.ClaimQuery), many=False),
+    "take": Statement(claims.take, _fields(rows.ClaimQuery, *_CLAIM_LINE, "addresses"), many=False),
+    "renew": Statement(jobs.renew, _fields(rows.Renewal)),
+    "move": Statement(jobs.move, _fields(rows.Move)),
+    "end": Statement(jobs.end, _ENDING),
+    "end_at_address": Statement(jobs.end_at_address, _ENDING, differs=frozenset({"id", "address"})),
+    "end_returning": Statement(jobs.end_returning, _ENDING, differs=frozenset({"id"})),
+    "read_histories": Statement(jobs.read_histories, _fields(rows.JobRef)),
+    "append": Statement(jobs.append, _fields(rows.Append)),
+    "request_stop": Statement(jobs.request_stop, _fields(rows.StopRow)),
+    "report_started": Statement(jobs.report_started, _fields(rows.LeaseRef, "at")),
+    "insert_events": Statement(jobs.insert_events, _fields(rows.NewEvent)),
+    "read_jobs": Statement(jobs.read_jobs, _fields(rows.JobRef)),
+    "lock_jobs": Statement(jobs.lock_jobs, _fields(rows.JobRef)),
+    "lock_free_jobs": Statement(jobs.lock_free_jobs, _fields(rows.JobRef)),
+    "promote_lanes": Statement(waits.promote_lanes, _fields(rows.Lane)),
+    "clear_lane": Statement(waits.clear_lane, _fields(rows.LeaseRef, "source")),
+    "stalled_lanes": Statement(waits.stalled_lanes, ("limit",), many=False),
+    "lane_jobs": Statement(waits.lane_jobs, _fields(rows.Lane), many=False),
+    "due_jobs": Statement(waits.due_jobs, ("pool", "now", "limit"), many=False),
+    "jobs_of_build": Statement(waits.jobs_of_build, ("workspace_id", "build_id"), many=False),
+    "read_builds": Statement(waits.read_builds, _fields(rows.JobRef)),
+    "expired_jobs": Statement(sweeps.expired_jobs, ("now", "limit"), many=False),
+    "overdue_jobs": Statement(sweeps.overdue_jobs, ("now", "limit"), many=False),
+    "finished_jobs": Statement(
+        sweeps.finished_jobs, ("workspace_id", "id", "finished_at", "limit"), many=False
+    ),
+    "insert_artifacts": Statement(jobs.insert_artifacts, _fields(rows.ArtifactRow)),
+    "delete_artifacts": Statement(sweeps.delete_artifacts, _fields(rows.JobRef)),
+    "delete_events": Statement(sweeps.delete_events, _fields(rows.JobRef)),
+    "delete_requests": Statement(sweeps.delete_requests, _fields(rows.JobRef)),
+    "delete_jobs": Statement(sweeps.delete_jobs, _fields(rows.JobRef)),
+}
+
+
+def _one(build: Callable[[Dialect, Any], Executable], *fields: str) -> Statement:
+    return Statement(build, fields, many=False)
+
+
+_IN_WORKSPACE = ("workspace_id", "id")
+_PAGE = ("workspace_id", "id", "limit")
+_OF_CONFIGURATION = ("workspace_id", "configuration_id")
+_CATALOGUE: dict[str, Statement] = {
+    "lock_workspace": _one(catalogue.lock_workspace, "id"),
+    "insert_document": _one(catalogue.insert_document, *rows.Document._fields),
+    "find_document": _one(catalogue.find_document, *_IN_WORKSPACE),
+    "list_documents": _one(catalogue.list_documents, *_PAGE),
+    "delete_document": _one(catalogue.delete_document, *_IN_WORKSPACE, "deleted_at"),
+    "document_digests": _one(catalogue.document_digests),
+    "insert_configuration": _one(catalogue.insert_configuration, *rows.Configuration._fields),
+    "find_configuration": _one(catalogue.find_configuration, *_IN_WORKSPACE),
+    "list_configurations": _one(catalogue.list_configurations, *_PAGE),
+    "count_configurations": _one(catalogue.count_configurations, "workspace_id"),
+    "delete_configuration": _one(catalogue.delete_configuration, *_IN_WORKSPACE, "deleted_at"),
+    "list_draft": _one(catalogue.list_draft, *_OF_CONFIGURATION),
+    "insert_draft_file": Statement(catalogue.insert_draft_file, catalogue.DRAFT_FILE),
+    "delete_draft_file": _one(catalogue.delete_draft_file, *_OF_CONFIGURATION, "path"),
+    "delete_draft": _one(catalogue.delete_draft, *_OF_CONFIGURATION),
+    "draft_digests": _one(catalogue.draft_digests),
+    "insert_version": _one(catalogue.insert_version, *rows.Version._fields),
+    "find_version": _one(catalogue.find_version, *_IN_WORKSPACE),
+    "find_version_by_digest": _one(catalogue.find_version_by_digest, *_OF_CONFIGURATION, "digest"),
+    "find_version_by_sequence": _one(
+        catalogue.find_version_by_sequence, *_OF_CONFIGURATION, "sequence"
+    ),
+    "list_versions": _one(catalogue.list_versions, *_OF_CONFIGURATION, "sequence", "limit"),
+    "newest_sequence": _one(catalogue.newest_sequence, *_OF_CONFIGURATION),
+    "manifests_in_use": _one(catalogue.manifests_in_use),
+    "find_artifact": _one(catalogue.find_artifact, "id"),
+    "find_content": _one(catalogue.find_content, "workspace_id", "digest"),
+    "artifact_digests": _one(catalogue.artifact_digests),
+    "content_bytes": _one(catalogue.content_bytes, "workspace_id"),
+    "draft_sizes": _one(catalogue.draft_sizes, "workspace_id"),
+    "count_versions": _one(catalogue.count_versions, "workspace_id"),
+    "list_manifests": _one(catalogue.list_manifests, *_OF_CONFIGURATION),
+}
+_BUILDS: dict[str, Statement] = {
+    "insert_build": _one(builds.insert_build, *builds.NEW),
+    "find_build": _one(builds.find_build, *_IN_WORKSPACE),
+    "lock_build": _one(builds.lock_build, *_IN_WORKSPACE),
+    "find_build_of": _one(builds.find_build_of, *_OF_CONFIGURATION, "fingerprint"),
+    "next_build": _one(builds.next_build, "now", "limit"),
+    "change_build": _one(builds.change_build, *builds.CHANGE),
+    "settled_builds_with_waiting_runs": _one(builds.settled_builds_with_waiting_runs, "limit"),
+    "environments_in_use": _one(builds.environments_in_use),
+    "needed_builds": _one(builds.needed_builds, "environment", "limit"),
+    "retire_environment": _one(builds.retire_environment, "environment", "error", "finished_at"),
+}
+_DIRECTORY: dict[str, Statement] = {
+    "insert_workspace": _one(directory.insert_workspace, *rows.Workspace._fields),
+    "find_workspace": _one(directory.find_workspace, "id"),
+    "find_workspace_by_slug": _one(directory.find_workspace_by_slug, "slug"),
+    "list_workspaces": _one(directory.list_workspaces, "limit"),
+    "insert_user": _one(directory.insert_user, *directory.USER),
+    "find_user": _one(directory.find_user, "name"),
+    "insert_member": _one(directory.insert_member, *directory.MEMBER),
+    "change_role": _one(directory.change_role, "workspace_id", "user_id", "role"),
+    "delete_member": _one(directory.delete_member, "workspace_id", "user_id"),
+    "find_member": _one(directory.find_member, "workspace_id", "user_id"),
+    "list_members": _one(directory.list_members, "workspace_id", "limit"),
+    "list_roles": _one(directory.list_roles, "user_id"),
+    "insert_key": _one(directory.insert_key, *directory.KEY),
+    "count_keys": _one(directory.count_keys),
+    "find_key_holder": _one(directory.find_key_holder, "digest"),
+    "find_key_by_digest": _one(directory.find_key_by_digest, "digest"),
+    "find_key": _one(directory.find_key, *_IN_WORKSPACE),
+    "list_keys": _one(directory.list_keys, "workspace_id", "limit"),
+    "revoke_key": _one(directory.revoke_key, *_IN_WORKSPACE, "revoked_at"),
+    "insert_secret": _one(directory.insert_secret, *directory.SECRET),
+    "find_secret": _one(directory.find_secret, "name"),
+}
+_READS: dict[str, Statement] = {
+    "read_job": _one(reads.read_job, *_IN_WORKSPACE),
+    "read_payload": _one(reads.read_payload, *_IN_WORKSPACE),
+    "read_result": _one(reads.read_result, *_IN_WORKSPACE),
+    "read_artifacts": _one(reads.read_artifacts, *_IN_WORKSPACE),
+    "read_events": _one(reads.read_events, *_IN_WORKSPACE, "seq", "limit"),
+    "read_history": _one(reads.read_history, *_IN_WORKSPACE),
+    "count_ahead": _one(reads.count_ahead, "workspace_id", "pool", "rank", "id", "limit"),
+    "count_lane": _one(reads.count_lane, *rows.Lane._fields, "limit"),
+    "workspace_ids": _one(reads.workspace_ids),
+    "count_by_status": _one(reads.count_by_status),
+}
+STATEMENTS = {**_JOBS, **_READS, **_CATALOGUE, **_BUILDS, **_DIRECTORY}

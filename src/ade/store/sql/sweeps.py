@@ -1,0 +1,69 @@
+"""The statements that find jobs whose lease or time is over, and delete old ones."""
+
+from sqlalchemy import delete, literal, select
+from sqlalchemy.sql.base import Executable
+
+from ade.store.dialects.base import Dialect
+from ade.store.parameters import Parameters
+from ade.store.schema import artifacts, events, holds_its_lane, is_running, jobs, requests
+from ade.store.sql.clauses import same_job, same_row, whole_jobs
+
+
+def expired_jobs(d: Dialect, p: Parameters) -> Executable:
+    """Find running jobs whose lease has expired."""
+    gone = (
+        whole_jobs()
+        .where(is_running(jobs), jobs.c.lease_expires_at < p["now"])
+        .order_by(jobs.c.lease_expires_at)
+    )
+    return d.limited(gone, p["limit"])
+
+
+def overdue_jobs(d: Dialect, p: Parameters) -> Executable:
+    """Find running jobs that are over their timeout although their lease is alive."""
+    late = whole_jobs().where(
+        is_running(jobs), jobs.c.started_at + jobs.c.timeout_ms * literal(1000) < p["now"]
+    )
+    return d.limited(late, p["limit"])
+
+
+def finished_jobs(d: Dialect, p: Parameters) -> Executable:
+    """Find old finished jobs of a workspace; identifiers sort by time, so the key finds them."""
+    old = (
+        select(jobs.c.workspace_id, jobs.c.id, requests.c.execution_key)
+        .select_from(jobs.join(requests, same_row()))
+        .where(
+            jobs.c.workspace_id == p["workspace_id"],
+            jobs.c.id < p["id"],
+            jobs.c.finished_at < p["finished_at"],
+            ~holds_its_lane(jobs),
+        )
+        .order_by(jobs.c.id)
+    )
+    return d.limited(old, p["limit"])
+
+
+def delete_artifacts(d: Dialect, p: Parameters) -> Executable:
+    """Delete the artifacts of jobs; their bytes are collected later."""
+    return delete(artifacts).where(
+        artifacts.c.workspace_id == p["workspace_id"], artifacts.c.job_id == p["id"]
+    )
+
+
+def delete_events(d: Dialect, p: Parameters) -> Executable:
+    """Delete the event logs of jobs."""
+    return delete(events).where(
+        events.c.workspace_id == p["workspace_id"], events.c.job_id == p["id"]
+    )
+
+
+def delete_requests(d: Dialect, p: Parameters) -> Executable:
+    """Delete the requests of jobs that are being deleted."""
+    return delete(requests).where(
+        requests.c.workspace_id == p["workspace_id"], requests.c.id == p["id"]
+    )
+
+
+def delete_jobs(d: Dialect, p: Parameters) -> Executable:
+    """Delete jobs that have finished."""
+    return delete(jobs).where(same_job(jobs, p), jobs.c.finished_at.is_not(None))
