@@ -11,7 +11,7 @@ from tests.api.test_auth import key_for
 from tests.databases import WORKSPACE
 
 from ade.environments.activation import ActivationFolder
-from ade.environments.failure import environment_gone, spelled
+from ade.environments.failure import environment_gone, error_json
 from ade.settings import Settings
 from ade.stages.kernel_settings import KernelSettings
 
@@ -183,4 +183,4 @@ async def test_in_safe_mode_nothing_is_activated(serve: Serve) -> None:
 
 
 def test_errors_of_builds_are_json() -> None:
-    assert json.loads(spelled(environment_gone("x")))["code"] == "ENVIRONMENT_GONE"
+    assert json.loads(error_json(environment_gone("x")))["code"] == "ENVIRONMENT_GONE"

@@ -11,7 +11,7 @@ from ade.app.job_requests import Caller
 from ade.domain.build import KIND
 from ade.domain.limits import Limits
 from ade.environments.environment import LOST, fingerprint_of, is_there
-from ade.environments.failure import BuildFailed, environment_gone, spelled
+from ade.environments.failure import BuildFailed, environment_gone, error_json
 from ade.environments.requirements import BYTES_MAX, FILE, read_requirements
 from ade.settings import Settings
 from ade.stages.builds import RequiredBuild
@@ -60,7 +60,7 @@ class BuildRequests:
         """
         environment = known.environment if known is not None else None
         if environment is not None and not is_there(environment, self._settings):
-            gone = spelled(environment_gone(LOST))
+            gone = error_json(environment_gone(LOST))
             await self._catalogue.retire_environment(environment, gone, even_if_needed=True)
         return RequiredBuild(
             version=version,

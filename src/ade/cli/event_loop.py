@@ -1,4 +1,4 @@
-"""Run a server from the command line: fast loop, one line for what goes wrong."""
+"""Run a server from the command line, on uvloop; an expected error is one line."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -9,7 +9,7 @@ from ade.cli.exit_codes import ExitCode
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a coroutine to its end on uvloop; an expected error is one line and an exit code."""
+    """Run a coroutine to its end; an expected error is one line and an exit code."""
     import asyncio
 
     import uvloop

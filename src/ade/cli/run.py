@@ -36,15 +36,15 @@ def run_file(
         ),
     ] = False,
 ) -> None:
-    """Normalise a file with a config package, without a server and without walls."""
+    """Normalise a file with a config package, without a server and without a sandbox."""
     from ade_engine.entry.normalize import ARTIFACT_FILE, NormalizeRequest, normalize
     from ade_engine.errors import EngineError
 
     folder = out if out is not None else Path(f"{file.stem}.normalized")
     try:
         # What the package prints is not part of the answer.
-        with _progress() as told, redirect_stdout(sys.stderr):
-            summary = normalize(NormalizeRequest(file, config, folder), told)
+        with _progress() as on_progress, redirect_stdout(sys.stderr):
+            summary = normalize(NormalizeRequest(file, config, folder), on_progress)
     except EngineError as failed:
         _say_failure(failed, folder, as_json=as_json, with_traceback=traceback)
         raise typer.Exit(ExitCode.JOB_FAILED) from None
@@ -69,10 +69,10 @@ def _progress() -> Iterator[Callable[[int, int, str], None] | None]:
     with Progress(console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task("reading", total=None)
 
-        def told(done: int, total: int, message: str) -> None:
+        def on_progress(done: int, total: int, message: str) -> None:
             bars.update(bar, description=message, completed=done, total=total or None)
 
-        yield told
+        yield on_progress
 
 
 def _say_failure(failed: EngineError, folder: Path, *, as_json: bool, with_traceback: bool) -> None:

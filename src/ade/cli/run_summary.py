@@ -1,4 +1,4 @@
-"""Say in tables what a run decided, and why: the artifact as people read it."""
+"""Print what a run decided, and why, as tables."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``ade serve``: the HTTP door, a worker and the sweeper in one process."""
+"""``ade serve``: the HTTP API, a worker and the sweeper in one process."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ def serve(
         bool, typer.Option(help="Run jobs as well, or leave that to `ade worker`.")
     ] = True,
 ) -> None:
-    """Accept jobs over HTTP and run them, until told to stop."""
+    """Accept jobs over HTTP and run them, until it is stopped."""
     from ade import __version__
     from ade.process.serve import serve as serve_http
     from ade.telemetry.logs import set_up_logs

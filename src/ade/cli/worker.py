@@ -1,4 +1,4 @@
-"""``ade worker``: run jobs of a shared database, without a door."""
+"""``ade worker``: run jobs of a shared database, without an HTTP API."""
 
 import typer
 

@@ -1,13 +1,13 @@
-"""The activation folder of a version: what was installed, what its hooks said, how it ended.
+"""The activation folder of a version: what was installed, what its hooks returned, how it ended.
 
     configs/<configuration>/<sequence>/activation/
         result.json    status, times, interpreter, environment, diagnostics
-        install.log    what uv said, as it says it
+        install.log    the output of uv, while it runs
         packages.txt   what is installed, with versions
-        hooks.json     what `on_activate` noted, and its diagnostics
+        hooks.json     what `on_activate` returned, and its diagnostics
 
-Whoever holds the build writes it; a holder that lost its lease has a log of its own that nobody
-sees any more, because each begins a new file.
+The holder of the build's lease writes it. A holder that lost its lease keeps writing to a log that
+is no longer visible, because each attempt begins a new file.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ class ActivationFolder:
         return self._read(RESULT)
 
     def hooks(self) -> dict[str, Any] | None:
-        """Read what the hooks said, if they were run."""
+        """Read what the hooks returned, if they were run."""
         return self._read(HOOKS)
 
     def log(self) -> str | None:
@@ -85,7 +85,7 @@ class ActivationFolder:
 
 
 class Log:
-    """Write what uv says, line by line, up to a bound."""
+    """Write the output of uv, line by line, up to a limit."""
 
     def __init__(self, folder: Path) -> None:
         fresh = folder / f".{secrets.token_hex(4)}.log"

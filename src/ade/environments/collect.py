@@ -1,4 +1,4 @@
-"""Remove what nobody uses: idle environments, what killed processes left, a cache grown too large.
+"""Remove what is not used: idle environments, leftovers of killed processes, a cache too large.
 
 An environment is in use while a ready build names it and a run has used it within the time that it
 is kept. One that is idle is first taken from its builds, in one transaction that refuses if a job
@@ -18,7 +18,7 @@ from typing import Protocol
 import structlog
 
 from ade.environments.environment import LOST, STAMP
-from ade.environments.failure import environment_gone, spelled
+from ade.environments.failure import environment_gone, error_json
 from ade.environments.install import MIB, UNFINISHED, size_of, workshop
 from ade.environments.resolve import RESOLVED
 from ade.environments.tool import Tool
@@ -68,19 +68,19 @@ async def collect_for_ever(builds: BuildRecords, settings: Settings) -> None:
 
 
 async def collect(builds: BuildRecords, settings: Settings) -> Collected:
-    """Remove what nobody uses, and nothing that anybody might."""
+    """Remove what is not used, and nothing that may still be needed."""
     root = settings.activation_envs_dir.resolve()
     present = await asyncio.to_thread(_environments, root)
     in_use = await builds.environments_in_use()
     for digest in in_use - set(present):
         await builds.retire_environment(
-            digest, spelled(environment_gone(LOST)), even_if_needed=True
+            digest, error_json(environment_gone(LOST)), even_if_needed=True
         )
     removed = 0
     for digest, idle_seconds in present.items():
         if not _is_idle(idle_seconds, settings, named=digest in in_use):
             continue
-        reason = spelled(environment_gone(IDLE.format(days=settings.environment_keep_days)))
+        reason = error_json(environment_gone(IDLE.format(days=settings.environment_keep_days)))
         if digest in in_use and not await builds.retire_environment(digest, reason):
             continue
         removed += await asyncio.to_thread(_remove, root, digest, settings)

@@ -1,6 +1,6 @@
-"""Why a build came to nothing, in words for whoever wrote the configuration.
+"""Why a build failed, in words for the author of the configuration.
 
-None of them holds a path of this machine or a traceback.
+No message holds a path of this machine or a traceback.
 """
 
 import json
@@ -19,18 +19,18 @@ class BuildFailed(Exception):
 
 
 def refused(message: str) -> BuildFailed:
-    """Say that the requirements are not such as are let through."""
+    """Say that requirements.txt holds something that is not allowed."""
     return BuildFailed(JobError(Category.VALIDATION_ERROR, "REQUIREMENTS_REFUSED", message))
 
 
 def not_installed(message: str) -> BuildFailed:
-    """Say that the packages could not be had, do not fit together, or are too large."""
+    """Say that the packages were not found, conflict with each other, or are too large."""
     short = message[:MESSAGE_CHARS_MAX]
     return BuildFailed(JobError(Category.DEPENDENCY_ERROR, "PACKAGES_NOT_INSTALLED", short))
 
 
-def unwalled(message: str) -> BuildFailed:
-    """Say that no sandbox is strong enough for hooks here."""
+def sandbox_unavailable(message: str) -> BuildFailed:
+    """Say that the sandbox of this worker is too weak for hooks."""
     return BuildFailed(JobError(Category.INTERNAL_ERROR, "SANDBOX_UNAVAILABLE", message))
 
 
@@ -44,7 +44,7 @@ def too_long(timeout_seconds: float, step: str) -> JobError:
 
 
 def environment_gone(message: str) -> JobError:
-    """Say that a build was ready and is not any more."""
+    """Say that the packages of a ready build are gone."""
     return JobError(Category.INTERNAL_ERROR, "ENVIRONMENT_GONE", message)
 
 
@@ -53,6 +53,6 @@ def broken(message: str) -> JobError:
     return JobError(Category.INTERNAL_ERROR, "BUILDER_ERROR", message)
 
 
-def spelled(error: JobError) -> str:
-    """Spell an error as a build's row holds it."""
+def error_json(error: JobError) -> str:
+    """Return an error as the row of a build holds it."""
     return json.dumps(error.as_dict())

@@ -99,7 +99,7 @@ def _complete(made: Path, lock: Lock, settings: Settings) -> None:
     try:
         made.rename(place)
     except OSError:
-        # Someone else was faster, which is as good; a folder without a stamp is nobody's.
+        # Another process was faster, which is as good; a folder without a stamp is not in use.
         if not (place / STAMP).is_file():
             shutil.rmtree(place, ignore_errors=True)
             made.rename(place)

@@ -1,9 +1,8 @@
-"""Read `requirements.txt`, and let through only what names packages and versions.
+"""Read `requirements.txt`, and accept only names and versions of packages.
 
-A file of pip's may hold paths, URLs, other files and options. Here it comes from whoever edits a
-configuration, and is read on a machine that is not theirs: a path would show them its files, a URL
-would reach what only it can reach. So a line is a requirement of PEP 508 without a URL, perhaps
-with hashes, or it is refused by its number.
+A requirements file of pip may hold paths, URLs, other files and options. Here its author is not
+trusted with this machine: a path would read its files, a URL would reach its network. So a line is
+a requirement of PEP 508 without a URL, with hashes or without, or it is rejected by its number.
 """
 
 import re

@@ -68,9 +68,9 @@ class Tool:
     async def run(self, arguments: Sequence[str], folder: Path) -> str:
         """Run uv to its end and return what it printed; cancelled, kill it first.
 
-        Raises BuildFailed with the last that it said. What it says on the way goes to the log.
+        Raises BuildFailed with the last lines of its output. All of its output goes to the log.
         """
-        said: list[str] = []
+        lines: list[str] = []
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", str(Path(die_with_parent.__file__)), str(os.getpid())),
             *(uv.find_uv_bin(), *arguments),
@@ -87,7 +87,7 @@ class Tool:
             assert process.stdout is not None
             assert process.stderr is not None
             output, _ = await asyncio.gather(
-                _bounded(process.stdout), self._listen(process.stderr, said)
+                _bounded(process.stdout), self._listen(process.stderr, lines)
             )
             status = await process.wait()
         except BaseException:
@@ -98,7 +98,7 @@ class Tool:
         finally:
             self._running.discard(process)
         if status != 0:
-            raise not_installed(_reason(said, status))
+            raise not_installed(_reason(lines, status))
         return output
 
     def kill(self) -> None:
@@ -123,7 +123,7 @@ class Tool:
             given["UV_DEFAULT_INDEX"] = self.settings.index_url.get_secret_value()
         return given
 
-    async def _listen(self, stream: asyncio.StreamReader, said: list[str]) -> None:
+    async def _listen(self, stream: asyncio.StreamReader, lines: list[str]) -> None:
         while True:
             try:
                 line = await stream.readline()
@@ -132,7 +132,7 @@ class Tool:
             if not line:
                 return
             text = self._discreet(line.decode("utf-8", "replace").rstrip())
-            said[:] = [*said[-50:], text]
+            lines[:] = [*lines[-50:], text]
             self.log(text)
 
     def _discreet(self, text: str) -> str:
@@ -162,10 +162,10 @@ def _kill(process: asyncio.subprocess.Process) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _reason(said: list[str], status: int) -> str:
+def _reason(lines: list[str], status: int) -> str:
     """Give uv's own words from its error on, on one line."""
-    first = next((place for place, line in enumerate(said) if line.startswith("error:")), 0)
-    words = " ".join(GLYPHS.sub(" ", " ".join(said[first:])).split()).removeprefix("error: ")
+    first = next((place for place, line in enumerate(lines) if line.startswith("error:")), 0)
+    words = " ".join(GLYPHS.sub(" ", " ".join(lines[first:])).split()).removeprefix("error: ")
     words = words.replace(" cause: ", ": ")
     if not words:
         return f"The packages could not be installed: uv ended with status {status}."

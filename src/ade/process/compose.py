@@ -50,7 +50,7 @@ SECONDS_PER_DAY = 24 * 3600
 MIB = 1024 * 1024
 STORAGE_SECRET = "blobs"
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
-# What glibc's mallopt(3) is told: M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD.
+# Options of glibc's mallopt(3): M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD.
 FREED_MEMORY = {-1: 128 << 20, -2: 16 << 20, -3: 32 << 20}
 # Threads that may wait for object storage without keeping others from the disk.
 NETWORK_THREADS_MAX = 64
@@ -111,7 +111,7 @@ def collect_garbage_rarely() -> None:
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep what was freed for what comes next, where it can be told to.
+    """Have the C library keep freed memory for later allocations, where it supports that.
 
     A batch and its answer are megabytes that are needed again in the next moment; to give each
     page back to the system and to take a new one costs a tenth of the time of a batch.

@@ -1,4 +1,4 @@
-"""Serve: the parts of this process behind the HTTP door, until a signal says otherwise."""
+"""Serve the HTTP API over the parts of this process, until a signal stops it."""
 
 import asyncio
 import ipaddress
@@ -23,11 +23,10 @@ CONNECTIONS_GRACE_SECONDS = 3
 SWEEPS_MISSED_MAX = 5
 
 
-class Door(uvicorn.Server):
-    """Leave the signals to whoever opened the door.
+class SignalFreeServer(uvicorn.Server):
+    """Leave signals to the process: its jobs must end before it does.
 
-    uvicorn would send itself the signal again once the connections have closed, and so end the
-    process before its jobs have.
+    uvicorn would send itself the signal again once the connections have closed.
     """
 
     @contextmanager
@@ -36,7 +35,7 @@ class Door(uvicorn.Server):
         yield
 
     def close(self) -> None:
-        """Take no more connections; asked a second time, do not wait for those that are open."""
+        """Take no more connections; called a second time, do not wait for those that are open."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -78,7 +77,7 @@ async def serve(
     works: bool = True,
     hears_signals: bool = True,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; `ready` is told the link once jobs are accepted."""
+    """Serve until SIGTERM or SIGINT; `ready` is called with the link once jobs are accepted."""
     with bind(settings) as listening:
         port = listening.getsockname()[1]
         async with running(settings, works=works) as parts:
@@ -106,11 +105,11 @@ async def serve(
                 lifespan="off",
                 timeout_graceful_shutdown=CONNECTIONS_GRACE_SECONDS,
             )
-            door = Door(config)
+            server = SignalFreeServer(config)
             if hears_signals:
-                _on_signals(app.drain, lambda: _drain(parts), door.close)
+                _on_signals(app.drain, lambda: _drain(parts), server.close)
             ready(link(settings, port, key))
-            await door.serve(sockets=[listening])
+            await server.serve(sockets=[listening])
 
 
 def _on_signals(*calls: Callable[[], None]) -> None:
@@ -164,7 +163,7 @@ def _probes(settings: Settings, parts: Parts) -> Mapping[str, Probe]:
 
 
 async def work(settings: Settings, ready: Callable[[str], None]) -> None:
-    """Work without a door until SIGTERM or SIGINT."""
+    """Run jobs without an HTTP API until SIGTERM or SIGINT."""
     ended = asyncio.Event()
     async with running(settings) as parts:
         _on_signals(lambda: _drain(parts), ended.set)

@@ -1,4 +1,4 @@
-"""One blob on its way in: a temporary file that becomes one with a name, or nothing."""
+"""Write one blob: a temporary file that gets its name at the end, or is deleted."""
 
 import contextlib
 import errno
@@ -96,7 +96,7 @@ class BlobWriter:
             except FileNotFoundError:
                 self._move_to(place)
                 self._folder.grew(self.size_bytes)
-            # Also for what was there: whoever wrote it may not have come to this yet.
+            # Also for a blob that was there: its writer may not have synced the folder yet.
             _sync_folder(place.parent)
 
     def _move_to(self, place: Path) -> None:

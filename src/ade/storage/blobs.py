@@ -68,7 +68,7 @@ class Blobs:
         self._ending = threading.Event()
 
     def end(self) -> None:
-        """Break off a collection that is under way, so that nobody has to wait for it."""
+        """Stop a collection that is under way, so that the process can end."""
         self._ending.set()
 
     def write(self, pieces: Iterable[bytes], bytes_max: int) -> Blob:
@@ -87,7 +87,7 @@ class Blobs:
         return self._root / key_of(digest)
 
     def uri(self, digest: str) -> str:
-        """Name a blob for whoever keeps a list of them; no path of this machine is in it."""
+        """Return the URI of a blob, without a path of this machine."""
         if self.remote is not None:
             return self.remote.uri(digest)
         return f"blob:{ALGORITHM}:{self.path(digest).name}"

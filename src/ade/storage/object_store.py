@@ -1,7 +1,7 @@
-"""What blobs ask of object storage: five verbs over keys, and one way to be away.
+"""What blobs need of an object store: five operations on keys, and one error.
 
-Whoever implements this raises StorageAway for all that goes wrong on the way or over there, within
-a bounded time, and never shows half of what was put.
+An implementation raises StorageAway for every failure of the network or of the store, within a
+bounded time, and never shows half of an object.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,8 +15,8 @@ AWAY = "The storage of files cannot be used at the moment; try again shortly."
 class StorageAway(Unavailable):
     """The object storage does not answer, or refuses.
 
-    What a client reads names nothing of it; `reason` is for the log and for whoever starts ADE,
-    and holds no credentials either.
+    The message for clients does not describe the store. `reason` is for the log and for the
+    operator, and holds no credentials either.
     """
 
     def __init__(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Configurations as zip archives, which come from strangers.
+"""Configurations as zip archives from untrusted sources.
 
 Nothing that an archive says of itself is believed before it is held against a limit: the size of
 its directory before that is read, the number of its entries, the names, and every size while the
@@ -25,7 +25,7 @@ ENTRIES_MAX = 4000
 DIRECTORY_BYTES_MAX = 2 * MIB
 # Folders of a package itself; a single one of these at the top is not an envelope around it.
 OWN_FOLDERS = frozenset({"columns", "row_types", "hooks"})
-# What other programs leave in archives and nobody means to send.
+# What other programs leave in archives, and what is dropped.
 LITTER_FOLDERS = frozenset({"__MACOSX", "__pycache__", ".git"})
 LITTER_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
 _END = struct.Struct("<4s4H2LH")
@@ -134,7 +134,7 @@ def _files(entries: list[zipfile.ZipInfo]) -> Iterator[tuple[str, zipfile.ZipInf
 
 
 def _named(files: Iterable[tuple[str, zipfile.ZipInfo]]) -> dict[str, zipfile.ZipInfo]:
-    """Leave out what nobody meant to send and a folder around everything."""
+    """Drop what other programs left in the archive, and a folder around everything."""
     found: dict[str, zipfile.ZipInfo] = {}
     for path, entry in files:
         if path in found:

@@ -1,14 +1,14 @@
-"""Blobs in object storage, which all hosts of an installation share.
+"""Blobs in an object store, which all hosts of an installation share.
 
-An object's key is the blob's digest, laid out as in the folder. It is written whole, by whoever
-has the bytes, and checked: the bytes against the digest on their way out and on their way in, the
-size of what the storage says that it keeps.
+The key of an object is the blob's digest, laid out as in the folder. An object is written whole, by
+a host that has the bytes. Everything is checked: the bytes against the digest when they are sent
+and when they are fetched, and the size against what the store reports.
 
-The rule about time is the folder's: whoever writes a blob has an hour to write down that it is
-needed. Here "when it was written" is the storage's own date of the object. Writing the same bytes
-again sends them again, which makes the object young; only if it is younger than half an hour is it
-left as it is. So an object is old after two hours: the hour, the half hour, and as much for clocks
-that differ (S3 refuses who is off by more than a quarter).
+The rule about time is that of the folder: a writer has an hour to record that a blob is needed.
+"When it was written" is the store's own date of the object. Writing the same bytes again sends them
+again, which makes the object young; only an object that is younger than half an hour is left as it
+is. So an object is old after two hours: the hour, the half hour, and as much for clocks that differ
+(S3 rejects clients that are off by more than 15 minutes).
 
     writer                      collector
     is it there and fresh?      list; of what is old and unused:
@@ -16,13 +16,13 @@ that differ (S3 refuses who is off by more than a quarter).
     is it there, whole?         delete it
     no: send it again
 
-S3 has no "delete, if it is still old". Bytes that are written anew between the collector's last two
-steps, one round trip apart, are deleted. A writer that has not yet looked for the last time sends
+S3 has no "delete, if it is still old". Bytes that are written anew between the last two steps of
+the collector, one round trip apart, are deleted. A writer that has not made its last check sends
 them again; otherwise its host still has them in its folder, and sends them when it next collects.
 They are lost only if that host is lost before.
 
-One place belongs to one database: two that collect in the same place would delete each other's
-blobs. The first to start leaves its mark there, and others are refused.
+An object store belongs to one database: two that collect in the same place would delete each
+other's blobs. The first to start leaves its mark there, and others are rejected.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ SENDINGS_MAX = 3
 PIECE_BYTES = 1024 * 1024
 OWNER = "owner"
 OWNER_BYTES_MAX = 1000
-NOBODYS = "check"
+UNUSED_KEY = "check"
 DAMAGED = (
     "The stored bytes of this file are damaged: their digest is not the one that they were kept"
     " under. They must be restored from a backup."
@@ -121,7 +121,7 @@ class RemoteBlobs:
                 yield Kept(digest, found.written_at)
 
     def is_old(self, found: Kept, now: float) -> bool:
-        """Tell whether whoever wrote a blob has had their time to say that it is needed."""
+        """Tell whether the writer of a blob has had its time to record that it is needed."""
         return found.written_at < now - OLD_SECONDS
 
     def delete_if_old(self, digest: str, now: float) -> bool:
@@ -138,7 +138,7 @@ class RemoteBlobs:
     def claim(self, owner: str) -> None:
         """Take the place for a database, and find out whether all verbs are allowed there.
 
-        Raises Unavailable, in one line for whoever starts ADE.
+        Raises Unavailable, in one line for the operator.
         """
         url = self._objects.url
         try:
@@ -151,7 +151,7 @@ class RemoteBlobs:
                     " database is gone for ever."
                 )
             self._objects.put(OWNER, [owner.encode()], len(owner))
-            self._objects.delete(NOBODYS)
+            self._objects.delete(UNUSED_KEY)
             self._owner = owner
         except StorageAway as error:
             raise Unavailable(
@@ -161,7 +161,7 @@ class RemoteBlobs:
             ) from None
 
     def is_ours(self) -> bool:
-        """Tell whether nobody else has put their mark here since."""
+        """Tell whether no other database has put its mark here since."""
         return self._owner is None or self._mark() == self._owner
 
     def _mark(self) -> str | None:

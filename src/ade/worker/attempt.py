@@ -1,7 +1,7 @@
 """One attempt, from its claim to its end: prepare, run, collect, finish.
 
-The worker may believe in its lease until `trusted_until` (`ade.domain.lease`); past that moment the
-child is killed first, and whatever it had to say is dropped.
+The worker may trust its lease until `trusted_until` (`ade.domain.lease`). Past that moment the
+child is killed first, and its result is dropped.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ log = structlog.get_logger()
 
 
 class Attempt:
-    """Hold one claimed job and see it through."""
+    """Take one claimed job to its end."""
 
     def __init__(
         self,
@@ -80,15 +80,15 @@ class Attempt:
         self._given_up = False
         self._asked: Asked | None = None
         self._handed_back = False
-        self._told: dict[str, Any] | None = None
-        self._telling: asyncio.Task[None] | None = None
-        self._laying: asyncio.Task[dict[str, Path]] | None = None
+        self._progress: dict[str, Any] | None = None
+        self._reporting: asyncio.Task[None] | None = None
+        self._folder_task: asyncio.Task[dict[str, Path]] | None = None
         self._ended = asyncio.Event()
 
     # --- what the worker does to it -------------------------------------------------------------
 
     def renewed(self, trusted_until: float, stop_request: str | None) -> None:
-        """Trust the lease longer, and pass on what was asked of the job."""
+        """Trust the lease longer, and pass on a stop request."""
         self.trusted_until = trusted_until
         if stop_request is not None and self._stop != stop_request:
             self._stop = StopRequest(stop_request)
@@ -116,7 +116,7 @@ class Attempt:
         ):
             outcome = await self._outcome()
             self._ended.set()
-            beside = [task for task in (self._telling, self._laying) if task is not None]
+            beside = [task for task in (self._reporting, self._folder_task) if task is not None]
             await asyncio.gather(*beside, return_exceptions=True)  # the outcome is known
             if self._given_up:
                 metrics.fence_rejected("given_up")
@@ -141,9 +141,9 @@ class Attempt:
             if self._stop is not None or self._given_up or self._handed_back:
                 return self._stopped()
             return await self._run(spec)
-        except Unwalled as error:
-            unwalled = JobError(Category.INTERNAL_ERROR, "SANDBOX_UNAVAILABLE", error.detail)
-            return _failed(unwalled)
+        except SandboxUnavailable as error:
+            code = "SANDBOX_UNAVAILABLE"
+            return _failed(JobError(Category.INTERNAL_ERROR, code, error.detail))
         except NotFound as error:
             missing = JobError(Category.DEPENDENCY_ERROR, "DEPENDENCY_NOT_FOUND", error.detail)
             return _failed(missing)
@@ -162,17 +162,19 @@ class Attempt:
             return _failed(JobError(Category.INTERNAL_ERROR, "WORKER_ERROR", message))
 
     async def _prepare(self) -> RunSpec:
-        """Lay out the job's folder and gather what the runner needs."""
+        """Prepare the job's folder and gather what the runner needs."""
         kind = self._kinds.named(self.claim.kind)
         payload = json.loads(self.claim.payload)
         if not kind.trusted and self._runner.refusal is not None:
-            raise Unwalled(self._runner.refusal)
+            raise SandboxUnavailable(self._runner.refusal)
         self._asked = _asked(self.claim, kind, payload)
         prepared = await kind.prepare(self._asked, self._job_io)
-        self._laying = asyncio.create_task(asyncio.to_thread(self._lay_out, payload, prepared))
-        # Behind walls a job does not work in its folder: the first attempt can begin without it.
+        self._folder_task = asyncio.create_task(
+            asyncio.to_thread(self._prepare_folder, payload, prepared)
+        )
+        # A sandboxed job does not work in its folder: the first attempt can begin without it.
         is_needed = prepared.files or not self._runner.isolation or self.claim.fence > 1
-        files = await self._laying if is_needed else {}
+        files = await self._folder_task if is_needed else {}
         return RunSpec(
             entry=kind.entry,
             inputs=prepared.inputs,
@@ -185,8 +187,8 @@ class Attempt:
             preload=prepared.warm or kind.warm,
         )
 
-    def _lay_out(self, payload: dict[str, Any], prepared: Prepared) -> dict[str, Path]:
-        """Put what the job works on into its folder, where people can look at it afterwards."""
+    def _prepare_folder(self, payload: dict[str, Any], prepared: Prepared) -> dict[str, Path]:
+        """Write the request and the inputs into the job's folder, where people can look at them."""
         self._folder.mkdir(parents=True, exist_ok=True)
         if self.claim.fence > 1:
             shutil.rmtree(self._folder / "artifacts", ignore_errors=True)
@@ -198,14 +200,14 @@ class Attempt:
         }
 
     async def _run(self, spec: RunSpec) -> Outcome:
-        running = self._runner.start(spec, self._tell)
+        running = self._runner.start(spec, self._on_progress)
         self._running = running
         showing = asyncio.create_task(self._show_beginning())
         seconds = spec.limits.timeout_ms / 1000
         outcome, timed_out = await see_to_the_end(running, seconds)
         showing.cancel()
-        if self._laying is not None:
-            await self._laying
+        if self._folder_task is not None:
+            await self._folder_task
         if (printed := _printed(outcome)) and self._is_trusted():  # or it is another attempt's now
             await asyncio.to_thread(self._keep_logs, printed)
         # Done is done, also when a stop came at the last moment.
@@ -218,9 +220,9 @@ class Attempt:
         return await self._kept(self._as_asked(outcome))
 
     async def _kept(self, outcome: Outcome) -> Outcome:
-        """Keep the files that the job left; its result names them, and only that makes them seen.
+        """Keep the files that the job left; they become visible with the result that names them.
 
-        A job that was asked for a file that cannot be kept has not done what it was asked for.
+        A job whose files cannot be kept has failed.
         """
         if not outcome.files or not self._is_trusted():
             return outcome
@@ -234,7 +236,7 @@ class Attempt:
         return replace(outcome, result=result, artifacts=artifacts)
 
     def _as_asked(self, outcome: Outcome) -> Outcome:
-        """Say what the result was made by, and leave out the streams that nobody wants."""
+        """Add the version of the kind, and drop the streams that the caller does not want."""
         if outcome.result is None or self._asked is None:
             return outcome
         outputs = dict(outcome.result.get("outputs", {}))
@@ -247,7 +249,7 @@ class Attempt:
         )
 
     async def _show_beginning(self) -> None:
-        """Let people see that the job has begun, if it takes long enough for them to look."""
+        """Export the first events if the job takes long enough for people to look at them."""
         await asyncio.sleep(SHOWN_AFTER_SECONDS)
         await self._copy_events()
 
@@ -265,27 +267,27 @@ class Attempt:
         status = Status.PAUSED if self._stop is StopRequest.PAUSE else Status.CANCELLED
         result = outcome.result if outcome is not None and status is Status.CANCELLED else None
         usage = outcome.usage if outcome is not None else {}
-        walls = outcome.isolation if outcome is not None else self._runner.isolation
-        return Outcome(status, result=result, usage=usage, isolation=walls)
+        isolation = outcome.isolation if outcome is not None else self._runner.isolation
+        return Outcome(status, result=result, usage=usage, isolation=isolation)
 
     def _keep_logs(self, text: str) -> None:
-        """Leave what the job printed beside it; the result has it too, so trouble is no failure."""
+        """Write the job's output to its folder; an error is only logged, the result has it too."""
         try:
             write_text(self._folder / "logs.txt", text)
         except OSError as error:
             log.warning("logs.txt not written", reason=error.strerror)
 
-    def _tell(self, progress: dict[str, Any]) -> None:
-        """Pass progress on, the newest at most twice a second."""
-        self._told = progress
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.create_task(self._report())
+    def _on_progress(self, progress: dict[str, Any]) -> None:
+        """Report the newest progress, at most twice a second."""
+        self._progress = progress
+        if self._reporting is None or self._reporting.done():
+            self._reporting = asyncio.create_task(self._report())
 
     async def _report(self) -> None:
-        while (told := self._told) is not None:
-            self._told = None
+        while (progress := self._progress) is not None:
+            self._progress = None
             try:
-                await self._kernel.report(AttemptReport(self.held, progress=told))
+                await self._kernel.report(AttemptReport(self.held, progress=progress))
                 await self._copy_events()
             except Exception as error:
                 log.info("progress was not recorded", reason=type(error).__name__)
@@ -315,8 +317,8 @@ class Attempt:
         log.warning("result discarded", reason="lease no longer trusted")
 
 
-class Unwalled(AdeError):
-    """No sandbox is strong enough for this job here."""
+class SandboxUnavailable(AdeError):
+    """The sandbox of this worker is too weak for this job."""
 
     code = "sandbox_unavailable"
 
@@ -328,12 +330,12 @@ def _printed(outcome: Outcome) -> str:
 
 
 def _wants_network(payload: dict[str, Any]) -> bool:
-    """Tell whether a job may have what its worker allows: it may always do without."""
+    """Tell whether the job wants the network that its worker allows."""
     return (payload.get("environment") or {}).get("network_access") != "disabled"
 
 
 def _asked(claim: Claim, kind: Kind, payload: dict[str, Any]) -> Asked:
-    """Read what a job was asked to do in the words of today's kind."""
+    """Validate the payload of a job against the current version of its kind."""
     try:
         inputs = kind.inputs.model_validate(payload["inputs"])
         spec = kind.output_spec.model_validate(payload.get("output_spec") or {})

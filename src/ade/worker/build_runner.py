@@ -35,7 +35,7 @@ from ade.domain.errors import AdeError, Unavailable
 from ade.domain.job import Status
 from ade.domain.outcome import Category, CodeLocation, JobError, Outcome, located
 from ade.environments.activation import ActivationFolder, Log
-from ade.environments.failure import BuildFailed, broken, too_long, unwalled
+from ade.environments.failure import BuildFailed, broken, sandbox_unavailable, too_long
 from ade.environments.install import install, workshop
 from ade.environments.requirements import FILE, read_requirements
 from ade.environments.resolve import resolve
@@ -261,7 +261,7 @@ class BuildRun:
     async def _activate(self) -> None:
         """Load the package and run its hooks in the sandbox."""
         if self._runner.refusal is not None:
-            raise unwalled(self._runner.refusal)
+            raise sandbox_unavailable(self._runner.refusal)
         spec = replace(
             self._spec,
             entry=ENTRY,
@@ -272,7 +272,7 @@ class BuildRun:
         for tries in range(1, ACTIVATE_TRIES + 1):
             self._hooks = self._runner.start(spec, lambda progress: None)
             outcome = await self._hooks.outcome()
-            self._activation = outcome
+            self._hooks, self._activation = None, outcome
             if self._is_broken_off() or not _is_ours(outcome) or tries == ACTIVATE_TRIES:
                 break
             log.warning("activation is tried again", code=outcome.error and outcome.error.code)

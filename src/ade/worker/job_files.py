@@ -1,4 +1,4 @@
-"""Write into a job's folder, where the job's own code may have been before."""
+"""Write into a job's folder, which the job's own code may have changed before."""
 
 import contextlib
 import os
@@ -16,8 +16,8 @@ def write_text(path: Path, text: str) -> None:
 def place_file(source: Path, place: Path, *, copied: bool) -> Path:
     """Show a file in a job's folder: the same bytes where that is possible, else a copy.
 
-    Code without walls works in that folder, and must get a copy: what it writes there would change
-    the stored bytes.
+    Code that is not sandboxed works in that folder and must get a copy: what it writes there would
+    change the stored bytes.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     place.unlink(missing_ok=True)

@@ -55,11 +55,12 @@ async def see_to_the_end(
     """
     ending = asyncio.ensure_future(running.outcome())
     try:
-        async with asyncio.timeout(timeout_seconds) as deadline:
-            return await asyncio.shield(ending), False
-    except TimeoutError:
-        running.time_out()
-        return await ending, deadline.expired()
+        try:
+            async with asyncio.timeout(timeout_seconds) as deadline:
+                return await asyncio.shield(ending), False
+        except TimeoutError:
+            running.time_out()
+            return await asyncio.shield(ending), deadline.expired()
     except asyncio.CancelledError:
         running.kill()
         await ending

@@ -1,4 +1,4 @@
-"""The loop that claims jobs and sees them through.
+"""The loop that claims jobs and takes them to their ends.
 
 The model. One worker has a number of slots, one name, and one list of attempts. Four things go on
 at once: `claim` fills free slots whenever there is news of work, and looks anyway every
@@ -47,7 +47,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class WorkerRules:
-    """Hold the numbers that a worker goes by."""
+    """Hold the settings of a worker."""
 
     slots: int = 2
     poll_seconds: float = 1.0
@@ -56,7 +56,7 @@ class WorkerRules:
 
 
 class Worker:
-    """Claim jobs and see them through, up to a number at once."""
+    """Claim jobs and take them to their ends, a limited number at once."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Worker:
         self._draining.set()
 
     def drain(self) -> None:
-        """Begin to drain; asked a second time, hand back at once what is still running."""
+        """Begin to drain; called a second time, hand back at once what is still running."""
         if self._draining.is_set():
             for attempt in list(self._attempts):
                 attempt.hand_back()
@@ -202,8 +202,8 @@ class Worker:
     ) -> None:
         """Begin what a last claim brings, or its jobs would wait for their leases to end.
 
-        Nobody waits for claims past the end of their trust. Ends that are on their way are waited
-        for by their attempts, so a call that records some is not cancelled.
+        Claims are worthless past the end of their trust. Attempts still wait for ends that are on
+        their way, so a call that records some is not cancelled.
         """
         await asyncio.wait([call], timeout=max(self._trust_left(requested_at), 0))
         if not call.done():
@@ -253,7 +253,7 @@ class Worker:
             await self._renew()
 
     async def _renew(self) -> None:
-        """Keep all leases with one statement, and hear what was asked of their jobs."""
+        """Renew all leases with one statement, and pass on stop requests."""
         attempts = [attempt for attempt in self._attempts if attempt.held in self._occupied]
         asked = self._kernel.store.clock.monotonic()
         try:
