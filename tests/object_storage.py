@@ -17,7 +17,7 @@ from tests.processes import eventually, is_frozen
 
 from ade.artifacts.naming import key_of
 from ade.artifacts.s3 import Patience, S3Remote
-from ade.environments import tether
+from ade.environments import die_with_parent
 
 RCLONE = str(Path(sys.executable).parent / "rclone")
 KEY_ID = "ADETESTKEYID"
@@ -51,7 +51,7 @@ class ObjectStorage:
         environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
         command = [
             # Killed with us, also if nobody comes to the end of the test.
-            *(sys.executable, "-I", "-S", str(Path(tether.__file__)), str(os.getpid())),
+            *(sys.executable, "-I", "-S", str(Path(die_with_parent.__file__)), str(os.getpid())),
             *(RCLONE, "serve", "s3", "--config", os.devnull),
             *("--addr", f"127.0.0.1:{self._port}", "--auth-key", f"{KEY_ID},{SECRET}"),
             *("--dir-cache-time", "1ms", str(self.folder)),

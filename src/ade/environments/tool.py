@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uv
 
-from ade.environments import tether
+from ade.environments import die_with_parent
 from ade.environments.failure import not_installed
 from ade.settings import Settings
 
@@ -72,7 +72,7 @@ class Tool:
         """
         said: list[str] = []
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", str(Path(tether.__file__)), str(os.getpid())),
+            *(sys.executable, "-I", "-S", str(Path(die_with_parent.__file__)), str(os.getpid())),
             *(uv.find_uv_bin(), *arguments),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,

@@ -1,6 +1,7 @@
-"""Become a program that dies with whoever started it: `python -I -S tether.py PROGRAM ...`.
+"""Become a program that dies with its parent: `python -I -S die_with_parent.py PID PROGRAM ...`.
 
-A server that is killed cannot end what it started; the kernel can, if asked to before.
+A server that is killed cannot end the processes that it started. The kernel can, if it was told
+before.
 """
 
 import ctypes
@@ -15,11 +16,11 @@ FILE_BYTES_MAX = 8 * 1024**3
 
 
 def main() -> None:
-    """Ask the kernel, stand back a little, become the program."""
-    starter = int(sys.argv[1])
+    """Ask the kernel for a signal at the parent's death, lower the priority, become the program."""
+    parent = int(sys.argv[1])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != starter:
-        sys.exit("whoever started this is gone")
+    if os.getppid() != parent:
+        sys.exit("the parent process has ended")
     os.nice(NICE)
     os.umask(0o022)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
