@@ -77,7 +77,7 @@ async def measure(options: argparse.Namespace, console: Console) -> None:
         idle_mb = await idle_memory(first)
         jobs = await throughput(first)
         show(entrants, console, BARE)
-        goals = judge(entrants, idle_mb, jobs)
+        goals = check_goals(entrants, idle_mb, jobs)
         goals.append(await beside_hostile_jobs(options.requests))
         if options.leak:
             goals.append(await leaks(first, options.leak))
@@ -290,7 +290,7 @@ def _held(pool: Pool) -> dict[str, int]:
 # --- what came of it -----------------------------------------------------------------------------
 
 
-def judge(entrants: list[Entrant], idle_mb: float, jobs: float) -> list[dict[str, object]]:
+def check_goals(entrants: list[Entrant], idle_mb: float, jobs: float) -> list[dict[str, object]]:
     times = {entrant.name: entrant.quantile(0.5) for entrant in entrants}
     ours = times["ADE, all layers"]
     of_bare = ours / times[BARE]

@@ -12,6 +12,7 @@ class OnlyContract(Contract):
 
     Configuration options:
         - modules:          the modules, with everything below them, whose imports are looked at.
+        - except_modules:   modules among them that the contract leaves alone. (Optional.)
         - may_import:       what they may import, with everything below it.
         - standard_library: whether they may import all of the standard library. Default: False.
         - within:           look only at imports of these and of what is below them. (Optional.)
@@ -20,6 +21,7 @@ class OnlyContract(Contract):
     type_name = "only"
 
     modules = fields.ListField(subfield=fields.StringField())
+    except_modules = fields.ListField(subfield=fields.StringField(), required=False)
     may_import = fields.ListField(subfield=fields.StringField())
     standard_library = fields.BooleanField(required=False, default=False)
     within = fields.ListField(subfield=fields.StringField(), required=False)
@@ -27,7 +29,12 @@ class OnlyContract(Contract):
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         """Compare every direct import of the modules with the list."""
         names: Any = self.modules
-        importers = {module for module in graph.modules if _is_below(module, names)}
+        left_alone: Any = self.except_modules
+        importers = {
+            module
+            for module in graph.modules
+            if _is_below(module, names) and not _is_below(module, left_alone or [])
+        }
         if not importers:
             return ContractCheck(kept=False, metadata={"missing": names, "imports": []})
         found = [

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.api.server import Server
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
-REGENERATE = ".venv/bin/python -m ade.http.describe docs/reference"
+REGENERATE = ".venv/bin/python -m ade.process.describe docs/reference"
 
 
 async def test_the_committed_document_is_what_the_server_says(server: Server) -> None:

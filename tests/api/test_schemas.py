@@ -9,7 +9,7 @@ import pytest
 from tests.api.server import Server
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
-REGENERATE = ".venv/bin/python -m ade.http.describe docs/reference"
+REGENERATE = ".venv/bin/python -m ade.process.describe docs/reference"
 PAYLOAD = {
     "schema_version": "1.0",
     "job_type": "object_execute",

@@ -1,4 +1,4 @@
-"""The test's side of a driver: start it in a situation, ask, hear."""
+"""The test's side of a driver: start it in a mode, send it snippets, read the answers."""
 
 import json
 import subprocess

@@ -7,8 +7,8 @@ connection breaks during a commit, the change is looked for, and reported as don
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from ade.domain.configuration import manifest_digest
 from ade.domain.errors import Conflict, NotFound
-from ade.store.catalogue import manifest_digest
 from ade.store.rows import (
     Activation,
     ArtifactRow,

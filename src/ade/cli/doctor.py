@@ -21,7 +21,7 @@ def doctor(
 ) -> None:
     """Show which sandbox layers hold here; exit 5 if untrusted code would be refused."""
     settings = settings_or_exit()
-    from ade.isolation import examine
+    from ade.process.isolation import examine
 
     report, refusal = asyncio.run(examine(settings))
     if as_json:

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from ade.domain.configuration import DRAFT_BYTES_MAX, FILES_MAX, manifest_digest
 from ade.http.download import SAFE, has_already
 from ade.http.multipart import MULTIPART, PIECE_BYTES, receive_form, receive_raw
 from ade.storage import Blobs, BlobWriter
@@ -20,7 +21,6 @@ from ade.storage.package_archives import (
     read_package,
     write_package,
 )
-from ade.store.catalogue import DRAFT_BYTES_MAX, FILES_MAX, manifest_digest
 from ade.store.rows import File
 from ade_engine.examples import FOLDER, example_names
 

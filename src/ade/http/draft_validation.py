@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ade.domain.configuration import manifest_digest
 from ade.domain.errors import SAFE_MODE_DETAIL, NotFound, SafeMode, Unavailable
 from ade.domain.outcome import Category, JobError
 from ade.environments import EnvironmentGone
@@ -15,7 +16,6 @@ from ade.environments.requirements import read_requirements
 from ade.http.config_files import ConfigurationFiles
 from ade.http.context import AppContext
 from ade.http.schemas.catalogue import CheckBody, ProblemFound
-from ade.store.catalogue import manifest_digest
 from ade.store.rows import File
 
 ENTRY = "ade_engine.entry.check"

@@ -27,9 +27,9 @@ from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
 from ade.environments.collect import collect_for_ever as collect_environments
 from ade.events.event_file import EventFileExporter
-from ade.isolation import Isolation, isolated
 from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
+from ade.process.isolation import Isolation, isolated
 from ade.settings import Settings
 from ade.stages.kernel_settings import KernelSettings
 from ade.storage import Blobs

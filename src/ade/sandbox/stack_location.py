@@ -30,7 +30,7 @@ FRAME_BYTES_MAX = 2_000
 SOURCE_BYTES_MAX = 1024 * 1024
 SOURCE_CHARACTERS_MAX = 200
 # The outermost frame of the job's own stack: what calls it is ADE's runtime.
-ENDS = ("/ade_engine/running.py", "run_entry")
+OUTERMOST = ("/ade_engine/run_entry.py", "run_entry")
 CUT = b"  ..."
 BEGINS = (b"Stack (most recent call first):", b"Current thread ", b"Thread ")
 _FRAME = re.compile(r'  File "(.+)", line (\d{1,7}) in (.+)')
@@ -79,7 +79,7 @@ class StackTrace:
 
 
 def _is_outermost(frame: StackFrame) -> bool:
-    file, name = ENDS
+    file, name = OUTERMOST
     return frame.name == name and frame.file.endswith(file)
 
 

@@ -8,27 +8,23 @@ share its transaction commit (`SqlTransaction.attempt`).
 import json
 from typing import Any
 
+from ade.domain.configuration import (
+    ABSENT,
+    CONFIGURATIONS_MAX,
+    DRAFT_BYTES_MAX,
+    FILES_MAX,
+    VERSIONS_MAX,
+    manifest_digest,
+)
 from ade.domain.errors import Conflict, NotFound, PayloadTooLarge, PreconditionFailed
 from ade.domain.file_names import refuse_clashes
 from ade.domain.ids import is_uuid
-from ade.domain.keys import digest as digest_of
 from ade.store.executor import Executor, id_at
 from ade.store.rows import ArtifactRow, Configuration, Document, File, Version
 from ade.store.usage import StorageUsage
 
-FILES_MAX = 1000
-DRAFT_BYTES_MAX = 32 * 1024 * 1024
-CONFIGURATIONS_MAX = 10_000
-VERSIONS_MAX = 10_000
-# What an editor says who believes that there is no such file yet.
-ABSENT = "absent"
 # After every identifier: where the first page of a list begins.
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
-
-
-def manifest_digest(files: list[File]) -> str:
-    """Return the digest of a set of files: of their paths and contents."""
-    return digest_of([[file.path, file.digest] for file in sorted(files)])
 
 
 def require_id(text: str, what: str) -> str:

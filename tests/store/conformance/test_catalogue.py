@@ -10,6 +10,7 @@ from tests.store.acts import LIMITS, Acts
 
 from ade.app.catalogue import Catalogue
 from ade.clock import ManualClock
+from ade.domain.configuration import ABSENT, DRAFT_BYTES_MAX, FILES_MAX, manifest_digest
 from ade.domain.errors import (
     AdeError,
     Conflict,
@@ -21,7 +22,6 @@ from ade.domain.errors import (
 )
 from ade.kernel import Kernel
 from ade.stages.builds import RequiredBuild
-from ade.store.catalogue import ABSENT, DRAFT_BYTES_MAX, FILES_MAX, manifest_digest
 from ade.store.rows import File
 from ade.store.session import Session
 

@@ -1,4 +1,4 @@
-"""What a child says of where it was is repeated only as far as it is known."""
+"""The stack that a child reports is repeated only as far as it can be checked."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ade_engine
 from ade.domain.outcome import Category, CodeLocation, JobError, located
-from ade.sandbox.stack_location import FRAMES_MAX, JobSources, StackFrame, StackTrace, locate
+from ade.sandbox.stack_location import (
+    DOING,
+    FRAMES_MAX,
+    OUTERMOST,
+    JobSources,
+    StackFrame,
+    StackTrace,
+    locate,
+)
 
 AMOUNT = "def detect_amount(column):\n    return tidy(column)\n"
 MONEY = "def tidy(column):\n    while True:\n        pass\n"
@@ -230,3 +239,11 @@ def test_an_error_says_where(place: CodeLocation | None, message: str) -> None:
 def test_an_error_that_has_a_place_keeps_it() -> None:
     known = JobError(Category.RESOURCE_LIMIT, "LATE", "It was late.", {"file": "b.py"})
     assert located(known, CodeLocation("a.py", 3)) == known
+
+
+def test_the_files_of_the_engine_that_are_known_by_name_exist() -> None:
+    engine = Path(ade_engine.__file__).parent
+    file, function = OUTERMOST
+    source = engine.parent / file.lstrip("/")
+    assert f"def {function}(" in source.read_text(encoding="utf-8")
+    assert all((engine / folder).is_dir() for folder in DOING)

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import TypeAdapter
 
+from ade.domain.configuration import manifest_digest
 from ade.domain.errors import InvalidRequest
 from ade.http.auth import Authorization
 from ade.http.body import read_small
@@ -27,7 +28,6 @@ from ade.http.schemas.catalogue import (
     file_body,
     version_body,
 )
-from ade.store.catalogue import manifest_digest
 from ade.store.rows import Configuration, File, Version
 
 SEQUENCE_MAX = 2**31 - 1

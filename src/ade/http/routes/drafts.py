@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 
+from ade.domain.configuration import ABSENT, manifest_digest
 from ade.domain.errors import PreconditionFailed
 from ade.domain.file_names import config_path
 from ade.http.auth import Authorization
@@ -14,7 +15,6 @@ from ade.http.draft_validation import check_draft
 from ade.http.multipart import FORM
 from ade.http.openapi import answers
 from ade.http.schemas.catalogue import CheckBody, FileBody, FileList, file_body
-from ade.store.catalogue import ABSENT, manifest_digest
 from ade.store.rows import File
 
 TEXT = "text/plain; charset=utf-8"

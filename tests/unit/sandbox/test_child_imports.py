@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).parents[2] / "src"
+SRC = Path(__file__).parents[3] / "src"
 CHILD = ("ade.sandbox.child", "ade.sandbox.layers")
 # The engine runs the job itself. It is imported inside functions, when the layers are applied.
 ENTRIES = ("ade_engine",)

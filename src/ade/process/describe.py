@@ -1,4 +1,4 @@
-"""Write the API's description to files: `python -m ade.http.describe docs/reference`."""
+"""Write the API's description to files: `python -m ade.process.describe docs/reference`."""
 
 import json
 import sys

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ade import isolation
-from ade.isolation import Isolation, examine, isolated, scratch_folder
+from ade.process import isolation
+from ade.process.isolation import Isolation, examine, isolated, scratch_folder
 from ade.sandbox.probe import LayerStatus, SandboxReport
 from ade.settings import Settings
 from ade.worker.sandbox_runner import SandboxRunner
