@@ -267,7 +267,7 @@ def test_variables_are_settings(page: Path) -> None:
 
 # --- paths and names in the source ----------------------------------------------------------------
 
-MAPS = [ROOT / "README.md"]
+MAPS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", DOCS / "explanation" / "architecture.md"]
 # A path, perhaps with what the file defines: `src/ade/kernel.py: Kernel.submit`.
 PATH = re.compile(r"((?:src|tests|scripts|docs|bench|examples)/[\w./-]*)(?:: ([\w.]+))?")
 
