@@ -242,7 +242,7 @@ def test_cancelling_kills_what_is_under_way(site: Site) -> None:
 def test_a_server_that_is_stopped_puts_its_build_back(site: Site) -> None:
     stuck = site.wheelhouse / "greeting-1.5-py3-none-any.whl"
     os.mkfifo(stuck)
-    server = site.server()
+    server = site.server(ADE_DRAIN_GRACE_SECONDS=1)
     build = activate(server, site.version(**{"requirements.txt": "greeting\n"}))
     eventually(lambda: uvs(server))
     assert server.stop() == 0
@@ -316,14 +316,15 @@ def test_runs_use_the_active_version_and_an_earlier_one_is_active_again_at_once(
         return int(run["version"]["sequence"])
 
     assert sequence() == 1  # there is no active version: the draft
-    edited(server, configuration_id, "columns/name.py", FIELD)
+    edited(server, configuration_id, "NOTES.md", "the second")
     assert server.http.post(f"{where}/versions").json()["sequence"] == 2
     for number in (1, 2):
-        assert wait(server, activate(server, f"{where}/versions/{number}"))["status"] == "ready"
+        build = wait(server, activate(server, f"{where}/versions/{number}"))
+        assert build["status"] == "ready", build["error"]
         active = server.http.get(where).json()["active_version"]
         assert active["sequence"] == number
         assert sequence() == number
-    edited(server, configuration_id, "columns/more.py", FIELD)
+    edited(server, configuration_id, "NOTES.md", "the third")
     assert (sequence(), sequence(version="draft"), sequence(version=1)) == (2, 3, 1)
     answer = server.http.post(f"{where}/versions/1/activate")
     assert (answer.status_code, answer.json()["status"]) == (200, "ready")
