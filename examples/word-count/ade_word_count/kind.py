@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ade.kinds import Asked, Digest, JobIO, Kind, OutputSpec, Prepared
+from ade.kinds import Digest, JobInputs, JobIO, Kind, OutputSpec, Prepared
 
 PLACE = "inputs/text"
 
@@ -32,17 +32,17 @@ class WordCount(Kind):
     output_spec = WordCountOutputs
     entry = "ade_word_count.run"
     env_version = "word-count@1"
-    warm = ("ade_word_count.run",)
+    preload = ("ade_word_count.run",)
     retries = 1
 
-    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
+    async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
         """Fetch the text; if the workspace has none with this digest, the job says so."""
-        text = await job_io.blob(asked.workspace_id, asked.inputs["digest"])
+        text = await job_io.blob(job.workspace_id, job.inputs["digest"])
         return Prepared(
             inputs={
                 "text": PLACE,
-                "at_least": asked.inputs["at_least"],
-                "formats": asked.output_spec["formats"],
+                "at_least": job.inputs["at_least"],
+                "formats": job.output_spec["formats"],
             },
             files={PLACE: text},
         )

@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ade.domain.build import KIND
 from ade.domain.errors import AdeError, NotFound
-from ade.kinds.kind import Asked, JobIO, Kind, Prepared
+from ade.kinds.kind import JobInputs, JobIO, Kind, Prepared
 
 
 class FilesGone(AdeError):
@@ -35,9 +35,9 @@ class BuildJob(Kind):
     env_version = "build@1"
     direct = False
 
-    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
+    async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
         """Lay out the version's files."""
-        workspace_id, inputs = asked.workspace_id, asked.inputs
+        workspace_id, inputs = job.workspace_id, job.inputs
         try:
             version = await job_io.version(workspace_id, inputs["config_version_id"])
             files = await job_io.package(workspace_id, inputs["config_version_id"])
@@ -46,7 +46,7 @@ class BuildJob(Kind):
         return Prepared(
             inputs={
                 "build_id": inputs["build_id"],
-                "attempt": asked.attempt,
+                "attempt": job.attempt,
                 "configuration_id": version.configuration_id,
                 "sequence": version.sequence,
             },

@@ -14,7 +14,7 @@ from ade.kinds.document import (
     fetch_images,
     with_library_versions,
 )
-from ade.kinds.kind import Asked, JobIO, Kind, OutputSpec, Prepared
+from ade.kinds.kind import JobInputs, JobIO, Kind, OutputSpec, Prepared
 
 FORMATS = ("pdf", "html")
 
@@ -48,17 +48,17 @@ class DocumentExport(Kind):
     output_spec = ExportOutputs
     entry = "ade_engine.entry.export"
     env_version = with_library_versions("export@2")
-    warm = PRELOAD
+    preload = PRELOAD
 
     def check(self, inputs: dict[str, Any], output_spec: dict[str, Any]) -> None:
         """Reject an export_format that contradicts the formats of the output_spec."""
         _formats(inputs, output_spec)
 
-    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
+    async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
         """Fetch the images by digest; the sandbox has no access to the blob store."""
-        inputs = {**asked.inputs, "formats": _formats(asked.inputs, asked.output_spec)}
+        inputs = {**job.inputs, "formats": _formats(job.inputs, job.output_spec)}
         objects = inputs["document"]["objects"]
-        return Prepared(inputs, await fetch_images(objects, asked.workspace_id, job_io))
+        return Prepared(inputs, await fetch_images(objects, job.workspace_id, job_io))
 
 
 def _formats(inputs: dict[str, Any], output_spec: dict[str, Any]) -> list[str]:

@@ -28,7 +28,7 @@ class OutputSpec(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class JobInputs:
     """Hold what one attempt is to do: checked, with defaults filled in, in plain values."""
 
     workspace_id: str
@@ -44,14 +44,14 @@ class Prepared:
 
     `files` are put into the job's folder under these names, `outputs` are taken out of it and kept
     in the job's own folder under others. `environment` names installed packages; None is ADE's own.
-    `warm` are modules that this job in particular should find imported.
+    `preload` are modules that this job in particular should find imported.
     """
 
     inputs: dict[str, Any]
     files: Mapping[str, Path] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     environment: str | None = None
-    warm: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ()
 
 
 class VersionNumber(Protocol):
@@ -100,9 +100,9 @@ class Kind:
     """Describe one job type; a subclass with other values is a new one.
 
     `inputs` and `output_spec` are the models that these parts of a submission must fit; `entry` is
-    the module whose `main(inputs, channel)` runs in the child, `warm` what is imported once for all
+    the module whose `main(inputs, channel)` runs in the child, `preload` what is imported once for all
     of its children; `env_version` what a result depends on besides its inputs. `trusted` is for
-    ADE's own code only: it needs no walls.
+    ADE's own code only: it needs no sandbox.
     """
 
     name: ClassVar[str]
@@ -110,7 +110,7 @@ class Kind:
     output_spec: ClassVar[type[BaseModel]] = OutputSpec
     entry: ClassVar[str]
     env_version: ClassVar[str]
-    warm: ClassVar[tuple[str, ...]] = ()
+    preload: ClassVar[tuple[str, ...]] = ()
     language: ClassVar[str | None] = None  # what its code is written in, if it takes any
     pool: ClassVar[str] = LOCAL_POOL
     retries: ClassVar[int] = 2
@@ -121,6 +121,6 @@ class Kind:
     def check(self, inputs: dict[str, Any], output_spec: dict[str, Any]) -> None:
         """Raise InvalidRequest if inputs and output_spec, each right by itself, do not fit."""
 
-    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
+    async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
         """Gather what an attempt needs; what is missing is an error of the job."""
-        return Prepared(asked.inputs)
+        return Prepared(job.inputs)

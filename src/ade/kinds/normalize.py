@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ade.kinds.kind import Asked, JobIO, Kind, Prepared
+from ade.kinds.kind import JobInputs, JobIO, Kind, Prepared
 
 NAME_CHARS_MAX = 100
 ODD = re.compile(r"[^\w.\- ]+")
@@ -36,12 +36,12 @@ class Normalize(Kind):
     inputs = NormalizeInputs
     entry = "ade_engine.entry.normalize"
     env_version = "normalize@1"
-    warm = ENGINE
+    preload = ENGINE
     direct = False
 
-    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
+    async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
         """Lay out the document and the version's files as the run was submitted."""
-        workspace_id, inputs = asked.workspace_id, asked.inputs
+        workspace_id, inputs = job.workspace_id, job.inputs
         document, name = await job_io.document(workspace_id, inputs["document_id"])
         files = {
             f"config/{path}": place
@@ -56,7 +56,7 @@ class Normalize(Kind):
                 "input_name": name,
                 "config": "config",
                 "output": "output",
-                "job_id": asked.job_id,
+                "job_id": job.job_id,
                 "headers": inputs["headers"],
             },
             files={place: document, **files},

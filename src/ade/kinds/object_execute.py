@@ -19,7 +19,7 @@ from pydantic import (
 
 from ade.domain.keys import digest as digest_of
 from ade.kinds.document import ObjectId
-from ade.kinds.kind import Asked, Digest, JobIO, Kind, OutputSpec, Prepared
+from ade.kinds.kind import Digest, JobInputs, JobIO, Kind, OutputSpec, Prepared
 
 SOURCE_CHARS_MAX = 500_000
 BLOCKS_MAX = 1_000
@@ -287,16 +287,16 @@ class ObjectExecute(Kind):
     language = "python"
     env_version = f"python-cell@2+{environment_name()}"
 
-    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
+    async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
         """Fetch the datasets by digest; the sandbox has no access to the blob store."""
         files: dict[str, Path] = {}
         paths: dict[str, str] = {}
-        for one in asked.inputs["datasets"]:
+        for one in job.inputs["datasets"]:
             path = f"datasets/{one['name'] or one['digest'].partition(':')[2]}"
-            files[path] = await job_io.blob(asked.workspace_id, one["digest"])
+            files[path] = await job_io.blob(job.workspace_id, one["digest"])
             paths |= {one["digest"]: path, one["name"] or one["digest"]: path}
-        inputs = {**asked.inputs, "datasets": paths, "formats": asked.output_spec["formats"]}
-        return Prepared(inputs, files=files, warm=_slow_imports(asked.inputs))
+        inputs = {**job.inputs, "datasets": paths, "formats": job.output_spec["formats"]}
+        return Prepared(inputs, files=files, preload=_slow_imports(job.inputs))
 
 
 def _slow_imports(inputs: dict[str, Any]) -> tuple[str, ...]:

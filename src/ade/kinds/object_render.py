@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ade.kinds.document import FIRST_ERROR, LATEX_CHARS_MAX, OnceEach
-from ade.kinds.kind import Asked, JobIO, Kind, OutputSpec, Prepared
+from ade.kinds.kind import JobInputs, JobIO, Kind, OutputSpec, Prepared
 
 DOT_CHARS_MAX = 200_000
 SIZE_MIN, SIZE_MAX = 4, 200
@@ -103,8 +103,8 @@ class ObjectRender(Kind):
     output_spec = RenderOutputs
     entry = "ade_engine.entry.render"
     env_version = "+".join(("render@2", *(f"{name}{version(name)}" for name in DRAWN_BY)))
-    warm = ("ade_engine.entry.render", "ade_engine.preload.drawing")
+    preload = ("ade_engine.entry.render", "ade_engine.preload.drawing")
 
-    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
+    async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
         """Add the requested formats to the inputs."""
-        return Prepared({**asked.inputs, "formats": asked.output_spec["formats"]})
+        return Prepared({**job.inputs, "formats": job.output_spec["formats"]})

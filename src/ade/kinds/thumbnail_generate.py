@@ -13,7 +13,7 @@ from ade.kinds.document import (
     fetch_images,
     with_library_versions,
 )
-from ade.kinds.kind import Asked, JobIO, Kind, OutputSpec, Prepared
+from ade.kinds.kind import JobInputs, JobIO, Kind, OutputSpec, Prepared
 
 SIDE_PIXELS_MAX = 4_096
 SIZES_MAX = 10
@@ -76,11 +76,11 @@ class ThumbnailGenerate(Kind):
     output_spec = ThumbnailOutputs
     entry = "ade_engine.entry.thumbnail"
     env_version = with_library_versions("thumbnail@2")
-    warm = PRELOAD
+    preload = PRELOAD
 
-    async def prepare(self, asked: Asked, job_io: JobIO) -> Prepared:
+    async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
         """Fetch the images by digest; the sandbox has no access to the blob store."""
-        document, one_object = asked.inputs["document"], asked.inputs["object"]
+        document, one_object = job.inputs["document"], job.inputs["object"]
         objects = [one_object] if document is None else document["objects"]
-        files = await fetch_images(objects, asked.workspace_id, job_io)
-        return Prepared(asked.inputs, files)
+        files = await fetch_images(objects, job.workspace_id, job_io)
+        return Prepared(job.inputs, files)

@@ -64,7 +64,7 @@ class Parts:
     store: Session
     kernel: Kernel
     kinds: Kinds
-    library: Catalogue
+    catalogue: Catalogue
     blobs: Blobs
     worker: Worker | None
     isolation: Isolation | None
@@ -111,7 +111,7 @@ def collect_garbage_rarely() -> None:
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep freed memory for later allocations, where it supports that.
+    """Have the C catalogue keep freed memory for later allocations, where it supports that.
 
     A batch and its answer are megabytes that are needed again in the next moment; to give each
     page back to the system and to take a new one costs a tenth of the time of a batch.
@@ -186,22 +186,22 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
 async def _at_work(
     settings: Settings,
     store: Session,
-    library: Catalogue,
+    catalogue: Catalogue,
     blobs: Blobs,
     isolation: Isolation | None,
 ) -> AsyncIterator[Parts]:
     exporter = EventFileExporter(store, Path(settings.jobs_dir))
     store.on_group = metrics.committed
     kernel = Kernel(store, kernel_settings(settings), exporter=exporter)
-    parts = _parts(settings, store, kernel, library, blobs, isolation)
+    parts = _parts(settings, store, kernel, catalogue, blobs, isolation)
     listener = listen(store, kernel.notifier.publish)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
-    collecting = asyncio.create_task(collect_for_ever(parts.blobs, library))
+    collecting = asyncio.create_task(collect_for_ever(parts.blobs, catalogue))
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
     tidying = []
     if working is not None:
         working.add_done_callback(_log_if_broken)
-        tidying = [asyncio.create_task(collect_environments(library, settings))]
+        tidying = [asyncio.create_task(collect_environments(catalogue, settings))]
     try:
         yield parts
     finally:
@@ -226,7 +226,7 @@ def _parts(
     settings: Settings,
     store: Session,
     kernel: Kernel,
-    library: Catalogue,
+    catalogue: Catalogue,
     blobs: Blobs,
     isolation: Isolation | None,
 ) -> Parts:
@@ -242,7 +242,7 @@ def _parts(
             runner=isolation.runner,
             build_runner=BuildRunner(isolation.runner, settings),
             jobs_dir=jobs_dir,
-            job_io=CatalogueJobIO(library, blobs, settings.workspace_storage_mb * MIB),
+            job_io=CatalogueJobIO(catalogue, blobs, settings.workspace_storage_mb * MIB),
             rules=WorkerRules(
                 slots=settings.max_concurrency,
                 poll_seconds=settings.poll_seconds,
@@ -255,7 +255,7 @@ def _parts(
         store=store,
         kernel=kernel,
         kinds=kinds,
-        library=library,
+        catalogue=catalogue,
         blobs=blobs,
         worker=worker,
         isolation=isolation,

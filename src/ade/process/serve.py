@@ -88,7 +88,7 @@ async def serve(
                 directory,
                 settings,
                 parts.kinds,
-                catalogue=parts.library,
+                catalogue=parts.catalogue,
                 blobs=parts.blobs,
                 inline_tasks=InlineTasks(parts.isolation.runner, settings.inline_tasks)
                 if parts.isolation

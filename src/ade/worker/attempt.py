@@ -30,7 +30,7 @@ from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome, located, timed_out_error
 from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
-from ade.kinds import Asked, JobIO, Kind, Kinds, Prepared
+from ade.kinds import JobInputs, JobIO, Kind, Kinds, Prepared
 from ade.sandbox.spec import RunSpec
 from ade.stages.finish import Finish, Finished
 from ade.stages.report import AttemptReport
@@ -78,7 +78,7 @@ class Attempt:
         self._running: RunHandle | None = None
         self._stop: StopRequest | None = None
         self._given_up = False
-        self._asked: Asked | None = None
+        self._inputs: JobInputs | None = None
         self._handed_back = False
         self._progress: dict[str, Any] | None = None
         self._reporting: asyncio.Task[None] | None = None
@@ -167,8 +167,8 @@ class Attempt:
         payload = json.loads(self.claim.payload)
         if not kind.trusted and self._runner.refusal is not None:
             raise SandboxUnavailable(self._runner.refusal)
-        self._asked = _asked(self.claim, kind, payload)
-        prepared = await kind.prepare(self._asked, self._job_io)
+        self._inputs = _inputs_of(self.claim, kind, payload)
+        prepared = await kind.prepare(self._inputs, self._job_io)
         self._folder_task = asyncio.create_task(
             asyncio.to_thread(self._prepare_folder, payload, prepared)
         )
@@ -184,7 +184,7 @@ class Attempt:
             files=files,
             outputs=prepared.outputs,
             environment=prepared.environment,
-            preload=prepared.warm or kind.warm,
+            preload=prepared.preload or kind.preload,
         )
 
     def _prepare_folder(self, payload: dict[str, Any], prepared: Prepared) -> dict[str, Path]:
@@ -213,11 +213,11 @@ class Attempt:
         # Done is done, also when a stop came at the last moment.
         if outcome.status is not Status.SUCCEEDED:
             if self._stop is not None:
-                return self._stopped(self._as_asked(outcome))
+                return self._stopped(self._as_specified(outcome))
             if timed_out and outcome.status is not Status.TIMED_OUT:
                 error = located(timed_out_error(spec.limits.timeout_ms), outcome.location)
                 outcome = replace(outcome, status=Status.TIMED_OUT, error=error)
-        return await self._kept(self._as_asked(outcome))
+        return await self._kept(self._as_specified(outcome))
 
     async def _kept(self, outcome: Outcome) -> Outcome:
         """Keep the files that the job left; they become visible with the result that names them.
@@ -235,13 +235,13 @@ class Attempt:
         result = {**(outcome.result or {}), "artifacts": [one.as_dict() for one in artifacts]}
         return replace(outcome, result=result, artifacts=artifacts)
 
-    def _as_asked(self, outcome: Outcome) -> Outcome:
+    def _as_specified(self, outcome: Outcome) -> Outcome:
         """Add the version of the kind, and drop the streams that the caller does not want."""
-        if outcome.result is None or self._asked is None:
+        if outcome.result is None or self._inputs is None:
             return outcome
         outputs = dict(outcome.result.get("outputs", {}))
         for stream in ("stdout", "stderr"):
-            if not self._asked.output_spec.get(f"return_{stream}", True):
+            if not self._inputs.output_spec.get(f"return_{stream}", True):
                 outputs[stream] = ""
         version = self._kinds.named(self.claim.kind).env_version
         return replace(
@@ -334,7 +334,7 @@ def _wants_network(payload: dict[str, Any]) -> bool:
     return (payload.get("environment") or {}).get("network_access") != "disabled"
 
 
-def _asked(claim: Claim, kind: Kind, payload: dict[str, Any]) -> Asked:
+def _inputs_of(claim: Claim, kind: Kind, payload: dict[str, Any]) -> JobInputs:
     """Validate the payload of a job against the current version of its kind."""
     try:
         inputs = kind.inputs.model_validate(payload["inputs"])
@@ -344,7 +344,7 @@ def _asked(claim: Claim, kind: Kind, payload: dict[str, Any]) -> Asked:
         raise InvalidRequest(
             f"The job's payload does not fit this version of {kind.name}: {fields}."
         ) from None
-    return Asked(
+    return JobInputs(
         claim.workspace_id,
         claim.id,
         claim.fence,

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from ade.app.job_requests import Caller, JobRequests
 from ade.domain.errors import InvalidRequest
-from ade.kinds import Asked, Kinds
+from ade.kinds import JobInputs, Kinds
 from ade.kinds.document_export import DocumentExport, ExportInputs, ExportOutputs
 from ade.settings import Settings
 from ade.worker.job_io import NoJobIO
@@ -19,7 +19,7 @@ async def prepared(spec: dict[str, Any], **inputs: Any) -> dict[str, Any]:
     """Prepare an attempt; return the inputs of the entry module."""
     given = ExportInputs.model_validate({"document": DOCUMENT, **inputs}).model_dump(mode="json")
     wanted = ExportOutputs.model_validate(spec).model_dump(mode="json")
-    return (await DocumentExport().prepare(Asked("w", "j", 1, given, wanted), NoJobIO())).inputs
+    return (await DocumentExport().prepare(JobInputs("w", "j", 1, given, wanted), NoJobIO())).inputs
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ade.kinds import Asked
+from ade.kinds import JobInputs
 from ade.kinds.object_render import (
     DOT_CHARS_MAX,
     LATEX_CHARS_MAX,
@@ -68,7 +68,7 @@ def test_unknown_formats_are_rejected(formats: list[str]) -> None:
 
 
 async def test_the_entry_gets_the_formats_beside_the_inputs() -> None:
-    asked = Asked("w", "j", 1, {"object": EQUATION}, {"formats": ["png"]})
+    asked = JobInputs("w", "j", 1, {"object": EQUATION}, {"formats": ["png"]})
     prepared = await ObjectRender().prepare(asked, NoJobIO())
     assert prepared.inputs == {"object": EQUATION, "formats": ["png"]}
 

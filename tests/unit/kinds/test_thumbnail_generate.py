@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ade.kinds import Asked
+from ade.kinds import JobInputs
 from ade.kinds.thumbnail_generate import (
     SIDE_PIXELS_MAX,
     SIZES_MAX,
@@ -30,7 +30,7 @@ LARGE = {"width": SIDE_PIXELS_MAX, "height": SIDE_PIXELS_MAX}
 )
 async def test_a_page_or_an_object_is_accepted(inputs: dict[str, Any]) -> None:
     given = ThumbnailInputs.model_validate(inputs).model_dump(mode="json")
-    prepared = await ThumbnailGenerate().prepare(Asked("w", "j", 1, given), NoJobIO())
+    prepared = await ThumbnailGenerate().prepare(JobInputs("w", "j", 1, given), NoJobIO())
     assert prepared.inputs["sizes"] == inputs["sizes"]
     assert prepared.files == {}
 
