@@ -318,14 +318,23 @@ def test_words_on_the_channel_are_not_believed(server: Server) -> None:
 def test_what_fails_while_it_is_loaded_fails_the_build(
     tmp_path_factory: pytest.TempPathFactory, server: Server, source: str, words: str
 ) -> None:
+    files = {FILE: source, "hooks/on_activate.py": "def on_activate():\n    pass\n"}
     if words.startswith("CPU"):
         with starting(tmp_path_factory.mktemp("brief"), ADE_WORKER_CPU_SECONDS=1) as start:
-            found = failed(start.server(), {FILE: source})
+            found = failed(start.server(), files)
     else:
-        found = failed(server, {FILE: source})
+        found = failed(server, files)
     assert kind(found) == ("DEPENDENCY_ERROR", "BUILD_FAILED")
     assert found["message"].startswith("build failed: ")
     assert words in found["message"]
+
+
+def test_without_anything_to_build_the_run_says_what_fails_while_it_is_loaded(
+    server: Server,
+) -> None:
+    found = failed(server, {FILE: f"{HEAD}import pandora_box\n"})
+    assert kind(found) == ("DEPENDENCY_ERROR", "PACKAGE_INVALID")
+    assert "pandora_box" in found["message"]
 
 
 def test_a_hook_that_fails_leaves_the_version_inactive(server: Server) -> None:
