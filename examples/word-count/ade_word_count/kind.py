@@ -1,4 +1,4 @@
-"""What may be asked for, and what a job needs before its walls close."""
+"""The job type `word_count`: its inputs, and what a job of it needs before it starts."""
 
 from typing import Literal
 

@@ -30,7 +30,7 @@ class Status(StrEnum):
 TERMINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.TIMED_OUT, Status.CANCELLED})
 WAITING = frozenset({Status.PENDING, Status.QUEUED})
 LIVE = WAITING | {Status.RUNNING, Status.PAUSED}
-# On a target, a job that ended like this keeps the lane until a person decides (seed 001).
+# On a target, a job that ended like this keeps the lane until a person decides.
 BLOCKS_ITS_LANE = frozenset({Status.PAUSED, Status.FAILED, Status.TIMED_OUT})
 
 

@@ -112,7 +112,7 @@ class Work:
     def key(
         self, document_revision_id: str | None, target_object_ids: list[str], inputs: Any
     ) -> str:
-        """Return the key of all that the result of one piece of work depends on (seed 003, 5.1)."""
+        """Return the key of all that the result of one piece of work depends on."""
         revision = "null" if document_revision_id is None else _quoted(document_revision_id)
         objects = _canonical(target_object_ids) if target_object_ids else "[]"
         text = (

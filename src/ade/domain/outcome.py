@@ -9,7 +9,7 @@ from ade.domain.job import Status
 
 
 class Category(StrEnum):
-    """Name the six kinds of failure of the execution contract (seed 003, 9.2)."""
+    """Name the six kinds of failure of the execution contract."""
 
     USER_CODE_ERROR = "USER_CODE_ERROR"
     VALIDATION_ERROR = "VALIDATION_ERROR"
@@ -78,7 +78,7 @@ class OutputFile:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """Name a file that a job left and that is kept by its digest (seed 003, 8.2)."""
+    """Name a file that a job left and that is kept by its digest."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""Which failures ADE tries again by itself (seed 003, 9.3), and how long it waits."""
+"""Which failures ADE tries again by itself, and how long it waits."""
 
 from ade.domain.outcome import Category
 

@@ -6,7 +6,7 @@ from ade.domain.job import Status, StopRequest
 
 
 class RunStatus(StrEnum):
-    """Name where a run is (seed 002)."""
+    """Name where a run is."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -16,7 +16,7 @@ class RunStatus(StrEnum):
 
 
 class ResultStatus(StrEnum):
-    """Name how a job of the execution contract ended (seed 003)."""
+    """Name how a job of the execution contract ended."""
 
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
@@ -36,12 +36,12 @@ _AGENT = {
 
 
 def run_status(status: Status) -> RunStatus:
-    """Return the status of a run (seed 002): `queued running succeeded failed cancelled`."""
+    """Return the status of a run: `queued running succeeded failed cancelled`."""
     return RunStatus(_RUN.get(status, status.value))
 
 
 def contract_status(status: Status) -> str:
-    """Return the status in the execution contract (seed 003): ADE's own words in capitals."""
+    """Return the status in the execution contract: ADE's own words in capitals."""
     return status.value.upper()
 
 
@@ -52,7 +52,7 @@ def agent_status(
     ever_started: bool = False,
     stop_request: StopRequest | None = None,
 ) -> str:
-    """Return the status that an agent reads (seed 004); None is a job that does not exist.
+    """Return the status that an agent reads; None is a job that does not exist.
 
     `started` distinguishes a running job from a dispatched one; `ever_started` distinguishes a job
     that was stopped from one that was cancelled before it began.

@@ -100,8 +100,8 @@ class Kind:
     """Describe one job type; a subclass with other values is a new one.
 
     `inputs` and `output_spec` are the models that these parts of a submission must fit; `entry` is
-    the module whose `main(inputs, channel)` runs in the child, `preload` what is imported once for all
-    of its children; `env_version` what a result depends on besides its inputs. `trusted` is for
+    the module whose `main(inputs, channel)` runs in the child, `preload` what is imported once for
+    all of its children; `env_version` what a result depends on besides its inputs. `trusted` is for
     ADE's own code only: it needs no sandbox.
     """
 

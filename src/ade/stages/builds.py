@@ -126,7 +126,19 @@ def _activate(tx: Transaction, ensured: EnsuredBuild, by: str) -> None:
     tx.builds.put_activation(active)
 
 
-def settled_builds(tx: Transaction, builds: Iterable[tuple[str, str | None]]) -> set[str]:
-    """Find which builds are settled, so that no run needs to wait for them."""
+class SettledBuilds:
+    """Tell the builds that runs can start in from those that are of no use."""
+
+    def __init__(self, builds: list[Build]) -> None:
+        self._ready = {build.id for build in builds if build.status == BuildStatus.READY}
+        self.useless = [build for build in builds if build.id not in self._ready]
+
+    def lets_start(self, build_id: str | None) -> bool:
+        """Tell whether a job does not have to wait for its build."""
+        return build_id is None or build_id in self._ready
+
+
+def settled_builds(tx: Transaction, builds: Iterable[tuple[str, str | None]]) -> SettledBuilds:
+    """Find which builds are settled, so that no run waits for them."""
     refs = {JobRef(workspace_id, id_) for workspace_id, id_ in builds if id_ is not None}
-    return tx.builds.settled(list(refs)) if refs else set()
+    return SettledBuilds(tx.builds.settled(list(refs)) if refs else [])

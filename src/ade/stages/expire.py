@@ -117,6 +117,8 @@ def _queue_due(tx: Transaction, due: list[JobRow]) -> None:
     moves = []
     for job in due:
         free = job.target_id is None or bool(job.holds_lane)
-        eligible = free and (job.build_id is None or job.build_id in settled)
+        eligible = free and settled.lets_start(job.build_id)
         moves.append(transitions.move(job, Status.QUEUED, Cause.DUE, tx.now_us, eligible=eligible))
     _move_all(tx, due, moves)
+    for build in settled.useless:
+        transitions.release_runs(tx, build)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from ade.domain.build import KIND as BUILD
 from ade.domain.errors import AdeError, InvalidTransition
 from ade.domain.events import EventType, work_topic
 from ade.domain.job import BLOCKS_ITS_LANE, Cause, Status, is_allowed
@@ -71,10 +72,12 @@ def _resume(tx: Transaction, job: JobRow, request: Resume) -> None:
         )
     if not is_allowed(status, Status.QUEUED, Cause.RESUMED):
         raise InvalidTransition(f"A job that is {status.value} cannot be resumed.")
+    if job.kind == BUILD and status is not Status.PAUSED:
+        raise InvalidTransition("A build that failed is made again by activating its version.")
     on_lane = job.target_id is not None
     settled = settled_builds(tx, [(job.workspace_id, job.build_id)])
     early = job.not_before is not None and job.not_before > tx.now_us
-    ready = not early and (job.build_id is None or job.build_id in settled)
+    ready = not early and settled.lets_start(job.build_id)
     move = transitions.move(
         job,
         Status.QUEUED,
@@ -85,6 +88,8 @@ def _resume(tx: Transaction, job: JobRow, request: Resume) -> None:
         not_before=job.not_before if early else None,
     )
     transitions.apply(tx, [move])
+    for build in settled.useless:
+        transitions.release_runs(tx, build)
     if on_lane:
         transitions.promote(tx, transitions.lanes_of([job]))
     else:
@@ -94,6 +99,8 @@ def _resume(tx: Transaction, job: JobRow, request: Resume) -> None:
 def _resolve(tx: Transaction, job: JobRow, request: Resolve) -> None:
     if not is_allowed(Status(job.status), Status.SUCCEEDED, Cause.RESOLVED):
         raise InvalidTransition(f"A job that is {job.status} cannot be resolved.")
+    if job.kind == BUILD:
+        raise InvalidTransition("A build cannot be resolved: its packages must be installed.")
     move = transitions.move(
         job,
         Status.SUCCEEDED,

@@ -106,8 +106,7 @@ def settle_builds(tx: Transaction, ended: Sequence[JobRef]) -> None:
 def _settled(build: Build, job: JobRow, result: str | None) -> Build:
     """Say what became of a build, in words about builds."""
     status = SETTLED_BY[Status(job.status)]
-    outputs = (json.loads(result) if result else {}).get("outputs", {})
-    made = outputs.get("result_json") or {}
+    made = json.loads(result)["outputs"]["result_json"] if result else {}
     return build._replace(
         status=status.value,
         error=build_error(job.error, job.fence) if status is BuildStatus.FAILED else None,

@@ -69,10 +69,10 @@ class BuildChanges(BuildReading):
         super().__init__(sql)
         self._now_us = now_us
 
-    def settled(self, refs: Sequence[JobRef]) -> set[str]:
+    def settled(self, refs: Sequence[JobRef]) -> list[Build]:
         """Find which of these builds are settled; the others stay as they are until the end."""
-        found = self._sql.each("read_builds", refs, tuple)
-        return {build_id for build_id, status in found if status in SETTLED}
+        found = self._sql.each("read_builds", refs, Build._make)
+        return [build for build in found if build.status in SETTLED]
 
     def lock_of(self, version: Version, fingerprint: str) -> Build | None:
         """Find the build of a fingerprint and keep others from changing it."""

@@ -103,7 +103,7 @@ class Versions(Protocol):
 class Builds(Protocol):
     """Read and change builds and active versions inside a transaction."""
 
-    def settled(self, refs: Sequence[JobRef]) -> set[str]:
+    def settled(self, refs: Sequence[JobRef]) -> list[Build]:
         """Find which of these builds are settled; the others stay as they are until the end."""
         ...
 

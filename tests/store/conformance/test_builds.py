@@ -9,7 +9,7 @@ from tests.store.acts import INTERNAL, Acts, failure, ref, submission, success
 
 from ade.clock import ManualClock
 from ade.domain.build import KIND
-from ade.domain.errors import QueueFull
+from ade.domain.errors import InvalidTransition, QueueFull
 from ade.domain.job import Priority, Status
 from ade.domain.outcome import Category, Outcome
 from ade.kernel import Kernel
@@ -318,6 +318,41 @@ def test_a_run_with_a_time_waits_for_both(acts: Acts, site: Site, settled_first:
     if not settled_first:
         site.build()
     assert [claim.id for claim in acts.claim()] == [run.id]
+
+
+def test_a_run_whose_build_failed_before_its_time_fails_when_it_is_due(
+    acts: Acts, site: Site
+) -> None:
+    run = site.run(not_before=acts.clock.now_us() + 60_000_000)
+    site.build(failure())
+    late = site.run(not_before=acts.clock.now_us() + 60_000_000)
+    assert [acts.status(one) for one in (run, late)] == ["pending", "pending"]
+    acts.wait(61)
+    acts.kernel.now.expire()
+    assert [reason(acts, one)[1] for one in (run, late)] == ["BUILD_FAILED", "BUILD_FAILED"]
+    assert acts.claim() == []
+
+
+def test_a_run_whose_build_failed_while_it_was_paused_fails_when_it_is_resumed(
+    acts: Acts, site: Site
+) -> None:
+    run = site.run()
+    acts.pause(run)
+    site.build(failure())
+    acts.resume(run)
+    assert reason(acts, run)[1] == "BUILD_FAILED"
+
+
+def test_nobody_can_say_that_a_build_was_made(acts: Acts, site: Site) -> None:
+    site.run()
+    (build,) = [job for job in acts.everything() if job.kind == KIND]
+    acts.pause(build)
+    with pytest.raises(InvalidTransition, match="installed"):
+        acts.resolve(build)
+    acts.resume(build)
+    site.build(failure())
+    with pytest.raises(InvalidTransition, match="activating"):
+        acts.resume(build, operator=True)
 
 
 def test_a_run_that_is_tried_again_needs_no_second_build(acts: Acts, site: Site) -> None:

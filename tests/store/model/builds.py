@@ -43,10 +43,10 @@ class MemoryBuilds:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    def settled(self, refs: Sequence[JobRef]) -> set[str]:
+    def settled(self, refs: Sequence[JobRef]) -> list[Build]:
         """Find which of these builds are settled."""
         found = [self._tables.builds[ref] for ref in refs if ref in self._tables.builds]
-        return {build.id for build in found if build.status in SETTLED}
+        return [self._with_job(build) for build in found if build.status in SETTLED]
 
     def lock_of(self, version: Version, fingerprint: str) -> Build | None:
         """Find the build of a fingerprint."""

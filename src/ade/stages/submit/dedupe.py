@@ -1,4 +1,4 @@
-"""Do the same work once (seed 003, 5.2).
+"""Do the same work once.
 
 A succeeded job answers for its duplicates at once, and a live one is joined. One that failed is
 replaced, unless the caller asks for its failure with `reuse_failed`. Two duplicates that arrive at

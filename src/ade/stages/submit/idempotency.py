@@ -1,4 +1,4 @@
-"""Give a client that lost our response the same one again (seed 003, 5.3).
+"""Give a client that lost our response the same one again.
 
 The response is recorded in the transaction that creates the job, so a crash never leaves a job
 without its response. Only a request that waits for its job gets its response later; until then a

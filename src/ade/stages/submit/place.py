@@ -32,7 +32,7 @@ def place(tx: Transaction, submissions: list[Submission]) -> list[Placement]:
         if one.not_before is not None and one.not_before > tx.now_us:
             placements.append(Placement(eligible=False, in_future=True))
         elif one.build_id is not None:
-            placements.append(Placement(eligible=one.build_id in settled))
+            placements.append(Placement(eligible=settled.lets_start(one.build_id)))
         elif one.target_id is not None:
             lane = Lane(one.workspace_id, one.target_id)
             placements.append(Placement(eligible=lane not in taken))

@@ -87,8 +87,11 @@ def _accept_with_builds(
 
 
 def _failed_at_once(tx: Transaction, run: JobRow, build: Build) -> JobRow:
-    """Fail a run whose build is known to fail, and return it as it is then."""
-    if build.status != BuildStatus.FAILED:
+    """Fail a run whose build is known to fail, and return it as it is then.
+
+    One that starts later is left: its build may be made again before its time has come.
+    """
+    if build.status != BuildStatus.FAILED or run.status != Status.QUEUED:
         return run
     fail_runs(tx, build, [run])
     return tx.read_job(JobRef(run.workspace_id, run.id)) or run

@@ -84,7 +84,6 @@ _JOBS: dict[str, Statement] = {
     "lane_jobs": Statement(waits.lane_jobs, _fields(rows.Lane), many=False),
     "due_jobs": Statement(waits.due_jobs, ("pool", "now", "limit"), many=False),
     "jobs_of_build": Statement(waits.jobs_of_build, ("workspace_id", "build_id"), many=False),
-    "read_builds": Statement(waits.read_builds, _fields(rows.JobRef)),
     "expired_jobs": Statement(sweeps.expired_jobs, ("now", "limit"), many=False),
     "overdue_jobs": Statement(sweeps.overdue_jobs, ("now", "limit"), many=False),
     "finished_jobs": Statement(
@@ -142,6 +141,7 @@ _CATALOGUE: dict[str, Statement] = {
 _BUILDS: dict[str, Statement] = {
     "insert_build": _one(builds.insert_build, *builds.STORED),
     "find_build": _one(builds.find_build, *_IN_WORKSPACE),
+    "read_builds": Statement(builds.read_builds, _fields(rows.JobRef)),
     "find_build_of": _one(builds.find_build_of, *_OF_CONFIGURATION, "fingerprint"),
     "lock_build_of": _one(builds.lock_build_of, *_OF_CONFIGURATION, "fingerprint"),
     "builds_of_jobs": Statement(builds.builds_of_jobs, _fields(rows.JobRef)),

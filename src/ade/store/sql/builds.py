@@ -60,6 +60,11 @@ def find_build(d: Dialect, p: Parameters) -> Executable:
     return _with_job().where(same(builds, p, "workspace_id", "id"))
 
 
+def read_builds(d: Dialect, p: Parameters) -> Executable:
+    """Read builds and keep them as they are: a run that joins one must not miss its end."""
+    return d.shared(_with_job().where(same(builds, p, "workspace_id", "id")), builds)
+
+
 def find_build_of(d: Dialect, p: Parameters) -> Executable:
     """Find the one build of a fingerprint."""
     return _build_of(p)

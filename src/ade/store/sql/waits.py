@@ -1,11 +1,11 @@
 """The statements about what jobs wait for: lanes, times, builds."""
 
-from sqlalchemy import Update, and_, exists, literal_column, select, update
+from sqlalchemy import Update, exists, literal_column, select, update
 from sqlalchemy.sql.base import Executable
 
 from ade.store.dialects.base import Dialect
 from ade.store.parameters import Parameters
-from ade.store.schema import builds, holds_its_lane, is_held, is_queued, jobs, requests
+from ade.store.schema import holds_its_lane, is_held, is_queued, jobs, requests
 from ade.store.sql.clauses import MOVED, same_job, same_lane, whole_jobs
 
 
@@ -102,9 +102,3 @@ def jobs_of_build(d: Dialect, p: Parameters) -> Executable:
         is_held(jobs),
     )
     return d.locked(waiting, jobs)
-
-
-def read_builds(d: Dialect, p: Parameters) -> Executable:
-    """Read the status of builds, and lock it: a run that waits for one must not miss its end."""
-    same = and_(builds.c.workspace_id == p["workspace_id"], builds.c.id == p["id"])
-    return d.shared(select(builds.c.id, builds.c.status).where(same), builds)
