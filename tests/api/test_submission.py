@@ -14,6 +14,7 @@ from tests.databases import WORKSPACE
 from tests.processes import aeventually
 
 from ade.domain.build import KIND
+from ade.domain.errors import Unavailable
 from ade.domain.events import work_topic
 from ade.domain.job import LOCAL_POOL
 from ade.stages.kernel_settings import KernelSettings
@@ -155,6 +156,29 @@ async def test_an_activation_repeated_with_its_key_creates_one_build_job(server:
     await built_when_there(server, known=1)
     answer = await waiting
     assert (answer.status_code, answer.json()["status"]) == (200, "ready")
+
+
+@pytest.mark.parametrize("find", [run, activation])
+@pytest.mark.parametrize("prefer", [{}, {"Prefer": "wait=1"}])
+async def test_a_request_whose_server_died_before_it_answered_is_answered_again(
+    server: Server, find: Find, prefer: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way = await find(server)
+
+    async def die(row: Any) -> None:
+        raise Unavailable("The server died.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(server.kernel, "record_response", die)
+        waiting = asyncio.create_task(way.post(server, way.body, Prefer="wait=30", **KEYED))
+        await built_when_there(server)
+        if find is run:
+            await server.finish(await claimed(server))
+        problem(await waiting, 503, "unavailable")
+    again = await way.post(server, way.body, **KEYED, **prefer)
+    assert again.status_code == 200, again.text
+    assert again.headers["location"] == again.json()["links"]["self"]
+    assert len(await build_job_ids(server)) == 1
 
 
 async def test_a_batch_repeated_with_its_key_creates_nothing(server: Server) -> None:

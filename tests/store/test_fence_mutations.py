@@ -28,7 +28,7 @@ from ade.store.rows import Append, Build, JobRow, LeaseRef, Renewal, StopRow
 from ade.store.session import Session
 from ade.store.transaction import SqlTransaction
 
-COMPARISON = re.compile(r"(jobs)\.fence = (\?|%s|given\.fence)")
+COMPARISON = re.compile(r"(jobs)\.fence = (\?|%s|input\.fence)")
 # What the statements that change builds compare, besides what names the build.
 BUILD_COMPARISONS = [
     ("settle_build", "status"),
@@ -129,7 +129,7 @@ class MadeAgain:
         self.first = session.change(self._make)
         self.failed = self.first._replace(status="failed", error="{}", finished_at=1)
         assert session.change(lambda tx: tx.builds.settle(self.failed))
-        assert session.change(lambda tx: tx.builds.queue(self.failed, SECOND_JOB))
+        assert session.change(lambda tx: _queue(tx, self.failed, SECOND_JOB))
         self.now = self.read()
 
     @staticmethod
@@ -177,9 +177,13 @@ def settle_build_twice(acts: Acts) -> None:
     assert build.read() == ready
 
 
+def _queue(tx: SqlTransaction, build: Build, job_id: str) -> bool:
+    return tx.builds.queue(build, job_id, str(build.version_id))
+
+
 def queue_build_as_it_was(acts: Acts) -> None:
     build = MadeAgain(acts)
-    again = build.session.change(lambda tx: tx.builds.queue(build.failed, FIRST_JOB))
+    again = build.session.change(lambda tx: _queue(tx, build.failed, FIRST_JOB))
     assert not again
     assert build.read() == build.now
 

@@ -205,7 +205,7 @@ def _id_type(name: str) -> Any:
 
 
 def _fill_with_builds(connection: Any) -> dict[str, str]:
-    """Insert a build in every status of before, and return their ids."""
+    """Insert a build in every status of before, each with a run that waits; return their ids."""
     common = {"workspace_id": WORKSPACE, "created_at": 10}
     _insert(connection, "workspaces", id=WORKSPACE, slug="w", name="w", created_at=1)
     _insert(connection, "configurations", id=CONFIGURATION, name="c", **common)
@@ -244,7 +244,26 @@ def _fill_with_builds(connection: Any) -> dict[str, str]:
             environment=environment,
             **of_configuration,
         )
+        _insert_run(connection, uuid7(4, number), ids[status])
     return ids
+
+
+def _insert_run(connection: Any, run_id: str, build_id: str) -> None:
+    """Insert a run that waits for a build."""
+    named = {"workspace_id": WORKSPACE, "id": run_id}
+    parents = {"configuration_id": CONFIGURATION, "document_id": DOCUMENT, "build_id": build_id}
+    request: dict[str, Any] = {"kind": "normalize", "priority": "normal", "submitted_by": "someone"}
+    request |= {"submitted_at": 10, "limits": "{}", "payload": "{}"}
+    _insert(connection, "requests", **named, **parents, **request)
+    job: dict[str, Any] = {
+        "pool": "local",
+        "status": "queued",
+        "eligible": 0,
+        "rank": 10,
+        "holds_lane": 0,
+    }
+    job |= {"fence": 0, "retries_left": 2, "event_seq": 1, "timeout_ms": 1, "history": ""}
+    _insert(connection, "jobs", **named, **job)
 
 
 def test_builds_that_have_not_ended_become_jobs(
@@ -264,7 +283,18 @@ def test_builds_that_have_not_ended_become_jobs(
     assert builds[ids["ready"]].environment == "sha256:e"
     assert builds[ids["failed"]].error == OLD_BUILDS["failed"][2]
     unfinished = {ids["queued"], ids["building"]}
-    assert set(jobs) == set(requests) == unfinished
+    runs = {uuid7(4, number) for number in range(1, len(ids) + 1)}
+    assert set(jobs) == set(requests) == {*unfinished, ids["ready"], *runs}
+    made = jobs[ids["ready"]]
+    assert (made.status, made.fence, made.event_seq) == ("succeeded", 1, 3)
+    assert [line.split()[2] for line in made.history.splitlines()] == [
+        "job.queued",
+        "job.started",
+        "job.succeeded",
+    ]
+    # A run that waits for a build that has ended is found by the next sweep.
+    due = {requests[run].build_id for run in runs if jobs[run].not_before == 0}
+    assert due == {ids[status] for status in ("ready", "failed", "cancelled")}
     for build_id in unfinished:
         build, job, request = builds[build_id], jobs[build_id], requests[build_id]
         assert build.job_id == build_id

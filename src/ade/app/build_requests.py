@@ -14,8 +14,8 @@ from ade.environments.environment import LOST, fingerprint_of, is_there
 from ade.environments.failure import BuildFailed, environment_gone, error_json
 from ade.environments.requirements import BYTES_MAX, FILE, read_requirements
 from ade.settings import Settings
-from ade.stages.builds import RequiredBuild
-from ade.stages.submit.model import Submission
+from ade.stages.builds import EnsuredBuild, RequiredBuild
+from ade.stages.submit.model import Accepted, Submission
 from ade.storage import Blobs
 from ade.store.rows import Build, File, Version
 
@@ -85,6 +85,14 @@ class BuildRequests:
             configuration_id=version.configuration_id,
             required=await self.required(version, known, activate=True),
         )
+
+    async def with_build(self, accepted: Accepted) -> Accepted:
+        """Complete a job that was accepted earlier with its version and its build."""
+        if accepted.ensured is not None:
+            return accepted
+        build = await self._catalogue.find_build_of_job(accepted.job)
+        version = await self._catalogue.find_version(build.workspace_id, str(build.version_id))
+        return accepted._replace(ensured=EnsuredBuild(version, build))
 
     async def _has_work(self, files: list[File]) -> bool:
         """Tell whether there are packages to install or hooks to run."""

@@ -17,6 +17,7 @@ from ade.store.rows import (
     Configuration,
     Document,
     File,
+    JobRow,
     RunParts,
     Version,
 )
@@ -311,6 +312,14 @@ class Catalogue:
         """Find a build, or raise NotFound."""
         return await self._session.aread(
             lambda reading: reading.builds.find(workspace_id, build_id)
+        )
+
+    async def find_build_of_job(self, job: JobRow) -> Build:
+        """Find the build that a run uses, or that a job of kind `build` makes."""
+        if job.build_id is not None:
+            return await self.find_build(job.workspace_id, job.build_id)
+        return await self._session.aread(
+            lambda reading: reading.builds.find_made_by(job.workspace_id, job.id)
         )
 
     async def find_build_of(self, version: Version, fingerprint: str) -> Build | None:

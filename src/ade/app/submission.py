@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol
 
 from pydantic_core import from_json, to_json
 
+from ade.app.build_requests import BuildRequests
 from ade.app.job_requests import Caller, JobRequests
 from ade.app.request_schemas import JobRequest, RunRequest, is_run
 from ade.app.run_requests import RunRequests
@@ -98,10 +99,13 @@ class Answer(NamedTuple):
 class SubmissionService:
     """Submit work for every route."""
 
-    def __init__(self, kernel: Kernel, jobs: JobRequests, runs: RunRequests) -> None:
+    def __init__(
+        self, kernel: Kernel, jobs: JobRequests, runs: RunRequests, builds: BuildRequests
+    ) -> None:
         self._kernel = kernel
         self._jobs = jobs
         self._runs = runs
+        self._builds = builds
         self._is_draining = False
 
     def drain(self) -> None:
@@ -135,6 +139,9 @@ class SubmissionService:
             metrics.submitted(error.code)
             raise
         metrics.submitted(outcome_of(accepted))
+        if submission.required is not None and accepted.replayed is None:
+            # The server that was to answer the first request died: look up what its job stands on.
+            accepted = await self._builds.with_build(accepted)
         location = view.location(accepted)
         if accepted.replayed is not None:
             status, body = accepted.replayed

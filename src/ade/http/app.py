@@ -75,7 +75,7 @@ def create_app(
         job_requests=job_requests,
         run_requests=run_requests,
         build_requests=build_requests,
-        submissions=SubmissionService(kernel, job_requests, run_requests),
+        submissions=SubmissionService(kernel, job_requests, run_requests, build_requests),
         inline_tasks=inline_tasks,
     )
     app = Application(

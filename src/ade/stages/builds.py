@@ -91,10 +91,16 @@ def _insert(
 
 
 def _queue_again(tx: Transaction, version: Version, build: Build, job_id: str) -> EnsuredBuild:
-    if not tx.builds.queue(build, job_id):
+    if not tx.builds.queue(build, job_id, version.id):
         raise LostRace("a build was changed by another transaction")
     unknown: dict[str, Any] = dict.fromkeys(("error", "environment", "started_at", "finished_at"))
-    queued = build._replace(status=BuildStatus.QUEUED.value, job_id=job_id, attempt=0, **unknown)
+    queued = build._replace(
+        status=BuildStatus.QUEUED.value,
+        version_id=version.id,
+        job_id=job_id,
+        attempt=0,
+        **unknown,
+    )
     return EnsuredBuild(version, queued, job_id)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ade.domain.build import KIND as BUILD
 from ade.domain.errors import AdeError, InvalidTransition
 from ade.domain.events import EventType, stop_topic
 from ade.domain.job import STOPPED_STATUS, WAITING, Cause, Status, StopRequest, is_allowed
@@ -33,6 +34,8 @@ def stop(settings: KernelSettings, tx: Transaction, stops: list[Stop]) -> list[J
 
 def _stop(tx: Transaction, job: JobRow, stop: Stop) -> None:
     status = Status(job.status)
+    if job.kind == BUILD and stop.request is StopRequest.PAUSE:
+        raise InvalidTransition("A build cannot be interrupted: runs wait for it. Cancel it.")
     if status is Status.RUNNING:
         _request(tx, job, stop)
     elif status is not STOPPED_STATUS[stop.request]:

@@ -106,11 +106,14 @@ def settle_builds(tx: Transaction, ended: Sequence[JobRef]) -> None:
 def _settled(build: Build, job: JobRow, result: str | None) -> Build:
     """Say what became of a build, in words about builds."""
     status = SETTLED_BY[Status(job.status)]
-    made = json.loads(result)["outputs"]["result_json"] if result else {}
+    # Only a build that succeeded is sure to have a report in its result.
+    report = (
+        json.loads(result or "{}")["outputs"]["result_json"] if status is BuildStatus.READY else {}
+    )
     return build._replace(
         status=status.value,
         error=build_error(job.error, job.fence) if status is BuildStatus.FAILED else None,
-        environment=made.get("environment") if status is BuildStatus.READY else None,
+        environment=report.get("environment"),
         started_at=job.started_at,
         finished_at=job.finished_at,
     )

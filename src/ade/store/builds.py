@@ -27,6 +27,13 @@ class BuildReading:
             raise NotFound("There is no such build in this workspace.")
         return Build(*found)
 
+    def find_made_by(self, workspace_id: str, job_id: str) -> Build:
+        """Find the build that a job makes, or raise NotFound."""
+        found = self._sql.first("find_build_of_job", workspace_id, job_id)
+        if found is None:
+            raise NotFound("There is no build of this job in this workspace.")
+        return Build(*found)
+
     def find_of(self, version: Version, fingerprint: str) -> Build | None:
         """Find the build of a fingerprint, if there is one."""
         named = version.workspace_id, version.configuration_id, fingerprint
@@ -88,14 +95,19 @@ class BuildChanges(BuildReading):
         """Insert a build."""
         self._sql.run("insert_build", *[getattr(build, name) for name in statements.STORED])
 
-    def queue(self, build: Build, job_id: str) -> bool:
+    def queue(self, build: Build, job_id: str, version_id: str) -> bool:
         """Give a settled build a job to make it again; tell whether it was still as seen."""
-        return self._sql.run("queue_build", *build[:2], build.status, job_id) == 1
+        return self._sql.run("queue_build", *build[:2], build.status, job_id, version_id) == 1
 
     def settle(self, build: Build) -> bool:
         """Record what became of a build; tell whether it was still for its job to say."""
         outcome = [getattr(build, name) for name in statements.OUTCOME]
         return self._sql.run("settle_build", *build[:2], build.job_id, *outcome) == 1
+
+    def activation(self, workspace_id: str, configuration_id: str) -> Activation | None:
+        """Find which version of a configuration is active, and keep others from changing it."""
+        found = self._sql.first("lock_activation", workspace_id, configuration_id)
+        return None if found is None else Activation(*found)
 
     def put_activation(self, activation: Activation) -> None:
         """Write which version of a configuration is active, and which one is to become it."""

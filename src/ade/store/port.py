@@ -119,7 +119,7 @@ class Builds(Protocol):
         """Insert a build."""
         ...
 
-    def queue(self, build: Build, job_id: str) -> bool:
+    def queue(self, build: Build, job_id: str, version_id: str) -> bool:
         """Give a settled build a job to make it again; tell whether it was still as seen."""
         ...
 
@@ -128,7 +128,7 @@ class Builds(Protocol):
         ...
 
     def activation(self, workspace_id: str, configuration_id: str) -> Activation | None:
-        """Find which version of a configuration is active, and which one is to become it."""
+        """Find which version of a configuration is active, and keep others from changing it."""
         ...
 
     def put_activation(self, activation: Activation) -> None:

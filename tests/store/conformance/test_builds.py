@@ -15,6 +15,7 @@ from ade.domain.outcome import Category, Outcome
 from ade.kernel import Kernel
 from ade.stages.builds import RequiredBuild
 from ade.stages.kernel_settings import KernelSettings
+from ade.stages.retain import Retain
 from ade.stages.submit.model import Accepted, Submission
 from ade.store.port import Store, Transaction
 from ade.store.rows import Activation, Build, Claim, JobRow, Version
@@ -290,14 +291,35 @@ def test_cancelling_the_build_fails_its_runs(acts: Acts, site: Site, is_running:
     assert site.builds(accepted).status == "ready"
 
 
-def test_a_paused_build_keeps_its_runs_waiting(acts: Acts, site: Site) -> None:
-    run = site.run()
+def test_a_build_cannot_be_interrupted(acts: Acts, site: Site) -> None:
+    site.run()
     (build,) = [job for job in acts.everything() if job.kind == KIND]
-    acts.pause(build)
-    assert acts.claim() == []
-    acts.resume(build)
+    with pytest.raises(InvalidTransition, match="Cancel it"):
+        acts.pause(build)
+
+
+@pytest.mark.parametrize("result", [None, {"outputs": {"stdout": "Resolved 3 packages"}}])
+def test_a_build_that_was_stopped_has_no_report(acts: Acts, site: Site, result: Any) -> None:
+    accepted = site.accept()
+    claim = site.claim_build()
+    acts.cancel(claim)
+    acts.finish(claim, Outcome(Status.CANCELLED, result=result))
+    assert site.builds(accepted).status == "cancelled"
+
+
+def test_the_job_of_a_build_is_kept_as_long_as_its_build(
+    store: Store, clock: ManualClock, database: Database
+) -> None:
+    acts = Acts(Kernel(store, KernelSettings(queue_size=0, retain_seconds=3600)), clock)
+    site = Site(acts, database)
+    first = site.activate(version())
     site.build()
-    assert [claim.id for claim in acts.claim()] == [run.id]
+    acts.succeed(acts.start())
+    acts.wait(7200)
+    acts.kernel.now.retain(Retain(WORKSPACE))
+    assert [job.id for job in acts.everything()] == [first.job.id]
+    again = site.activate(version())
+    assert (again.job.id, again.deduplicated) == (first.job.id, True)
 
 
 def test_a_cancelled_run_is_left_alone(acts: Acts, site: Site) -> None:
@@ -343,16 +365,13 @@ def test_a_run_whose_build_failed_while_it_was_paused_fails_when_it_is_resumed(
     assert reason(acts, run)[1] == "BUILD_FAILED"
 
 
-def test_nobody_can_say_that_a_build_was_made(acts: Acts, site: Site) -> None:
+def test_a_failed_build_job_is_not_resumed_by_hand(acts: Acts, site: Site) -> None:
     site.run()
-    (build,) = [job for job in acts.everything() if job.kind == KIND]
-    acts.pause(build)
-    with pytest.raises(InvalidTransition, match="installed"):
-        acts.resolve(build)
-    acts.resume(build)
-    site.build(failure())
+    claim = site.build(failure())
     with pytest.raises(InvalidTransition, match="activating"):
-        acts.resume(build, operator=True)
+        acts.resume(claim, operator=True)
+    with pytest.raises(InvalidTransition, match="installed"):
+        acts.resolve(claim)
 
 
 def test_a_run_that_is_tried_again_needs_no_second_build(acts: Acts, site: Site) -> None:

@@ -70,13 +70,14 @@ class MemoryBuilds:
             raise ImpossibleRow("uq_builds_configuration_id_fingerprint")
         self._put(build)
 
-    def queue(self, build: Build, job_id: str) -> bool:
+    def queue(self, build: Build, job_id: str, version_id: str) -> bool:
         """Give a settled build a job to make it again."""
         known = self._tables.builds[JobRef(build.workspace_id, build.id)]
         if known.status != build.status:
             return False
         cleared = known._replace(error=None, environment=None, started_at=None, finished_at=None)
-        self._put(cleared._replace(status=BuildStatus.QUEUED.value, job_id=job_id))
+        queued = cleared._replace(status=BuildStatus.QUEUED.value, job_id=job_id)
+        self._put(queued._replace(version_id=version_id))
         return True
 
     def settle(self, build: Build) -> bool:

@@ -356,6 +356,7 @@ class MemoryTransaction(MemoryReading):
             job
             for job in self._jobs(workspace_id=workspace_id, holds_lane=0)
             if job.finished_at is not None and job.finished_at < finished_before
+            if job.id not in {build.job_id for build in self._tables.builds.values()}
         ]
         refs = []
         for job in sorted(old, key=lambda job: job.id)[:limit]:

@@ -65,6 +65,11 @@ def read_builds(d: Dialect, p: Parameters) -> Executable:
     return d.shared(_with_job().where(same(builds, p, "workspace_id", "id")), builds)
 
 
+def find_build_of_job(d: Dialect, p: Parameters) -> Executable:
+    """Find the build that a job makes."""
+    return _with_job().where(same(builds, p, "workspace_id", "job_id"))
+
+
 def find_build_of(d: Dialect, p: Parameters) -> Executable:
     """Find the one build of a fingerprint."""
     return _build_of(p)
@@ -92,7 +97,12 @@ def queue_build(d: Dialect, p: Parameters) -> Update:
     return (
         update(builds)
         .where(same(builds, p, "workspace_id", "id"), builds.c.status == p["source"])
-        .values(status=literal(BuildStatus.QUEUED.value), job_id=p["job_id"], **cleared)
+        .values(
+            status=literal(BuildStatus.QUEUED.value),
+            job_id=p["job_id"],
+            version_id=p["version_id"],
+            **cleared,
+        )
     )
 
 
@@ -169,6 +179,12 @@ def versions_of_builds(d: Dialect, p: Parameters) -> Executable:
 def find_activation(d: Dialect, p: Parameters) -> Executable:
     """Find which version of a configuration is active, and which one is to become it."""
     return select(activations).where(same(activations, p, "workspace_id", "configuration_id"))
+
+
+def lock_activation(d: Dialect, p: Parameters) -> Executable:
+    """Find which version of a configuration is active, and keep others from changing it."""
+    named = same(activations, p, "workspace_id", "configuration_id")
+    return d.locked(select(activations).where(named), activations)
 
 
 def insert_activation(d: Dialect, p: Parameters) -> Executable:

@@ -1,11 +1,19 @@
 """The statements that find jobs whose lease or time is over, and delete old ones."""
 
-from sqlalchemy import delete, literal, select
+from sqlalchemy import delete, exists, literal, select
 from sqlalchemy.sql.base import Executable
 
 from ade.store.dialects.base import Dialect
 from ade.store.parameters import Parameters
-from ade.store.schema import artifacts, events, holds_its_lane, is_running, jobs, requests
+from ade.store.schema import (
+    artifacts,
+    builds,
+    events,
+    holds_its_lane,
+    is_running,
+    jobs,
+    requests,
+)
 from ade.store.sql.clauses import same_job, same_row, whole_jobs
 
 
@@ -28,7 +36,13 @@ def overdue_jobs(d: Dialect, p: Parameters) -> Executable:
 
 
 def finished_jobs(d: Dialect, p: Parameters) -> Executable:
-    """Find old finished jobs of a workspace; identifiers sort by time, so the key finds them."""
+    """Find old finished jobs of a workspace; identifiers sort by time, so the key finds them.
+
+    The job of a build is kept as long as its build: an activation relies on it.
+    """
+    makes_build = exists().where(
+        builds.c.workspace_id == jobs.c.workspace_id, builds.c.job_id == jobs.c.id
+    )
     old = (
         select(jobs.c.workspace_id, jobs.c.id, requests.c.execution_key)
         .select_from(jobs.join(requests, same_row()))
@@ -37,6 +51,7 @@ def finished_jobs(d: Dialect, p: Parameters) -> Executable:
             jobs.c.id < p["id"],
             jobs.c.finished_at < p["finished_at"],
             ~holds_its_lane(jobs),
+            ~makes_build,
         )
         .order_by(jobs.c.id)
     )

@@ -50,6 +50,10 @@ LIMITS = (
 )
 # Before every job that somebody submitted, and not counted as waiting.
 RANK_OFFSET = 1 << 60
+PAYLOAD = (
+    'CONCAT(\'{"job_type": "build", "inputs": {"build_id": "\', id,'
+    ' \'", "config_version_id": "\', version_id, \'"}}\')'
+)
 LINE_FEED = {"sqlite": "char(10)", "postgresql": "chr(10)", "mssql": "CHAR(10)"}
 KEPT = (
     "workspace_id, id, configuration_id, fingerprint, status, error, created_at, started_at,"
@@ -134,11 +138,8 @@ def _change_rows(builds: str, dialect: str) -> None:
     op.execute(f"UPDATE {builds} SET environment = NULL WHERE status <> 'ready'")
     op.execute(f"UPDATE {builds} SET job_id = id, started_at = NULL WHERE {UNFINISHED}")
     waiting = f"FROM {builds} WHERE {UNFINISHED}"
-    payload = (
-        'CONCAT(\'{"job_type": "build", "inputs": {"build_id": "\', id,'
-        ' \'", "config_version_id": "\', version_id, \'"}}\')'
-    )
     line = f"CONCAT('1 ', created_at, ' job.queued {{}}', {LINE_FEED[dialect]})"
+    payload = PAYLOAD
     if dialect == "sqlite":
         payload, line = _by_operator(payload), _by_operator(line)
     op.execute(
@@ -154,6 +155,48 @@ def _change_rows(builds: str, dialect: str) -> None:
         f" 2, 1, 600000, {line} {waiting}"
     )
     op.execute(f"UPDATE {builds} SET status = 'queued' WHERE status = 'building'")
+    _remember_made(builds, dialect)
+    _wake_forgotten_runs(builds)
+
+
+def _wake_forgotten_runs(builds: str) -> None:
+    """Let the next sweep find runs whose build ended while they were not notified."""
+    settled = (
+        f"SELECT 1 FROM requests r JOIN {builds} b ON b.workspace_id = r.workspace_id"
+        " AND b.id = r.build_id WHERE b.status IN ('ready', 'failed', 'cancelled')"
+        " AND r.workspace_id = jobs.workspace_id AND r.id = jobs.id"
+    )
+    op.execute(
+        "UPDATE jobs SET not_before = 0 WHERE status = 'queued' AND eligible = 0"
+        f" AND not_before IS NULL AND EXISTS ({settled})"
+    )
+
+
+def _remember_made(builds: str, dialect: str) -> None:
+    """Give builds that are ready the job that made them, so that they are not made again."""
+    ready = f"FROM {builds} WHERE status = 'ready' AND version_id IS NOT NULL"
+    started_at = "COALESCE(started_at, created_at)"
+    lines = (
+        f"CONCAT('1 ', created_at, ' job.queued {{}}', {LINE_FEED[dialect]}, '2 ', {started_at},"
+        f" ' job.started {{\"attempt\": 1}}', {LINE_FEED[dialect]}, '3 ', finished_at,"
+        f" ' job.succeeded {{\"attempt\": 1}}', {LINE_FEED[dialect]})"
+    )
+    payload = PAYLOAD
+    if dialect == "sqlite":
+        lines, payload = _by_operator(lines), _by_operator(payload)
+    op.execute(
+        "INSERT INTO requests (workspace_id, id, kind, priority, configuration_id, submitted_by,"
+        " submitted_at, limits, payload)"
+        " SELECT workspace_id, id, 'build', 'normal', configuration_id, 'upgrade', created_at,"
+        f" '{LIMITS}', {payload} {ready}"
+    )
+    op.execute(
+        "INSERT INTO jobs (workspace_id, id, pool, status, eligible, rank, holds_lane, fence,"
+        " retries_left, event_seq, started_at, finished_at, timeout_ms, history)"
+        f" SELECT workspace_id, id, 'local', 'succeeded', 0, created_at - {RANK_OFFSET}, 0, 1,"
+        f" 0, 3, {started_at}, finished_at, 600000, {lines} {ready}"
+    )
+    op.execute(f"UPDATE {builds} SET job_id = id WHERE status = 'ready' AND version_id IS NOT NULL")
 
 
 def _by_operator(call: str) -> str:
@@ -161,9 +204,9 @@ def _by_operator(call: str) -> str:
     inner = call.removeprefix("CONCAT(").removesuffix(")")
     parts = [part.strip() for part in inner.split(", ")]
     joined, text = [], ""
-    for part in parts:  # commas within a text are not between two of them
+    for part in parts:  # a comma within a text or within a call separates nothing
         text = f"{text}, {part}" if text else part
-        if text.count("'") % 2 == 0:
+        if text.count("'") % 2 == 0 and text.count("(") == text.count(")"):
             joined.append(text)
             text = ""
     return " || ".join(joined)
