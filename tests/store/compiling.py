@@ -1,7 +1,7 @@
 """Every statement of the store, compiled for each database."""
 
 from ade.store.compile import compile_statement
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 from ade.store.dialects.mssql import MssqlDialect
 from ade.store.dialects.postgres import PostgresDialect
 from ade.store.dialects.sqlite import SqliteDialect

@@ -78,7 +78,7 @@ class View(Protocol):
         ...
 
 
-class Prepared(NamedTuple):
+class PreparedSubmission(NamedTuple):
     """Hold what is to be submitted, and how it is shown once it is accepted."""
 
     submission: Submission
@@ -120,7 +120,7 @@ class SubmissionService:
         return await self._runs.of_version(caller, request)
 
     async def submit(
-        self, request: ClientRequest, prepare: Callable[[], Awaitable[Prepared]]
+        self, request: ClientRequest, prepare: Callable[[], Awaitable[PreparedSubmission]]
     ) -> Answer:
         """Prepare and submit one job, and answer at once or when it has ended.
 

@@ -11,7 +11,7 @@ def worker() -> None:
     """Run jobs beside other processes; needs PostgreSQL."""
     from ade.process.compose import is_sqlite
     from ade.process.serve import work
-    from ade.telemetry.logs import set_up_logs
+    from ade.telemetry.log_setup import set_up_logs
 
     settings = settings_or_exit()
     if is_sqlite(settings):

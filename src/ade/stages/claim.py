@@ -7,7 +7,7 @@ from ade.domain.job import LOCAL_POOL, Cause, Status
 from ade.domain.order import share_places
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.transitions import checked_cause
-from ade.store.dialects.base import FIRST_ID
+from ade.store.dialects.dialect import FIRST_ID
 from ade.store.port import Transaction
 from ade.store.rows import Claim, ClaimQuery
 

@@ -38,7 +38,7 @@ from ade.store.rows import (
     StopRow,
 )
 from ade.store.sql import reads
-from ade.store.usage import StorageUsage, VersionSizes
+from ade.store.storage_usage import StorageUsage, VersionSizes
 
 
 class SqlReading:

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
 from ade.domain.build import BuildStatus
-from ade.http.schemas.base import Time, Uuid, optional_time, stored_json
+from ade.http.schemas.body import Time, Uuid, optional_time, stored_json
 from ade.http.schemas.jobs import JobErrorBody
 from ade.store.rows import Build
 

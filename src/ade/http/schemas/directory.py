@@ -6,7 +6,7 @@ from pydantic import StringConstraints
 from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
-from ade.http.schemas.base import RequestModel, Text, Time, Uuid, optional_time
+from ade.http.schemas.body import RequestModel, Text, Time, Uuid, optional_time
 from ade.store.rows import ApiKey, Member, NewKey, Workspace
 
 RoleName = Literal["viewer", "editor", "admin"]

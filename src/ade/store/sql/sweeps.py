@@ -3,7 +3,7 @@
 from sqlalchemy import delete, literal, select
 from sqlalchemy.sql.base import Executable
 
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
 from ade.store.schema import artifacts, events, holds_its_lane, is_running, jobs, requests
 from ade.store.sql.clauses import same_job, same_row, whole_jobs

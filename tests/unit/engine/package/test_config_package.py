@@ -10,7 +10,7 @@ from tests.unit.engine.package.packages import FIELD, write_package
 import ade_engine
 from ade_engine.package import AuthorError, Package, PackageInvalid, load_package
 from ade_engine.package.author_errors import DEPENDENCY_ERROR, PackageProblem
-from ade_engine.package.views import Context
+from ade_engine.package.function_arguments import Context
 
 
 def problems(folder: Path) -> list[PackageProblem]:
