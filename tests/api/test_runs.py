@@ -618,7 +618,7 @@ async def test_the_document_may_be_named_as_in_jobs(server: Server) -> None:
 def everything(server: Server) -> dict[str, list[Any]]:
     """Read every row of every table, but the counter that submitters lock one another out with."""
     tables = [table for table in schema.metadata.sorted_tables if table.name != "gates"]
-    with SqlDatabase("", server.app.state.door.settings.database_url).connect() as connection:
+    with SqlDatabase("", server.app.state.context.settings.database_url).connect() as connection:
         return {
             table.name: sorted(map(repr, connection.execute(table.select()).all()))
             for table in tables

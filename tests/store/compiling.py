@@ -14,13 +14,14 @@ DIALECTS: dict[str, Dialect] = {
 }
 # A statement of several changes runs only where one statement may hold them.
 CHAINS = {"claim"}
+EQUAL_FILTERS = ("status", "kind", "target_id", "priority", "submitted_by", "rerun_of")
 
 
 def statements() -> dict[str, Statement]:
     """Return every statement by name."""
     listing = {
         f"list_jobs by {name}": reads.list_jobs((name,), paged=paged)
-        for name in (*reads.EQUAL_FILTERS, "submitted_after")
+        for name in (*EQUAL_FILTERS, "submitted_after")
         for paged in (False, True)
     }
     filters = ((), ("status",), ("configuration_id",), ("configuration_id", "status"))

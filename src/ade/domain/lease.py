@@ -24,7 +24,7 @@ next attempt. Its result is rejected, but its effects outside ADE have happened.
 
 from dataclasses import dataclass
 
-MICROSECONDS = 1_000_000
+from ade.domain.units import MICROSECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,3 @@ class LeaseRule:
     def trusted_until(self, sent_at_monotonic: float) -> float:
         """Return until when the worker may trust a lease that it requested then."""
         return sent_at_monotonic + self.lease_seconds - self.margin_seconds
-
-
-def has_expired(lease_expires_at: int, now_us: int) -> bool:
-    """Tell whether the lease is over."""
-    return lease_expires_at < now_us

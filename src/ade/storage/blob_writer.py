@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, Self
 
 from ade.domain.errors import PayloadTooLarge, StorageFull
+from ade.domain.units import KIB
 from ade.storage.blob_keys import ALGORITHM, Blob
 from ade.storage.remote_blobs import RemoteBlobs
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-KIB = 1024
 READ_ONLY = 0o400
 
 

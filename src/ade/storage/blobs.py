@@ -29,6 +29,7 @@ from typing import BinaryIO, TypeVar
 import structlog
 
 from ade.domain.errors import NotFound, Unavailable
+from ade.domain.units import MIB
 from ade.storage.blob_keys import ALGORITHM, Blob, digest_at, key_of
 from ade.storage.blob_writer import BlobWriter
 from ade.storage.remote_blobs import Damaged, RemoteBlobs, damaged
@@ -37,7 +38,6 @@ UNFINISHED = "unfinished"
 YOUNG_SECONDS = 3600.0
 ABANDONED_SECONDS = 24 * 3600.0
 JUST_USED_SECONDS = 600.0
-MIB = 1024 * 1024
 ANY_BYTES = 1 << 62  # what was kept was not too large when it was kept
 CACHE_BYTES_MAX = 10 * 1024 * MIB
 AT_ONCE = 8

@@ -17,8 +17,8 @@ from typing import BinaryIO
 
 from ade.domain.errors import InvalidRequest, PayloadTooLarge
 from ade.domain.file_names import config_path, refuse_clashes
+from ade.domain.units import MIB
 
-MIB = 1024 * 1024
 FILE_BYTES_MAX = MIB
 ARCHIVE_BYTES_MAX = 32 * MIB
 ENTRIES_MAX = 4000

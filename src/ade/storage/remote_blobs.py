@@ -34,13 +34,14 @@ from typing import NamedTuple
 import structlog
 
 from ade.domain.errors import Unavailable
+from ade.domain.units import MIB
 from ade.storage.blob_keys import ALGORITHM, Blob, digest_at, key_of
 from ade.storage.object_store import ObjectStore, StorageAway
 
 FRESH_SECONDS = 1800.0
 OLD_SECONDS = 7200.0
 SENDINGS_MAX = 3
-PIECE_BYTES = 1024 * 1024
+PIECE_BYTES = MIB
 OWNER = "owner"
 OWNER_BYTES_MAX = 1000
 UNUSED_KEY = "check"

@@ -21,11 +21,11 @@ from typing import Any
 import structlog
 
 from ade.domain.errors import Unavailable
+from ade.domain.units import MIB
 from ade.storage.aws_settings import aws_settings
 from ade.storage.object_store import StorageAway, Stored
 
 SCHEME = "s3://"
-MIB = 1024 * 1024
 PIECE_BYTES = MIB
 PART_BYTES = 8 * MIB
 PARTS_MAX = 9_000  # S3 itself takes 10,000

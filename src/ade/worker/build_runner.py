@@ -34,6 +34,7 @@ import structlog
 from ade.domain.errors import AdeError, Unavailable
 from ade.domain.job import Status
 from ade.domain.outcome import Category, CodeLocation, JobError, Outcome, located
+from ade.domain.units import KIB
 from ade.environments.activation import ActivationFolder, Log
 from ade.environments.failure import BuildFailed, broken, sandbox_unavailable, too_long
 from ade.environments.install import install, workshop
@@ -54,7 +55,6 @@ ACTIVATE_TRIES = 3
 PRINTED_CHARS_MAX = 20_000
 DIAGNOSTIC_CHARS_MAX = 500
 STEPS = 3
-KIB = 1024
 NOTHING_NEEDED = "requirements.txt names no packages: nothing is installed."
 log = structlog.get_logger()
 

@@ -11,10 +11,10 @@ from ade.app.catalogue import Catalogue
 from ade.clock import Clock, SystemClock, new_id
 from ade.domain.errors import NotFound, StorageFull, Unavailable
 from ade.domain.outcome import Artifact, OutputFile
+from ade.domain.units import MIB
 from ade.storage import Blobs
 from ade.store.rows import Version
 
-MIB = 1024 * 1024
 NO_CATALOGUE = "This worker has no catalogue of documents, configurations and artifacts."
 OCTETS = "application/octet-stream"
 CONTENT_TYPES = {

@@ -1,6 +1,7 @@
 """The tables of the in-memory store, with the constraints that span rows."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tests.store.model.invariants import ImpossibleRow, check_job
 
@@ -9,7 +10,6 @@ from ade.store.rows import (
     Activation,
     ArtifactRow,
     Build,
-    ExecutionRef,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
@@ -17,6 +17,13 @@ from ade.store.rows import (
     NewEvent,
     Version,
 )
+
+
+class ExecutionRef(NamedTuple):
+    """Name a piece of work by its key."""
+
+    workspace_id: str
+    execution_key: str
 
 
 @dataclass

@@ -11,16 +11,14 @@ from typing import Any
 from tests.store.model.builds import MemoryBuilds, MemoryVersions
 from tests.store.model.invariants import ImpossibleRow
 from tests.store.model.reading import MemoryReading, place_in_line
-from tests.store.model.tables import Tables
+from tests.store.model.tables import ExecutionRef, Tables
 
 from ade.domain.job import WAITING, Status
-from ade.domain.lease import has_expired
 from ade.store.rows import (
     Append,
     ArtifactRow,
     Claim,
     ClaimQuery,
-    ExecutionRef,
     FinishRow,
     Head,
     IdempotencyRef,
@@ -307,7 +305,7 @@ class MemoryTransaction(MemoryReading):
         gone = [
             (job.lease_expires_at, job.id, job)
             for job in self._jobs(status=Status.RUNNING)
-            if job.lease_expires_at is not None and has_expired(job.lease_expires_at, self.now_us)
+            if job.lease_expires_at is not None and job.lease_expires_at < self.now_us
         ]
         return [job for _, _, job in sorted(gone)[:limit]]
 

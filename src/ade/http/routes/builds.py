@@ -25,6 +25,7 @@ from ade.http.routes.submissions import (
     client_request,
     response_of,
 )
+from ade.http.schemas.body import SEQUENCE_MAX
 from ade.http.schemas.builds import (
     ActivationBody,
     BuildBody,
@@ -36,7 +37,6 @@ from ade.http.views import BuildView
 from ade.stages.stop import Stop
 from ade.store.rows import JobRef, Version
 
-SEQUENCE_MAX = 2**31 - 1
 TEXT = {"text/plain": {"schema": {"type": "string"}}}
 HARMLESS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 ACTIVATED = ("ready", "failed")

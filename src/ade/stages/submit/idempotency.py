@@ -15,7 +15,7 @@ repetition is told to try again.
 
 from ade.domain.errors import AdeError, IdempotencyInFlight, IdempotencyKeyReused
 from ade.domain.job import TERMINAL, Status
-from ade.domain.lease import MICROSECONDS
+from ade.domain.units import MICROSECONDS
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.submit.model import Accepted, Answer, Idempotency, Submission
 from ade.store.port import Transaction

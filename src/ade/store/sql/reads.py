@@ -10,8 +10,6 @@ from ade.store.schema import artifacts, events, is_eligible, is_queued, jobs, re
 from ade.store.sql.clauses import same_job, same_lane, whole_jobs
 from ade.store.sql.statement import Statement
 
-EQUAL_FILTERS = ("status", "kind", "target_id", "priority", "submitted_by", "rerun_of")
-
 
 def read_job(d: Dialect, p: Parameters) -> Executable:
     """Read one job."""
