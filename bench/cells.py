@@ -86,7 +86,7 @@ def cell(client: httpx.AsyncClient) -> Start:
 
 
 async def see_that_all_ran(client: httpx.AsyncClient, rounds: int) -> None:
-    """Count the records: each round trip was a job of its own, behind walls."""
+    """Count the records: each round trip was a separate job in the sandbox."""
     jobs = (await client.get(JOBS, params={"limit": min(200, rounds)})).json()["items"]
     assert all(job["attempt"] == 1 and job["isolation"] for job in jobs)
     assert len({job["job_id"] for job in jobs}) == min(200, rounds)

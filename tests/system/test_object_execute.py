@@ -206,7 +206,7 @@ def test_cancel_kills_a_cell_that_does_not_listen(server: Server) -> None:
     assert not is_alive(process)
 
 
-# A grandchild of a session of its own whose parent is gone, and then another program.
+# A grandchild of its own session whose parent is gone, and then another program.
 STARTING = """
 import os, subprocess
 between = os.fork()

@@ -148,5 +148,5 @@ def test_another_database_may_not_use_the_same_place(start: Start, storage: Obje
     input_ = uploaded(server)
     process = start.command("serve", "--port", "0", ADE_STORAGE_DATA_DIR=start.folder / "another")
     assert process.ended() == 5
-    assert f"ADE_BLOB_URL={storage.url} belongs to another database" in process.output
+    assert f"ADE_BLOB_URL={storage.url} belongs to another ADE database" in process.output
     assert document(server, input_) == SAMPLE.read_bytes()

@@ -16,7 +16,7 @@ def worker() -> None:
     settings = settings_or_exit()
     if is_sqlite(settings):
         typer.echo(
-            "ade: a worker of its own needs a database that several processes can write to."
+            "ade: a separate worker needs a database that several processes can write to."
             " SQLite has one owner: `ade serve` runs the jobs itself"
             " (ADE_MAX_CONCURRENCY says how many). Set ADE_DATABASE_URL=postgresql://...",
             err=True,

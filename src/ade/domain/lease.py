@@ -13,7 +13,7 @@ sooner than the database expires it, whatever the network did. The clock counts 
     ----------------------------------------  ---------------------------------------------------
     the answer to a renewal is lost           the worker renews again; renewing twice is harmless
     the worker cannot reach the database      at the end of its trust it kills its child, gives up
-    the worker dies                           nobody renews; `expire` queues the job again
+    the worker dies                           no renewal; `expire` queues the job again
     the worker is frozen and continues        its trust is over: it kills its child; what it still
                                               sends carries an old fence and changes nothing
     two processes expire the same lease       the second one's WHERE matches no row

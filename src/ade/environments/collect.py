@@ -148,7 +148,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 async def _bound_cache(settings: Settings) -> None:
-    """Empty uv's cache when it has grown too large; uv itself waits for whoever is using it."""
+    """Empty uv's cache when it has grown too large; uv itself waits for processes that use it."""
     tool = Tool(settings, lambda line: None)
     if not tool.cache_folder.is_dir():
         return

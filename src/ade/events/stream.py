@@ -58,7 +58,7 @@ async def follow(
 async def wait_until_ended(
     source: JobSource, job: JobRow, seconds: float, *, gave_up: Callable[[], bool] = lambda: False
 ) -> JobRow:
-    """Return the job when it has ended, or as it is when the time is up or `gave_up` says so.
+    """Return the job when it has ended, or as it is when the time is up or `gave_up()` is true.
 
     The caller notifies all subscriptions when `gave_up` becomes true, so the wait ends at once.
     """

@@ -66,7 +66,7 @@ class BlobWriter:
         """Write a piece."""
         self.size_bytes += len(piece)
         if self.size_bytes > self.bytes_max:
-            raise PayloadTooLarge(f"A file may have {self.bytes_max // KIB} KiB here.")
+            raise PayloadTooLarge(f"A file may have at most {self.bytes_max // KIB} KiB here.")
         self._digest.update(piece)
         with _room():
             self._file.write(piece)

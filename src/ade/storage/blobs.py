@@ -12,7 +12,7 @@ With object storage (`ade.storage.remote_blobs`) the folder is a cache. Bytes ar
 get their name here, so a blob that was kept is in the object store. A blob that is requested and is
 not here is fetched, and gets its name only if its digest is right. The date of a file is then when
 it was last used. Over the size limit, the files that were unused longest are deleted, but none that
-was used within ten minutes: a caller may just have been told its path. Open files and links outlive
+was used within ten minutes: a caller may just have received its path. Open files and links outlive
 that anyway.
 """
 
@@ -113,7 +113,7 @@ class Blobs:
         return path
 
     def _fetch_once(self, remote: RemoteBlobs, digest: str) -> None:
-        """Fetch a blob; who asks while it is being fetched shares what comes of that."""
+        """Fetch a blob; concurrent callers share one download and its outcome."""
         with self._fetching_lock:
             others = self._fetching.get(digest)
             ours: Future[None] = self._fetching.setdefault(digest, Future())

@@ -163,7 +163,7 @@ class Session:
             if committing and self._connection is None:
                 raise OutcomeUnknown(
                     "The connection to the database broke during a commit;"
-                    " whether it took place is not known."
+                    " whether the change was committed is unknown."
                 ) from error
             if self._connection is None and not is_new:
                 return self._commit(work)  # it broke before the commit: nothing took place

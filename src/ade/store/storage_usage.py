@@ -82,6 +82,6 @@ class StorageUsage:
 def _refuse_above(quota_bytes: int, stored_bytes: int) -> None:
     if stored_bytes > quota_bytes:
         raise StorageFull(
-            f"The workspace may store {quota_bytes // MIB} MiB (ADE_WORKSPACE_STORAGE_MB);"
+            f"The workspace may store at most {quota_bytes // MIB} MiB (ADE_WORKSPACE_STORAGE_MB);"
             " delete documents or configurations."
         )

@@ -71,7 +71,7 @@ class BuildInputs:
 
 @dataclass(slots=True)
 class BuildReport:
-    """Hold what a build came to, as far as it came."""
+    """Hold the result of a build, as far as it got."""
 
     status: str = "failed"
     environment: str | None = None
@@ -317,7 +317,7 @@ class BuildRun:
 def write_report(
     folder: ActivationFolder, inputs: BuildInputs, report: BuildReport, times: dict[str, float]
 ) -> None:
-    """Write what a build came to where people look for it."""
+    """Write the result of a build where people look for it."""
     result = {
         "build_id": inputs.build_id,
         "attempt": inputs.attempt,

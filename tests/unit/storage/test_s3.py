@@ -177,7 +177,7 @@ def test_an_upload_that_breaks_off_leaves_nothing_to_be_seen(storage: ObjectStor
     assert content_of(remote, "a") == bytes(BIG)
 
 
-# --- who asks, and where --------------------------------------------------------------------------
+# --- credentials and endpoint ---------------------------------------------------------------------
 
 
 def test_wrong_credentials_are_told_and_not_shown(storage: ObjectStorage) -> None:

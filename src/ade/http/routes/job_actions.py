@@ -118,7 +118,7 @@ def _read_for_retry(reading: Reading, ref: JobRef) -> tuple[JobRow, str, int]:
     if job is None or payload is None:
         raise NotFound(NO_JOB)
     if job.status not in ENDED:
-        raise NotFinished(f"The job is {job.status}; only one that has ended is run again.")
+        raise NotFinished(f"The job is {job.status}; only a job that has ended can be retried.")
     runs, before = 1, job.rerun_of
     while before is not None and runs < RERUNS_COUNTED_MAX:
         runs += 1

@@ -117,7 +117,7 @@ class ConfigurationBody(TypedDict):
 
 
 class ActiveVersion(TypedDict):
-    """The version that runs use by default, and who made it so."""
+    """The version that runs use by default, and which user activated it."""
 
     sequence: int
     config_version_id: Uuid

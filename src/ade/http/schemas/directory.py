@@ -38,7 +38,7 @@ class WorkspacePage(TypedDict):
 
 
 class MemberRequest(RequestModel):
-    """A user and its role; a name that nobody has becomes a user."""
+    """A user and its role; an unknown name becomes a new user."""
 
     name: Text
     role: RoleName

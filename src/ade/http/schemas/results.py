@@ -1,4 +1,4 @@
-"""What a job came to: the result envelope of the execution contract."""
+"""The result of a job: the result envelope of the execution contract."""
 
 import json
 from typing import Any, Literal, NotRequired

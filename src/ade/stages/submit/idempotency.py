@@ -2,7 +2,7 @@
 
 The response is recorded in the transaction that creates the job, so a crash never leaves a job
 without its response. Only a request that waits for its job gets its response later; until then a
-repetition is told to try again.
+repetition gets an error that asks to try again.
 
     the key was used                          what the repetition gets
     ----------------------------------------  -------------------------------------------------

@@ -35,7 +35,7 @@ def lock_free_jobs(d: Dialect, p: Parameters) -> Executable:
 
 
 def renew(d: Dialect, p: Parameters) -> Update:
-    """Extend leases, and return whether somebody asked their jobs to stop."""
+    """Extend leases, and return whether their jobs were asked to stop."""
     return (
         update(jobs)
         .where(holds_lease(d, jobs, p))
