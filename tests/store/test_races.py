@@ -53,7 +53,7 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
         return list(pool.map(make, calls))
 
 
-def test_twins_are_one_job(servers: list[Acts]) -> None:
+def test_duplicates_are_one_job(servers: list[Acts]) -> None:
     for number in range(20):
         key = f"sha256:{number}"
         one, two = at_once(*[partial(server.accept, execution_key=key) for server in servers])
@@ -64,8 +64,8 @@ def test_twins_are_one_job(servers: list[Acts]) -> None:
 
 def test_repetitions_are_one_job(servers: list[Acts]) -> None:
     def asked(acts: Acts, number: int) -> Accepted:
-        spelled = Idempotency("me", "POST", str(number), "sha256:b", lambda a: (202, a.job.id))
-        accepted: Accepted = acts.kernel.now.submit(submission(idempotency=spelled))
+        key = Idempotency("me", "POST", str(number), "sha256:b", lambda a: (202, a.job.id))
+        accepted: Accepted = acts.kernel.now.submit(submission(idempotency=key))
         return accepted
 
     for number in range(20):
@@ -205,7 +205,7 @@ def wait_until_blocked(url: str) -> None:
     until = time.monotonic() + 30
     with psycopg.connect(libpq(url), autocommit=True) as connection:
         while connection.execute(waiting).fetchone() is None:
-            assert time.monotonic() < until, "nobody waits"
+            assert time.monotonic() < until, "nothing waits"
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def two_servers(postgres_url: str, clock: ManualClock) -> Iterator[tuple[Acts, A
     database.close()
 
 
-def test_the_second_twin_waits_for_the_first_and_joins_it(
+def test_the_second_duplicate_waits_for_the_first_and_joins_it(
     two_servers: tuple[Acts, Acts, str],
 ) -> None:
     one, two, url = two_servers

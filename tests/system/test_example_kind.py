@@ -1,4 +1,4 @@
-"""A third party's kind: installed from `examples/`, found by its entry point, run behind walls."""
+"""A third party's kind: installed from `examples/`, found by entry point, run in the sandbox."""
 
 import csv
 import io

@@ -37,7 +37,7 @@ def required(draft: Version, **changes: Any) -> RequiredBuild:
 
 
 def made(environment: str | None = None) -> Outcome:
-    """Come to a ready build."""
+    """Make the outcome of a ready build."""
     return success(outputs={"result_json": {"environment": environment}})
 
 
@@ -343,7 +343,7 @@ def test_a_run_whose_build_failed_while_it_was_paused_fails_when_it_is_resumed(
     assert reason(acts, run)[1] == "BUILD_FAILED"
 
 
-def test_nobody_can_say_that_a_build_was_made(acts: Acts, site: Site) -> None:
+def test_a_client_cannot_resolve_a_build(acts: Acts, site: Site) -> None:
     site.run()
     (build,) = [job for job in acts.everything() if job.kind == KIND]
     acts.pause(build)

@@ -88,13 +88,13 @@ class Tables:
         self.events[ref] = (*log, event)
 
     def put_result(self, ref: JobRef, result: str | None) -> None:
-        """Record what a job came to, in place of what it came to before; None for nothing."""
+        """Record the result of a job in place of an earlier one; None for no result."""
         self.results.pop(ref, None)
         if result is not None:
             self.results[ref] = result
 
     def add_execution(self, ref: ExecutionRef, job_id: str) -> None:
-        """Let a job stand for a piece of work; only one can."""
+        """Register a job for a piece of work; only one can be."""
         if ref in self.executions:
             raise ImpossibleRow("pk_executions")
         self.executions[ref] = job_id

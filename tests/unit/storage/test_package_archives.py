@@ -20,7 +20,7 @@ MIB = 1024 * 1024
 def archive(
     files: dict[str, bytes] | list[tuple[str, bytes]], mode: int = 0, **more: Any
 ) -> io.BytesIO:
-    """Make an archive as a stranger would."""
+    """Make an archive as a client would."""
     made = io.BytesIO()
     pairs = files.items() if isinstance(files, dict) else files
     with zipfile.ZipFile(made, "w", more.get("method", zipfile.ZIP_DEFLATED)) as writing:
@@ -151,7 +151,7 @@ def test_bombs_grow_to_their_limits_only() -> None:
         read(archive(many), bytes_max=4 * MIB)
 
 
-def test_a_size_that_lies_helps_nobody() -> None:
+def test_a_false_size_does_not_pass_the_limit() -> None:
     data = bytearray(archive({"a": b"\0" * (3 * MIB)}).getvalue())
     at = data.index(b"PK\1\2")
     struct.pack_into("<L", data, at + 24, 10)
@@ -191,7 +191,7 @@ WHOLE = archive({"config.toml": b"name = 'x'\n", "columns/id.py": b"FIELD = 1\n"
 
 
 @given(st.data())
-def test_damage_is_told_and_never_a_crash(data: st.DataObject) -> None:
+def test_damage_is_reported_and_never_a_crash(data: st.DataObject) -> None:
     broken = bytearray(WHOLE)
     for _ in range(data.draw(st.integers(1, 4))):
         broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(st.integers(0, 255))

@@ -28,7 +28,7 @@ NOBODYS = "sha256:" + "0" * 64
 
 
 class Host:
-    """Stand for a machine with its own folder."""
+    """Imitate a host with its own folder."""
 
     def __init__(
         self, storage: ObjectStorage, folder: Path, timeouts: Timeouts = TIMEOUTS, **given: int

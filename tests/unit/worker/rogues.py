@@ -85,7 +85,7 @@ def _tell_much(inputs: dict[str, Any], channel: Any) -> str:
     for step in range(inputs["steps"]):
         channel.progress(step + 1, inputs["steps"])
         time.sleep(inputs["pause_seconds"])
-    return "told"
+    return "done"
 
 
 def _write_much(inputs: dict[str, Any], channel: Any) -> None:

@@ -287,7 +287,7 @@ def test_what_is_said_of_an_exception_never_holds_a_value(
         assert failed.__context__ is None
 
 
-def test_names_that_the_source_uses_may_be_told(tmp_path: Path) -> None:
+def test_names_that_the_source_uses_may_be_shown(tmp_path: Path) -> None:
     text = FIELD + "def transform(value): return undefinde(value)"
     with load_package(write_package(tmp_path, columns__a=text)) as package:
         assert failure(package).failure.hint == "`undefinde` is not defined there."
