@@ -24,7 +24,7 @@ class Rotation:
 
     A claimer that takes `BULK` jobs or more at a time goes on, for up to a second, at the rank that
     it reached. The index entries of the jobs that it took before may still be at the front, and
-    PostgreSQL would read over these dead entries with each claim. A job that comes to stand before
+    PostgreSQL would read over these dead entries with each claim. A job that is inserted before
     that rank is then claimed up to a second late. Such a claimer also looks for other workspaces a
     hundred times a second only, not with each claim.
     """
