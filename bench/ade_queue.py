@@ -186,7 +186,7 @@ class AdePostgres(AdeQueue):
         return Sample(sum(done), max(ended) - min(began))
 
     def pickup(self, count: int) -> Sample:
-        """The worker has a store of its own and hears of work by NOTIFY alone."""
+        """The worker has its own store and hears of work by NOTIFY alone."""
         kernel = open_kernel(self.url)
         listener = listen(kernel.store, kernel.notifier.publish)  # type: ignore[arg-type]
         assert listener is not None

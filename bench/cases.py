@@ -1,7 +1,7 @@
 """What is timed, and what a contestant must offer so that it can be timed.
 
 A contestant is a class. Its constructor is given the URL of a fresh, empty database and makes its
-schema there; each of its methods is called at most once, in a process of its own. Preparation
+schema there; each of its methods is called at most once, in its own process. Preparation
 (connections, schema, imports) is not timed: a method starts its clock when the work starts.
 """
 

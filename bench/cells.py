@@ -60,7 +60,7 @@ async def measure(options: argparse.Namespace, console: Console) -> None:
     finally:
         await stop(manager, kernel)
     show(entrants, console, WARM)
-    goals = judge(entrants)
+    goals = check_goals(entrants)
     console.print(goal_table(goals))
     if options.json:
         times = {e.name: {"p50": e.quantile(0.5), "p99": e.quantile(0.99)} for e in entrants}
@@ -86,7 +86,7 @@ def cell(client: httpx.AsyncClient) -> Start:
 
 
 async def see_that_all_ran(client: httpx.AsyncClient, rounds: int) -> None:
-    """Count the records: each round trip was a job of its own, behind walls."""
+    """Count the records: each round trip was a separate job in the sandbox."""
     jobs = (await client.get(JOBS, params={"limit": min(200, rounds)})).json()["items"]
     assert all(job["attempt"] == 1 and job["isolation"] for job in jobs)
     assert len({job["job_id"] for job in jobs}) == min(200, rounds)
@@ -133,7 +133,7 @@ async def stop(manager: AsyncKernelManager, kernel: object) -> None:
     await manager.shutdown_kernel(now=True)
 
 
-def judge(entrants: list[Entrant]) -> list[dict[str, object]]:
+def check_goals(entrants: list[Entrant]) -> list[dict[str, object]]:
     times = {entrant.name: entrant.quantile(0.5) for entrant in entrants}
     of_warm, under_cold = times[OURS] / times[WARM], times[COLD] / times[OURS]
     return [

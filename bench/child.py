@@ -60,7 +60,7 @@ def run_in_child(run: Run) -> Sample:
 
 
 def start_group(command: list[str], **options: object) -> subprocess.Popen[str]:
-    """Start a process that leads a group of its own, so that all of it can be killed."""
+    """Start a process that leads its own group, so that all of it can be killed."""
     return subprocess.Popen(  # type: ignore[call-overload]
         command,
         cwd=ROOT,

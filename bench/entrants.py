@@ -1,4 +1,4 @@
-"""Who takes part, and in which order the heats are run."""
+"""The queues that are compared, and the order in which the heats are run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Count how many of a hundred formulas are drawn right: by mathtext, by ziamath, by ADE.
 
-A drawing is right if nothing was raised, no command is left standing as text, and nobody who looked
+A drawing is right if nothing was raised, no command is left standing as text, and no one who looked
 at it wrote down what is wrong (`tests/formulas.toml`). `--sheets FOLDER` draws what to look at.
 """
 
@@ -57,7 +57,7 @@ def mathtext(latex: str) -> tuple[bytes, str]:
     from matplotlib.figure import Figure
 
     figure = Figure()
-    one_line = " ".join(latex.split())  # a line of its own would be a text of its own
+    one_line = " ".join(latex.split())  # a second line would start a second text
     figure.text(0, 0, f"${one_line}$", fontsize=SIZE * 0.72, math_fontfamily="cm")
     kept = io.BytesIO()
     figure.savefig(kept, dpi=100 * SCALE, bbox_inches="tight", pad_inches=0.03)
@@ -111,7 +111,7 @@ def draw(contestant: str, formula: Formula) -> Drawn:
 
 
 def draw_all(contestant: str) -> list[Drawn]:
-    """Draw every formula in a process of its own."""
+    """Draw every formula in its own process."""
     _, formulas = read()
     draw(contestant, formulas[0])  # imports and fonts do not count
     return [draw(contestant, formula) for formula in formulas]

@@ -48,7 +48,7 @@ class Outcome:
         return self.name.split("/")[0]
 
 
-def judge(sheet: LabelledSheet, weights: Weights) -> Outcome:
+def evaluate(sheet: LabelledSheet, weights: Weights) -> Outcome:
     """Find the first table of a file as a run would, and compare its header's last row."""
     with open_workbook(sheet.path) as book:
         tables = find_tables(book.sheets[0].scan(), weights=weights).tables
@@ -102,7 +102,7 @@ def cross_validate(
     for trained, tested in splits:
         weights = read_weights(fit(trained))
         log(f"trained on {len(trained)} sheets, testing {len(tested)}")
-        outcomes += [judge(one.sheet, weights) for one in tested if one.sheet.header]
+        outcomes += [evaluate(one.sheet, weights) for one in tested if one.sheet.header]
         for one in tested:
             count_kinds(one.sheet, weights, counts)
     return outcomes, counts
@@ -196,7 +196,7 @@ def main() -> None:
     headers: dict[str, dict[str, float]] = {}
     if asked.shipped:
         weights = default_weights()
-        outcomes = [judge(one.sheet, weights) for one in made if one.sheet.header]
+        outcomes = [evaluate(one.sheet, weights) for one in made if one.sheet.header]
         counts = np.zeros((len(LABELS), len(LABELS)), dtype=int)
         for one in made:
             count_kinds(one.sheet, weights, counts)

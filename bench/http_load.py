@@ -5,7 +5,7 @@
 
 Each connection sends its next request when the last one is answered (HTTP/1.1 keep-alive). The
 requests are bytes made beforehand, apart from the counter that makes every job's body distinct.
-`@N@` in the body of one job stands for that counter. More than one job a request are sent as
+`@N@` in the body of one job is replaced by that counter. More than one job a request are sent as
 `{"jobs": [...]}`. Any answer outside 2xx is counted, and makes the result unusable.
 """
 
@@ -32,7 +32,7 @@ BODY = (
 )
 COUNTER_DIGITS = 10
 LATENCIES_MAX = 1_000_000
-LATENCIES_TOLD_MAX = 2_000  # they fit into a pipe that nobody reads yet
+LATENCIES_REPORTED_MAX = 2_000  # they fit into a pipe that is not read yet
 CONNECT_SECONDS_MAX = 10
 
 
@@ -73,7 +73,7 @@ class Outcome:
         return ordered[place] * 1000 if ordered else math.nan
 
     def as_json(self) -> str:
-        step = max(1, math.ceil(len(self.latencies_seconds) / LATENCIES_TOLD_MAX))
+        step = max(1, math.ceil(len(self.latencies_seconds) / LATENCIES_REPORTED_MAX))
         return json.dumps({**vars(self), "latencies_seconds": self.latencies_seconds[::step]})
 
     def summary(self) -> str:

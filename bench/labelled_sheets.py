@@ -68,7 +68,7 @@ class LabelledSheet:
 
 
 def row_targets(labels: tuple[str, ...], rows: list[int]) -> npt.NDArray[np.int64]:
-    """Number the labels of some rows; the last row of a header has a label of its own."""
+    """Number the labels of some rows; the last row of a header has its own label."""
     targets = []
     for row in rows:
         label = labels[row - 1]

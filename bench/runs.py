@@ -121,8 +121,8 @@ async def measure(options: argparse.Namespace, console: Console) -> None:
             }
             for entrant in (bare, forked, ade, children)
         }
-        told = {"submissions_per_second": rate, "cpu_of_bare": ratio, "runs": figures}
-        options.json.write_text(json.dumps(told, indent=2) + "\n")
+        report = {"submissions_per_second": rate, "cpu_of_bare": ratio, "runs": figures}
+        options.json.write_text(json.dumps(report, indent=2) + "\n")
 
 
 def table(entrants: list[Entrant], runs: int) -> Table:

@@ -183,7 +183,7 @@ def _packaged(package: str, path: str) -> str | None:
 
 
 async def idle_memory(pool: Pool) -> float:
-    """Return what one more idle child costs, in MiB of memory that nobody else has."""
+    """Return what one more idle child costs, in MiB of memory that it does not share."""
     environment = replace(
         own_environment(),
         key="bench",

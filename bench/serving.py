@@ -90,7 +90,7 @@ def serving(contestant: HttpContestant, url: str) -> Iterator[str]:
     """Run the server until the block ends; it and its children are killed whatever happens."""
     port = free_port()
     environment = {**os.environ, **contestant.environment(url)}
-    with tempfile.TemporaryFile("w+") as log:  # a pipe that nobody reads would fill up
+    with tempfile.TemporaryFile("w+") as log:  # an unread pipe would fill up
         command = contestant.command(port, url)
         process = start_group(command, env=environment, stdout=log, stderr=log)
         try:

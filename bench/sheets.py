@@ -1,7 +1,7 @@
 """How fast workbooks are read, normalised and written, against other readers and writers.
 
 `scripts/bench sheets` makes a workbook of 1M rows x 12 columns and one of 100k (kept in
-`bench/.data`), runs every contestant in a process of its own, and prints the ratios that are
+`bench/.data`), runs every contestant in its own process, and prints the ratios that are
 wanted. Seconds differ from machine to machine; ratios hold within one run.
 """
 

@@ -268,7 +268,7 @@ def confidence_points(unseen: Sequence[tuple[float, bool]]) -> list[list[float]]
 
 
 def unseen_scores(made: Sequence[Sample], console: Console) -> list[tuple[float, bool]]:
-    """Judge each set by a forest of the other two: how clear its headers were, and if right."""
+    """Evaluate each set with a forest trained on the other two: certainty and correctness."""
     found = []
     for name in SETS:
         weights = read_weights(fit([one for one in made if one.sheet.set != name]))
@@ -279,7 +279,7 @@ def unseen_scores(made: Sequence[Sample], console: Console) -> list[tuple[float,
                 place = np.flatnonzero(~one.sheet.grid.blank)[index]
                 row = int(one.sheet.grid.rows[place])
                 found.append((header_score(shares, index), row == one.sheet.header[-1]))
-        console.print(f"  judged {name} by the other sets")
+        console.print(f"  evaluated {name} with the other sets")
     return found
 
 

@@ -36,7 +36,7 @@ class Client(threading.Thread):
         self.done = threading.Event()
 
     def run(self) -> None:
-        """Submit until told that it is enough."""
+        """Submit until stopped."""
         while not self.done.wait(0.05):
             server = random.choice(self.servers)
             body = echo(value=len(self.accepted), sleep_ms=random.choice([0, 50, 1000]))
@@ -45,7 +45,7 @@ class Client(threading.Thread):
                     server.url + JOBS, json=body, headers=server.http.headers, timeout=5
                 )
             except httpx.HTTPError:
-                continue  # nobody promised anything
+                continue  # nothing was promised
             if answer.status_code == 202:
                 self.accepted.append(answer.json()["job_id"])
             else:

@@ -142,7 +142,7 @@ def _database(request: pytest.FixtureRequest, name: str) -> Any:
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """Give a clock that stands still until told to go on."""
+    """Give a clock that stands still until a test advances it."""
     return ManualClock()
 
 

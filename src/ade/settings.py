@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
+from ade.domain.units import DAY_SECONDS
 from ade.settings_reader import (
     BlobUrl,
     DatabaseUrl,
@@ -35,8 +36,6 @@ from ade.settings_reader import (
 )
 
 __all__ = ["Settings", "SettingsError", "all_settings", "load_settings"]
-
-DAY_SECONDS = 86_400
 
 
 def _default_database_url(above: dict[str, Any]) -> str:

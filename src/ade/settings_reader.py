@@ -196,7 +196,7 @@ def settings_of(model: type[BaseModel]) -> tuple[Setting, ...]:
 
 
 @dataclass(frozen=True)
-class Source:
+class VariableSource:
     """Hold the variables that were found in one place; empty ones count as not set."""
 
     label: str
@@ -207,18 +207,18 @@ class Source:
         return f"{self.label} {variable}"
 
 
-def environment_source(environ: Mapping[str, str]) -> Source:
+def environment_source(environ: Mapping[str, str]) -> VariableSource:
     """Take the variables of the process."""
-    return Source("environment", _without_empty(environ))
+    return VariableSource("environment", _without_empty(environ))
 
 
-def env_file_source(path: Path) -> Source:
+def env_file_source(path: Path) -> VariableSource:
     """Take the variables of a ``.env`` file, none if there is no such file."""
     try:
         with path.open(encoding="utf-8") as file:
             bindings = list(parse_stream(file))
     except FileNotFoundError:
-        return Source(".env", {})
+        return VariableSource(".env", {})
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise SettingsError(f"{path} cannot be read: {reason}") from None
@@ -228,7 +228,7 @@ def env_file_source(path: Path) -> Source:
                 f"{path} line {binding.original.line} cannot be read: write NAME=value"
             )
     found = {binding.key: binding.value or "" for binding in bindings if binding.key}
-    return Source(".env", _without_empty(found))
+    return VariableSource(".env", _without_empty(found))
 
 
 def _without_empty(variables: Mapping[str, str]) -> dict[str, str]:
@@ -236,7 +236,7 @@ def _without_empty(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in stripped.items() if value}
 
 
-def read_setting(setting: Setting, sources: tuple[Source, ...]) -> tuple[Any, str] | None:
+def read_setting(setting: Setting, sources: tuple[VariableSource, ...]) -> tuple[Any, str] | None:
     """Return a setting's value and origin, from the first source that sets it."""
     for source in sources:
         found = [
@@ -257,7 +257,9 @@ def read_setting(setting: Setting, sources: tuple[Source, ...]) -> tuple[Any, st
     return None
 
 
-def unknown_variables(settings: tuple[Setting, ...], sources: tuple[Source, ...]) -> Iterator[str]:
+def unknown_variables(
+    settings: tuple[Setting, ...], sources: tuple[VariableSource, ...]
+) -> Iterator[str]:
     """Yield a warning for each variable that looks like a setting and is not one."""
     known = {variable for setting in settings for variable in setting.variables}
     for source in sources:

@@ -52,10 +52,10 @@ async def test_a_workspace_gets_exactly_its_quota(database_url: str, serve: Any)
     assert statuses == {202: PLACES, 429: REQUESTS - PLACES}
     refused = [answer for answer in answers if answer.status_code == 429]
     for answer in refused:
-        told = answer.json()
-        assert told["code"] == "run_queue_full"
-        assert f"workspace's quota is used up: {PLACES} of its jobs" in told["detail"]
-        assert "ADE_WORKSPACE_QUEUE_SIZE" in told["detail"]
+        body = answer.json()
+        assert body["code"] == "run_queue_full"
+        assert f"workspace's quota is used up: {PLACES} of its jobs" in body["detail"]
+        assert "ADE_WORKSPACE_QUEUE_SIZE" in body["detail"]
         assert 1 <= int(answer.headers["retry-after"]) <= 300
     listed = (await server.http.get(JOBS, params={"limit": 200})).json()["items"]
     accepted = {answer.json()["job_id"] for answer in answers if answer.status_code == 202}

@@ -1,4 +1,4 @@
-"""Who may do what: keys in all their ways, roles on all routes, workspaces apart."""
+"""Authorization: every kind of key, roles on all routes, separate workspaces."""
 
 import base64
 import time

@@ -264,7 +264,7 @@ async def test_a_client_that_leaves_halfway_is_not_answered(
     assert not caplog.records
 
 
-async def test_what_nobody_foresaw_is_a_500_that_tells_nothing(
+async def test_an_unexpected_error_is_a_500_without_details(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fall(*_: Any) -> Any:

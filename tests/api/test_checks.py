@@ -123,7 +123,7 @@ async def test_what_a_hostile_file_says_is_not_believed(serve: Serve, said: Any)
         (Category.SANDBOX_VIOLATION, 422, "unreadable_document"),
     ],
 )
-async def test_a_reader_that_breaks_is_told(
+async def test_a_reader_that_crashes_is_reported(
     serve: Serve, category: Category, status: int, code: str
 ) -> None:
     server = await serve(inline_tasks=fails(category, "/secret/path"))
@@ -179,7 +179,7 @@ async def test_a_module_to_be_installed_is_no_error_before_it_is(running: Server
     assert "activated" in one["hint"]
 
 
-async def test_a_package_that_ends_the_check_is_told(running: Server) -> None:
+async def test_a_package_that_ends_the_check_is_reported(running: Server) -> None:
     path = await make(running)
     await put(running, path, "columns/a.py", b"import os\nos._exit(0)\n")
     found = (await running.http.post(f"{path}/validate")).json()
@@ -194,7 +194,7 @@ async def test_what_a_hostile_package_says_is_not_believed(serve: Serve, said: A
     assert not found["valid"]
 
 
-async def test_a_check_that_cannot_be_made_is_told(serve: Serve) -> None:
+async def test_a_check_that_cannot_run_is_reported(serve: Serve) -> None:
     server = await serve(inline_tasks=fails(Category.INTERNAL_ERROR))
     problem(await server.http.post(f"{await make(server)}/validate"), 503, "unavailable")
     slow = await serve(

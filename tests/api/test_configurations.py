@@ -330,7 +330,7 @@ async def test_many_snapshots_at_once_are_one_version(server: Server) -> None:
     assert len({answer.json()["config_version_id"] for answer in made}) == 1
 
 
-# --- who may, and how much ------------------------------------------------------------------------
+# --- roles and limits -----------------------------------------------------------------------------
 
 
 async def test_viewers_look_and_editors_change(server: Server) -> None:

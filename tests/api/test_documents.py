@@ -291,7 +291,7 @@ async def test_many_uploads_at_once(server: Server, tmp_path: Path) -> None:
         assert (await server.http.get(one["links"]["content"])).content == content
 
 
-async def test_an_upload_that_comes_to_a_halt_is_ended(
+async def test_an_upload_that_stalls_is_ended(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ade.http.multipart.SILENCE_SECONDS_MAX", 0.05)

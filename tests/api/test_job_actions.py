@@ -54,12 +54,12 @@ async def test_an_ended_job_runs_again_as_a_new_one(server: Server) -> None:
     await server.finish(await server.claim())
     answer = await server.http.post(job["links"]["self"] + "/retry")
     assert answer.status_code == 202
-    told = answer.json()
-    assert told["retry_of"] == job["job_id"]
-    assert told["attempt"] == 2
-    assert told["status"] == "queued"
+    answered = answer.json()
+    assert answered["retry_of"] == job["job_id"]
+    assert answered["attempt"] == 2
+    assert answered["status"] == "queued"
     again = (await server.http.get(answer.headers["location"])).json()
-    assert again["job_id"] == told["job_id"] != job["job_id"]
+    assert again["job_id"] == answered["job_id"] != job["job_id"]
     assert again["rerun_of"] == job["job_id"]
     assert again["limits"] == job["limits"]
     assert again["priority"] == "low"

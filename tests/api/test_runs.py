@@ -240,7 +240,7 @@ async def test_who_only_looks_starts_nothing(server: Server) -> None:
     problem(await viewer.post(f"{RUNS}/{run['run_id']}/cancel"), 403, "forbidden")
 
 
-async def test_a_run_of_what_is_known_asks_the_library_once(
+async def test_a_run_of_a_known_version_reads_the_catalogue_once(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thousand at once wait for one thread: each look more is a thousand more."""
@@ -397,7 +397,7 @@ async def test_a_ready_build_lets_its_runs_go(server: Server) -> None:
     assert {claim.id for claim in claims} == {run["run_id"] for run in runs}
     assert (await shown(server, runs[0]))["build"]["status"] == "ready"
     later = await started(server, configuration_id, document_id)
-    assert (await server.claim()).id == later["run_id"]  # nobody builds again
+    assert (await server.claim()).id == later["run_id"]  # there is no second build
 
 
 async def test_a_failed_build_fails_its_runs_and_is_remembered(server: Server) -> None:

@@ -345,7 +345,7 @@ async def test_requests_that_wait_are_answered_when_the_server_drains(
     assert again.headers["idempotency-replayed"] == "true"
 
 
-async def test_a_server_that_drains_makes_nobody_wait(server: Server) -> None:
+async def test_a_server_that_drains_answers_waiting_requests_at_once(server: Server) -> None:
     server.app.drain()
     async with asyncio.timeout(10):
         answer = await server.http.post(JOBS, json=echo(), headers={"Prefer": "wait=60"})

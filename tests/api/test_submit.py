@@ -120,11 +120,11 @@ async def test_what_a_result_depends_on_is_in_its_key(
 
 async def test_defaults_of_the_inputs_do_not_change_the_key(server: Server) -> None:
     first = await server.submit()
-    spelled = {**echo(), "inputs": {"value": 1, "sleep_ms": 0, "steps": 0}}
-    assert (await server.http.post(JOBS, json=spelled)).json()["job_id"] == first["job_id"]
+    explicit = {**echo(), "inputs": {"value": 1, "sleep_ms": 0, "steps": 0}}
+    assert (await server.http.post(JOBS, json=explicit)).json()["job_id"] == first["job_id"]
 
 
-async def test_a_failed_twin_is_replaced_unless_its_failure_is_wanted(server: Server) -> None:
+async def test_a_failed_duplicate_is_replaced_unless_its_failure_is_wanted(server: Server) -> None:
     first = await server.run(failed())
     reused = await server.http.post(JOBS, json=echo(reuse_failed=True))
     assert reused.status_code == 200

@@ -19,7 +19,7 @@ async def lane(server: Server) -> dict[str, Any]:
     return answer.json()
 
 
-async def test_a_lane_that_nobody_uses_is_free(server: Server) -> None:
+async def test_an_unused_lane_is_free(server: Server) -> None:
     assert await lane(server) == {
         "target_id": "lamp",
         "queue_status": "running",

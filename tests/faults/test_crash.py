@@ -36,7 +36,7 @@ def test_a_crash_in_a_storm_of_submissions_loses_nothing(start: Start) -> None:
                 server.url + JOBS, json=echo(value=n), headers=server.http.headers, timeout=10
             )
         except httpx.HTTPError:
-            return  # nobody promised anything
+            return  # nothing was promised
         assert answer.status_code == 202, answer.text
         accepted.append(answer.json()["job_id"])
         if len(accepted) == 30:

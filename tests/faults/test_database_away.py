@@ -62,7 +62,7 @@ def test_a_short_absence_costs_no_attempt(
     server.running_job(during)
     server.running_job(longer)
     postgres.stop()
-    server.said('"end not recorded yet"')  # the first has ended, and nobody could be told
+    server.said('"end not recorded yet"')  # the first has ended, and the end could not be recorded
     postgres.start()
     for job in (during, longer):
         found = server.ended_job(job)

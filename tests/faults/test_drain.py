@@ -1,4 +1,4 @@
-"""A server is told to end while clients wait for answers: each gets one that says what holds."""
+"""A server is shut down while clients wait for answers: each gets a correct one."""
 
 import json
 import signal
@@ -18,7 +18,7 @@ def _post(server: Server, path: str, body: Any, headers: dict[str, str]) -> http
         return client.post(path, json=body, headers=headers)
 
 
-def test_a_client_that_waits_is_told_where_its_job_is(start: Start) -> None:
+def test_a_waiting_client_gets_the_location_of_its_job(start: Start) -> None:
     server = start.server(ADE_MAX_CONCURRENCY=1, ADE_DRAIN_GRACE_SECONDS=20)
     running, waiting = echo(**long_echo(6)), echo(value="waiting")
     with ThreadPoolExecutor(3) as pool:
@@ -43,7 +43,7 @@ def test_a_client_that_waits_is_told_where_its_job_is(start: Start) -> None:
     assert repeated.content == answers[0].content
 
 
-def test_a_request_that_never_comes_to_its_end_gets_a_problem(start: Start) -> None:
+def test_a_request_that_never_completes_gets_a_problem(start: Start) -> None:
     server = start.server()
     url = httpx.URL(server.url)
     half_sent: list[socket.socket] = []

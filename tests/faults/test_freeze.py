@@ -90,7 +90,7 @@ def test_a_short_freeze_costs_nothing(start_on_postgres: Start) -> None:
         assert (found["status"], found["attempt"]) == ("succeeded", 1)
 
 
-def test_who_was_frozen_in_a_transaction_holds_up_nobody(
+def test_a_process_frozen_in_a_transaction_blocks_no_other(
     start_on_postgres: Start, postgres_url: str
 ) -> None:
     """Its locks would hold back the sweep, and the gate's every submission, while it sleeps."""
@@ -109,7 +109,7 @@ def test_who_was_frozen_in_a_transaction_holds_up_nobody(
     assert other.job(job) == found
 
 
-def test_who_was_frozen_with_the_copy_of_the_events_holds_up_nobody(start: Start) -> None:
+def test_a_process_frozen_with_the_event_file_blocks_no_other(start: Start) -> None:
     server = start.server()
     job = server.submit(**long_echo(4))
     server.running_job(job)

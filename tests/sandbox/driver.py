@@ -125,7 +125,7 @@ class Driver:
 
     @contextlib.asynccontextmanager
     async def _companion(self, asked: dict[str, Any]) -> Any:
-        """Run another job beside the snippet, of which the snippet is told."""
+        """Run another job beside the snippet, which the snippet knows of."""
         if not asked.get("companion"):
             yield {}
             return
@@ -210,9 +210,9 @@ class Driver:
 
     async def warm_up(self) -> None:
         """Run a first job, and count the descriptors that are always open."""
-        told = await self.run({"source": "1 + 1"})
-        if told["verdict"] != "succeeded":
-            raise RuntimeError(f"the first job failed: {told}")
+        report = await self.run({"source": "1 + 1"})
+        if report["verdict"] != "succeeded":
+            raise RuntimeError(f"the first job failed: {report}")
         spares = [child for children in self._pool._spares.values() for child in children]
         held = self._held(len(self._pool.zygotes), spares)
         self._descriptors = len(os.listdir("/proc/self/fd")) - held
@@ -387,7 +387,7 @@ async def main() -> None:
                 except Exception as error:  # the test shows it
                     say({"verdict": f"driver: {type(error).__name__}: {error}"})
         finally:
-            with contextlib.suppress(BrokenPipeError):  # whoever asked may be gone
+            with contextlib.suppress(BrokenPipeError):  # the caller may be gone
                 say({"left": await driver.close()})
             remove(scratch)
 

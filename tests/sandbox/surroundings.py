@@ -103,7 +103,7 @@ class Surroundings:
         self._servers += [tcp, unix, abstract, udp, datagram]
 
     def facts(self) -> dict[str, Any]:
-        """Return what a snippet is told: an attacker would find it out."""
+        """Return the facts that a snippet gets: an attacker would find them out."""
         numbers = {name: both[COLUMN] for name, both in NUMBERS.items() if both[COLUMN] is not None}
         return {
             "token": self.token,

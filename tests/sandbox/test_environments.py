@@ -209,7 +209,7 @@ async def test_a_zygote_that_lets_another_speak_for_it_dies_all_the_same(venv: P
 
 
 async def test_a_zygote_cannot_have_another_process_killed(venv: Path) -> None:
-    """Without namespaces nobody but the zygote itself says which process it is."""
+    """Without namespaces only the zygote itself reports which process it is."""
     with subprocess.Popen(["/bin/sleep", "60"]) as victim:  # noqa: ASYNC220 - it starts at once
         _impostor(venv, zygote_messages.LAUNCHED, victim.pid, is_child=True)
         pool = Pool(Layers("landlock", landlock.version(), False, None), PoolRules())
@@ -252,7 +252,7 @@ os.register_at_fork(before=lambda: calls.append("before second"), after_in_child
 
 
 @pytest.mark.parametrize("level", ["full", "landlock"])
-async def test_packages_are_told_once_of_the_fork_of_a_child(venv: Path, level: str) -> None:
+async def test_packages_are_notified_once_of_the_fork_of_a_child(venv: Path, level: str) -> None:
     (_packages(venv) / "noticed.py").write_text(NOTICED)
     environment = _environment(venv)
     environment = replace(environment, preload=(*environment.preload, "noticed"))

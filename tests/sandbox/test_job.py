@@ -42,18 +42,18 @@ import gc, linecache, random, sys
 
 @pytest.mark.parametrize("mode", FAST)
 def test_threads_are_what_they_are_in_any_process(mode: str, drivers: Drivers) -> None:
-    told = drivers.of(mode).run(source=THREADS)
-    assert told["verdict"] == "succeeded", told
-    assert told["outputs"]["result_json"] == [6, True, True, 1]
+    report = drivers.of(mode).run(source=THREADS)
+    assert report["verdict"] == "succeeded", report
+    assert report["outputs"]["result_json"] == [6, True, True, 1]
 
 
 @pytest.mark.parametrize("mode", FAST)
 def test_a_job_that_forks_leaves_its_threads_behind(mode: str, drivers: Drivers) -> None:
-    told = drivers.of(mode).run(source=FORKS)
-    if "landlock" in mode:  # without namespaces nobody forks
-        assert told["verdict"].startswith("SANDBOX_VIOLATION/"), told
+    report = drivers.of(mode).run(source=FORKS)
+    if "landlock" in mode:  # without namespaces jobs may not fork
+        assert report["verdict"].startswith("SANDBOX_VIOLATION/"), report
     else:
-        assert told["outputs"]["result_json"] == 1
+        assert report["outputs"]["result_json"] == 1
 
 
 @pytest.mark.parametrize("mode", FAST)

@@ -42,7 +42,7 @@ def test_tells_who_was_killed_from_who_was_not(groups: MemoryGroups) -> None:
         assert group.has_killed() is is_killed
 
 
-def test_an_end_that_nobody_asked_for_is_not_told_of_the_next(groups: MemoryGroups) -> None:
+def test_an_unexpected_end_is_not_reported_for_the_next_job(groups: MemoryGroups) -> None:
     group = groups.take()
     assert end_in(group, megabytes=100) == signal.SIGKILL
     assert end_in(group, megabytes=1) == 0

@@ -41,8 +41,8 @@ def test_a_layer_left_out_is_noticed(mode: str, layer: str, names: tuple[str, ..
             return
         unnoticed = []
         for name in names:
-            told = driver.run(**BY_NAME[name].asked())
-            if not what_is_wrong(BY_NAME[name], MODES[mode], told):
+            report = driver.run(**BY_NAME[name].asked())
+            if not what_is_wrong(BY_NAME[name], MODES[mode], report):
                 unnoticed.append(name)
         assert not unnoticed, f"nothing is wrong without {layer}"
     finally:

@@ -7,7 +7,7 @@ from tests.sandbox.conftest import Drivers
 from tests.sandbox.modes import FAST
 
 SECRETS = 20_000
-# The mark comes backwards, so that whoever looks for it does not find the order that names it.
+# The mark comes backwards, so that a search for it does not find the spec that names it.
 SEARCH = """
 import ctypes
 mark = kram[::-1].encode()
@@ -34,9 +34,9 @@ def test_no_secret_of_one_job_is_in_the_memory_of_the_next(mode: str, drivers: D
     assert first["verdict"] == "succeeded", first
     assert first["outputs"]["result_json"] >= SECRETS, "the search finds what is there"
     for _ in range(3):  # the first of these may have been forked before the secrets were given
-        told = driver.run(source=SEARCH, parameters={"kram": mark[::-1]}, limits=limits)
-        assert told["verdict"] == "succeeded", told
-        assert told["outputs"]["result_json"] == 0
+        report = driver.run(source=SEARCH, parameters={"kram": mark[::-1]}, limits=limits)
+        assert report["verdict"] == "succeeded", report
+        assert report["outputs"]["result_json"] == 0
 
 
 MARKED = """

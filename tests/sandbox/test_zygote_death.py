@@ -1,4 +1,4 @@
-"""A zygote may die at any moment: no job is lost, and none is told wrongly."""
+"""A zygote may die at any moment: no job is lost, and none is reported wrongly."""
 
 import asyncio
 import os

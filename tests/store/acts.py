@@ -57,12 +57,12 @@ def submission(**changes: Any) -> Submission:
 
 
 def failure(category: Category = Category.USER_CODE_ERROR) -> Outcome:
-    """Come to nothing."""
+    """Make a failed outcome."""
     return Outcome(Status.FAILED, error=JobError(category, "BROKEN", "It broke."))
 
 
 def success(**result: Any) -> Outcome:
-    """Come to something."""
+    """Make a successful outcome."""
     return Outcome(Status.SUCCEEDED, result=result)
 
 
@@ -166,7 +166,7 @@ class Acts:
         return self.job(job).status
 
     def result(self, job: JobRow | Claim) -> Any:
-        """Read what a job came to."""
+        """Read the result of a job."""
         body = self.kernel.now.read(lambda reading: reading.read_result(ref(job)))
         return None if body is None else json.loads(body)
 
@@ -259,7 +259,7 @@ def _is_change_or_stop_request(event: NewEvent) -> bool:
 
 
 def _check_lane(lane: list[JobRow]) -> None:
-    """At most one job of a lane runs or is about to; on a free one nobody waits but for a time."""
+    """At most one job of a lane runs or is about to; on a free one jobs wait only for a time."""
     assert sum(job.status == Status.RUNNING or bool(job.eligible) for job in lane) <= 1, lane
     if not any(job.holds_lane for job in lane):
         waiting = [job for job in lane if job.status == Status.QUEUED and job.not_before is None]

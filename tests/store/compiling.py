@@ -1,7 +1,7 @@
 """Every statement of the store, compiled for each database."""
 
 from ade.store.compile import compile_statement
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 from ade.store.dialects.mssql import MssqlDialect
 from ade.store.dialects.postgres import PostgresDialect
 from ade.store.dialects.sqlite import SqliteDialect
@@ -14,13 +14,14 @@ DIALECTS: dict[str, Dialect] = {
 }
 # A statement of several changes runs only where one statement may hold them.
 CHAINS = {"claim"}
+EQUAL_FILTERS = ("status", "kind", "target_id", "priority", "submitted_by", "rerun_of")
 
 
 def statements() -> dict[str, Statement]:
     """Return every statement by name."""
     listing = {
         f"list_jobs by {name}": reads.list_jobs((name,), paged=paged)
-        for name in (*reads.EQUAL_FILTERS, "submitted_after")
+        for name in (*EQUAL_FILTERS, "submitted_after")
         for paged in (False, True)
     }
     filters = ((), ("status",), ("configuration_id",), ("configuration_id", "status"))

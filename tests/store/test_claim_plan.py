@@ -194,14 +194,14 @@ def test_every_hot_statement_walks_along_its_index(planners: tuple[str, Any, Any
     names = {KEYS[dialect]: "key", REQUESTS[dialect]: "request"}
     for statement, indexes in (WALKS | OWN_WALKS[dialect]).items():
         plan = many.plan(sql[statement])
-        told = "\n".join([statement, *plan])
-        assert plan == few.plan(sql[statement]), told
+        explained = "\n".join([statement, *plan])
+        assert plan == few.plan(sql[statement]), explained
         used = {name for step in plan for name in INDEX.findall(step)}
-        assert {names.get(name, name) for name in used} == indexes, told
-        assert not [step for step in plan if SLOW.search(step)], told
+        assert {names.get(name, name) for name in used} == indexes, explained
+        assert not [step for step in plan if SLOW.search(step)], explained
         for step, condition in zip(plan, [*plan[1:], ""], strict=True):
             if "Index" in step and "using pk_" in step:
-                assert "Index Cond" in condition, told
+                assert "Index Cond" in condition, explained
 
 
 ENDS: dict[str, tuple[str, set[str]]] = {
@@ -217,10 +217,10 @@ def test_ends_of_many_are_looked_up_each_by_itself(planners: tuple[str, Any, Any
     for equal in (frozenset[str](), frozenset(FinishRow._fields) - STATEMENTS[name].differs):
         sql = compiler.insert(name, equal).sql
         plan = many.plan(sql)
-        told = "\n".join([name, *plan])
-        assert plan == few.plan(sql), told
-        assert {index for step in plan for index in INDEX.findall(step)} == indexes, told
-        assert not [step for step in plan if SLOW.search(step)], told
+        explained = "\n".join([name, *plan])
+        assert plan == few.plan(sql), explained
+        assert {index for step in plan for index in INDEX.findall(step)} == indexes, explained
+        assert not [step for step in plan if SLOW.search(step)], explained
 
 
 def test_no_statement_that_claims_or_ends_is_left_out() -> None:

@@ -53,7 +53,7 @@ def test_there_are_only_so_many_forms(dialect: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "spelled"),
+    ("values", "encoded"),
     [
         (["a", "b"], '{"a","b"}'),
         (['a"b', "c\\d"], '{"a\\"b","c\\\\d"}'),
@@ -63,8 +63,8 @@ def test_there_are_only_so_many_forms(dialect: str) -> None:
         ([None, None], "{NULL,NULL}"),
     ],
 )
-def test_a_column_is_spelled_as_an_array(values: list[object], spelled: str) -> None:
-    assert array_literal(values) == spelled
+def test_a_column_is_encoded_as_an_array(values: list[object], encoded: str) -> None:
+    assert array_literal(values) == encoded
 
 
 def test_a_nul_never_makes_two_texts_of_one() -> None:

@@ -282,7 +282,7 @@ def check_mutation(
 
 
 def test_the_pattern_finds_every_comparison() -> None:
-    """A comparison spelled otherwise would escape the mutation."""
+    """A comparison written otherwise would escape the mutation."""
     for dialect in NOT_RUN:
         for name, sql in sql_of(dialect).items():
             compared = re.findall(

@@ -80,10 +80,10 @@ def test_a_verb_that_raises_harms_no_other(gathering: Gathering, acts: Acts) -> 
     assert acts.submit().id  # the writer goes on
 
 
-def test_twins_that_wait_together_are_one(gathering: Gathering, acts: Acts) -> None:
-    twins = gathering.run(*[lambda: acts.accept(execution_key="sha256:k")] * 4)
-    assert sorted(twin.deduplicated for twin in twins) == [False, True, True, True]
-    assert len({twin.job.id for twin in twins}) == 1
+def test_duplicates_in_one_group_are_one_job(gathering: Gathering, acts: Acts) -> None:
+    duplicates = gathering.run(*[lambda: acts.accept(execution_key="sha256:k")] * 4)
+    assert sorted(accepted.deduplicated for accepted in duplicates) == [False, True, True, True]
+    assert len({accepted.job.id for accepted in duplicates}) == 1
 
 
 def test_a_caller_that_gives_up_does_not_undo_its_call(gathering: Gathering, acts: Acts) -> None:
@@ -156,7 +156,7 @@ def test_a_connection_that_broke_meanwhile_is_replaced(gathering: Gathering, act
     assert len(acts.everything()) == 2
 
 
-def test_a_database_that_cannot_be_reached_is_told(clock: ManualClock) -> None:
+def test_a_database_that_cannot_be_reached_is_reported(clock: ManualClock) -> None:
     store = Session("sqlite:////nonexistent/folder/ade.db", clock=clock)
     kernel = Kernel(store)
     with pytest.raises(Unavailable, match="cannot be reached"):

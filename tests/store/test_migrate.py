@@ -83,7 +83,7 @@ def test_the_schema_has_not_drifted_from_the_migrations(database_url: str) -> No
 
 
 def _is_compared(thing: Any, name: str, kind: str, reflected: bool, other: Any) -> bool:
-    """Leave out the keys that a trigger stands for: it is compared below."""
+    """Leave out the keys that a trigger replaces: it is compared below."""
     return kind != "foreign_key_constraint" or thing.table.name != "requests"
 
 

@@ -40,5 +40,5 @@ def test_who_decides_locks() -> None:
 
 
 @pytest.mark.parametrize("name", ["renew", "move", "end_returning", "append", "request_stop"])
-def test_what_changed_is_told_by_output(name: str) -> None:
+def test_changed_rows_are_returned_by_output(name: str) -> None:
     assert " OUTPUT inserted." in SQL[name]

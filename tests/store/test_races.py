@@ -4,13 +4,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from copy import copy
 from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
 from tests.databases import SqlDatabase, libpq
+from tests.processes import PATIENCE_SECONDS
 from tests.store.acts import Acts, submission, success
 from tests.store.conformance.test_builds import Site, made, version
 
@@ -22,7 +24,10 @@ from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.submit.model import Accepted, Idempotency
+from ade.store import schema
+from ade.store.builds import BuildChanges
 from ade.store.port import Transaction
+from ade.store.rows import Activation
 
 SERVERS = 2
 
@@ -53,7 +58,7 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
         return list(pool.map(make, calls))
 
 
-def test_twins_are_one_job(servers: list[Acts]) -> None:
+def test_duplicates_are_one_job(servers: list[Acts]) -> None:
     for number in range(20):
         key = f"sha256:{number}"
         one, two = at_once(*[partial(server.accept, execution_key=key) for server in servers])
@@ -64,8 +69,8 @@ def test_twins_are_one_job(servers: list[Acts]) -> None:
 
 def test_repetitions_are_one_job(servers: list[Acts]) -> None:
     def asked(acts: Acts, number: int) -> Accepted:
-        spelled = Idempotency("me", "POST", str(number), "sha256:b", lambda a: (202, a.job.id))
-        accepted: Accepted = acts.kernel.now.submit(submission(idempotency=spelled))
+        key = Idempotency("me", "POST", str(number), "sha256:b", lambda a: (202, a.job.id))
+        accepted: Accepted = acts.kernel.now.submit(submission(idempotency=key))
         return accepted
 
     for number in range(20):
@@ -205,7 +210,7 @@ def wait_until_blocked(url: str) -> None:
     until = time.monotonic() + 30
     with psycopg.connect(libpq(url), autocommit=True) as connection:
         while connection.execute(waiting).fetchone() is None:
-            assert time.monotonic() < until, "nobody waits"
+            assert time.monotonic() < until, "nothing waits"
 
 
 @pytest.fixture
@@ -219,7 +224,7 @@ def two_servers(postgres_url: str, clock: ManualClock) -> Iterator[tuple[Acts, A
     database.close()
 
 
-def test_the_second_twin_waits_for_the_first_and_joins_it(
+def test_the_second_duplicate_waits_for_the_first_and_joins_it(
     two_servers: tuple[Acts, Acts, str],
 ) -> None:
     one, two, url = two_servers
@@ -315,3 +320,44 @@ def test_news_crosses_processes(two_servers: tuple[Acts, Acts, str]) -> None:
         one.claim(300)
         *_, note = connection.notifies(stop_after=2, timeout=30)
         assert note.payload == '["*"]'
+
+
+def test_an_activation_is_not_lost_beside_the_end_of_another_build(
+    servers: list[Acts], sql_database: SqlDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One server activates a version while another one ends the build of the version before."""
+    one, other = servers
+    site = Site(one, sql_database)
+    site.activate(version("sha256:1"))
+    claim = site.claim_build()
+    has_read, may_go_on, is_first = threading.Event(), threading.Event(), threading.Lock()
+    read = BuildChanges.activation
+
+    def read_and_wait(self: BuildChanges, *named: str) -> Activation | None:
+        found = read(self, *named)
+        if is_first.acquire(blocking=False):
+            has_read.set()
+            may_go_on.wait(PATIENCE_SECONDS)
+        return found
+
+    monkeypatch.setattr(BuildChanges, "activation", read_and_wait)
+    with ThreadPoolExecutor(2) as pool:
+        ending = pool.submit(one.finish, claim, made())
+        assert has_read.wait(PATIENCE_SECONDS)
+        second = pool.submit(Site.activate, _on(site, other), version("sha256:2"))
+        wait([second], 0.5)  # it is blocked by the row that was read, or it would have passed it
+        may_go_on.set()
+        ending.result(PATIENCE_SECONDS)
+        activated = second.result(PATIENCE_SECONDS)
+    site.build()
+    assert activated.ensured is not None
+    with sql_database.connect() as connection:
+        [row] = connection.execute(schema.activations.select()).all()
+    assert (row.version_id, row.pending_version_id) == (activated.ensured.version.id, None)
+
+
+def _on(site: Site, acts: Acts) -> Site:
+    """Let another server act on the same site."""
+    same = copy(site)
+    same.acts = acts
+    return same

@@ -55,7 +55,7 @@ class Gathering:
 
 
 class BreaksAtCommit:
-    """Stand for a connection that breaks when told to, before or after the commit arrives."""
+    """Imitate a connection that breaks on demand, before or after the commit arrives."""
 
     def __init__(self, connection: Any, *, arrives: bool) -> None:
         self._connection = connection

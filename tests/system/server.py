@@ -44,7 +44,7 @@ def environment(data_dir: Path, **settings: object) -> dict[str, str]:
 
 
 class Process:
-    """Stand for one `ade` process whose output is kept."""
+    """Run one `ade` process and keep its output."""
 
     def __init__(
         self, command: list[str], env: dict[str, str], folder: Path, under: Sequence[str] = ()
@@ -122,7 +122,7 @@ class Process:
 
 
 class Worker(Process):
-    """Stand for `ade worker`."""
+    """Run `ade worker`."""
 
     def __init__(self, env: dict[str, str], folder: Path, under: Sequence[str] = ()) -> None:
         super().__init__(["worker"], env, folder, under)
@@ -130,7 +130,7 @@ class Worker(Process):
 
 
 class Server(Process):
-    """Stand for `ade serve`, with a client that holds the first key."""
+    """Run `ade serve`, with a client that holds the first key."""
 
     def __init__(self, env: dict[str, str], folder: Path, under: Sequence[str] = ()) -> None:
         super().__init__(["serve", "--port", "0"], env, folder, under)
@@ -161,7 +161,7 @@ class Server(Process):
         return dict(answer.json())
 
     def result(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Read what a job came to."""
+        """Read the result of a job."""
         answer = self.http.get(f"{JOBS}/{job['job_id']}/result")
         assert answer.status_code == 200, answer.text
         return dict(answer.json())

@@ -1,4 +1,4 @@
-"""Builds by real servers: hooks behind walls, and servers that are killed in the middle."""
+"""Builds by real servers: hooks in the sandbox, and servers that are killed in the middle."""
 
 import asyncio
 import os
@@ -152,7 +152,7 @@ def check_activation(site: Site) -> None:
     assert "already" in server.http.get(again["links"]["log"]).text
 
 
-def test_hooks_find_their_packages_behind_the_walls(site: Site) -> None:
+def test_hooks_find_their_packages_in_the_sandbox(site: Site) -> None:
     check_activation(site)
 
 
@@ -162,7 +162,7 @@ def test_hooks_find_their_packages_as_in_docker(site_as_in_docker: Site) -> None
 
 
 @needs_root
-def test_packages_that_jobs_cannot_reach_are_told_as_that(site_as_in_docker: Site) -> None:
+def test_packages_that_jobs_cannot_reach_are_reported(site_as_in_docker: Site) -> None:
     site = site_as_in_docker
     make_wheel(site.wheelhouse, "greeting", "1.5")
     server = site.server()
@@ -173,7 +173,7 @@ def test_packages_that_jobs_cannot_reach_are_told_as_that(site_as_in_docker: Sit
 
 
 def test_a_server_killed_while_it_installs_leaves_nothing_that_is_used(site: Site) -> None:
-    # uv opens the wheel and waits for whoever writes to it: nobody.
+    # uv opens the wheel and waits for a writer that never comes.
     stuck = site.wheelhouse / "greeting-1.5-py3-none-any.whl"
     os.mkfifo(stuck)
     server = site.server()
@@ -210,7 +210,7 @@ def test_a_server_killed_while_hooks_run_leaves_no_process_and_no_stuck_build(si
 
 
 def test_a_build_whose_every_builder_is_killed_ends(site: Site) -> None:
-    os.mkfifo(site.wheelhouse / "greeting-1.5-py3-none-any.whl")  # uv waits for it for ever
+    os.mkfifo(site.wheelhouse / "greeting-1.5-py3-none-any.whl")  # uv waits for it forever
     twice = {"ADE_RETRY_MAX_ATTEMPTS": 2}
     server = site.server(**twice)
     where = site.version(**{"requirements.txt": "greeting\n"})

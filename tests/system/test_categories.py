@@ -119,7 +119,7 @@ CASES = [
         datasets=({"kind": "dataset", "digest": f"sha256:{NEVER}"},),
     ),
 ]
-# Reached where they happen: unit tests of worker, judge and builds, and tests of faults.
+# Reached where they happen: unit tests of worker, exit status and builds, and tests of faults.
 ELSEWHERE = {
     "FAILED_WITHOUT_WORDS", "VALIDATION_ERROR", "BUILD_FAILED", "PACKAGES_NOT_INSTALLED",
     "REQUIREMENTS_REFUSED", "FILES_GONE", "BUILD_TIMED_OUT", "BUILDER_LOST", "ENVIRONMENT_GONE",

@@ -149,7 +149,7 @@ def test_open_figures_become_artifacts(server: Server) -> None:
     assert {one["digest"] for one in again["artifacts"]} == {one["digest"] for one in kept.values()}
 
 
-def test_no_figure_is_drawn_that_nobody_wants(server: Server) -> None:
+def test_no_unwanted_figure_is_drawn(server: Server) -> None:
     assert run(server, FIGURE, output_spec={"formats": ["json"]})["artifacts"] == []
 
 
@@ -168,13 +168,13 @@ def test_a_table_is_a_result_and_a_file(server: Server) -> None:
 
 def test_a_long_table_is_summed_up_in_the_result(server: Server) -> None:
     found = run(server, "import polars\npolars.DataFrame({'n': range(5000)})")
-    told = found["outputs"]["result_json"]
-    assert (told["rows"], told["columns"], told["artifact"]) == (5000, ["n"], "result.csv")
-    assert told["head"][:2] == [{"n": 0}, {"n": 1}]
+    report = found["outputs"]["result_json"]
+    assert (report["rows"], report["columns"], report["artifact"]) == (5000, ["n"], "result.csv")
+    assert report["head"][:2] == [{"n": 0}, {"n": 1}]
     assert content(server, found["artifacts"][0]).count(b"\n") == 5001
 
 
-def test_streams_that_nobody_wants_are_left_out(server: Server) -> None:
+def test_unwanted_streams_are_left_out(server: Server) -> None:
     source = "import sys\nprint('out')\nprint('err', file=sys.stderr)"
     found = run(server, source, output_spec={"return_stdout": False})
     assert (found["outputs"]["stdout"], found["outputs"]["stderr"]) == ("", "err\n")
@@ -234,8 +234,8 @@ import json, os
 deep = {}
 for _ in range(500): deep = {"deep": deep}
 details = {"line": "evil", "column": 3, "huge": "x" * 900_000, "deep": deep}
-told = {"type": "X", "declared": {"code": "mine", "message": "m" * 9000, "details": details}}
-os.write(3, b"\n" + json.dumps({"failure": told}).encode() + b"\n")
+failure = {"type": "X", "declared": {"code": "mine", "message": "m" * 9000, "details": details}}
+os.write(3, b"\n" + json.dumps({"failure": failure}).encode() + b"\n")
 os._exit(1)
 """
     found = error(server, source)
@@ -278,7 +278,7 @@ def content(server: Server, artifact: dict[str, Any]) -> bytes:
 
 @pytest.fixture(scope="module")
 def kept(server: Server) -> dict[str, Any]:
-    """Leave a page of a stranger's."""
+    """Leave an untrusted page."""
     source = "open('artifacts/page.html', 'w').write('<script>alert(1)</script>')"
     return dict(run(server, source)["artifacts"][0])
 

@@ -1,4 +1,4 @@
-"""A third party's kind: installed from `examples/`, found by its entry point, run behind walls."""
+"""A third party's kind: installed from `examples/`, found by entry point, run in the sandbox."""
 
 import csv
 import io
@@ -33,7 +33,7 @@ TEXT = b"to be or not to be\n"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Install the example beside ADE, where its other packages are not touched, and serve."""
     packages = tmp_path_factory.mktemp("installed")
-    packages.chmod(0o755)  # as packages are: jobs run as users of their own
+    packages.chmod(0o755)  # as packages are: jobs run as separate users
     installed = subprocess.run(
         [*INSTALL, "--target", packages, EXAMPLE],
         capture_output=True,

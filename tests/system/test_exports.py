@@ -1,4 +1,4 @@
-"""Exports and thumbnails behind real walls: their fonts, threads, images and artifacts."""
+"""Exports and thumbnails in a real sandbox: their fonts, threads, images and artifacts."""
 
 import os
 from collections.abc import Iterator
@@ -58,9 +58,9 @@ def test_a_figure_of_a_cell_is_exported_with_formulas_and_odd_characters(server:
         server, "document_export", {"document": document}, output_spec={"formats": ["html", "pdf"]}
     )
     assert result["status"] == "SUCCEEDED", result["error"]
-    told = result["outputs"]["result_json"]
-    assert (told["formats"], told["pages"]) == (["pdf", "html"], 1)
-    assert {one["code"] for one in told["warnings"]} <= {"missing_glyphs", "machine_fonts"}
+    report = result["outputs"]["result_json"]
+    assert (report["formats"], report["pages"]) == (["pdf", "html"], 1)
+    assert {one["code"] for one in report["warnings"]} <= {"missing_glyphs", "machine_fonts"}
     made = {artifact["format"]: artifact for artifact in result["artifacts"]}
     assert made["pdf"]["content_type"] == "application/pdf"
     assert made["pdf"]["metadata"] == {"pages": 1}

@@ -24,7 +24,7 @@ needs_root = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Serve for all tests of this module, behind all walls that can be put up here."""
+    """Serve for all tests of this module, with all sandbox layers that this machine allows."""
     with starting(
         tmp_path_factory.mktemp("hostile"), ADE_LOG_LEVEL="warning", ADE_QUEUE_SIZE=0
     ) as start:
@@ -52,9 +52,9 @@ def failed(server: Server, files: dict[str, str], **limits: int) -> dict[str, An
     run = ran(server, configured(server, files, template=None), document_id, **asked)
     assert run["status"] == "failed"
     job = {"job_id": run["run_id"]}
-    told = json.dumps([run, server.job(job), server.result(job), server.events(job)])
+    shown = json.dumps([run, server.job(job), server.result(job), server.events(job)])
     artifact = server.http.get(run["links"]["artifact"]).text
-    assert not [secret for secret in SECRETS if secret in told + artifact]
+    assert not [secret for secret in SECRETS if secret in shown + artifact]
     assert server.http.get(run["links"]["output"]).status_code == 404
     return dict(run["error"])
 
@@ -96,7 +96,7 @@ def test_an_exception_names_file_line_field_and_no_value(
     assert details["line"] == FIRST_LINE
 
 
-def test_a_value_of_no_use_is_told_by_its_function(server: Server) -> None:
+def test_an_unusable_value_is_reported_with_its_function(server: Server) -> None:
     found = failed(server, package("return type(value, (Exception,), {})"))
     assert kind(found) == ("USER_CODE_ERROR", "AUTHOR_CODE_FAILED")
     assert f"{FILE}:{FIRST_LINE - 1}" in found["message"]
@@ -345,12 +345,12 @@ def test_a_hook_that_fails_leaves_the_version_inactive(server: Server) -> None:
     assert kind(run["error"]) == ("DEPENDENCY_ERROR", "BUILD_FAILED")
     assert "hooks/on_activate.py:2" in run["error"]["message"]
     path = f"{BASE}/configurations/{configuration_id}/versions/1/activation"
-    told = server.http.get(path).json()
-    assert told["status"] == "failed"
-    assert "hooks/on_activate.py:2" in told["diagnostics"][0]["message"]
+    shown = server.http.get(path).json()
+    assert shown["status"] == "failed"
+    assert "hooks/on_activate.py:2" in shown["diagnostics"][0]["message"]
 
 
-def test_a_hook_that_takes_too_long_is_told_with_its_place(
+def test_a_hook_that_takes_too_long_is_reported_with_its_location(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     hook = "import time\n\ndef on_activate():\n    time.sleep(600)\n"

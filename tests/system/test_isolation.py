@@ -35,7 +35,7 @@ def health(server: Server, part: str) -> dict[str, Any]:
 # --- the doctor -----------------------------------------------------------------------------------
 
 
-def test_the_doctor_names_each_wall(start: Start) -> None:
+def test_the_doctor_names_each_sandbox_layer(start: Start) -> None:
     doctor = start.command("doctor", "--json")
     assert doctor.ended() == 0
     found = json.loads(doctor.output)
@@ -74,7 +74,7 @@ def test_the_doctor_is_content_with_what_is_accepted(start_as_in_docker: Start) 
     assert "To strengthen it:" in doctor.output
 
 
-def test_no_walls_asked_for_is_said(start: Start) -> None:
+def test_isolation_none_is_reported(start: Start) -> None:
     doctor = start.command("doctor", ADE_SANDBOX="none")
     assert doctor.ended() == 0
     assert "ADE_SANDBOX=none" in doctor.output
@@ -118,7 +118,7 @@ GREET = "import socket\nsocket.create_connection(('127.0.0.1', port), 5).recv(5)
 
 @pytest.fixture
 def greeter() -> Iterator[int]:
-    """Greet whoever connects; give the port."""
+    """Greet each connection; give the port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def greet() -> None:

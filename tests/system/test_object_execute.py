@@ -1,4 +1,4 @@
-"""Cells of Python over HTTP, behind the walls of this machine and those that Docker leaves."""
+"""Cells of Python over HTTP, in the sandbox of this machine and in the one that Docker allows."""
 
 import hashlib
 from collections.abc import Iterator
@@ -53,8 +53,8 @@ def test_two_spellings_of_one_cell_are_one_piece_of_work(server: Server) -> None
     plain = cell("a + 1", parameters={"a": 1})
     first = server.http.post(JOBS, json=plain).json()
     content = {"format": "python", "value": "a + 1"}
-    spelled = {"content": content, "runtime": {"parameters": {"a": 1}}}
-    second = server.http.post(JOBS, json=plain | {"inputs": {"object": spelled}}).json()
+    explicit = {"content": content, "runtime": {"parameters": {"a": 1}}}
+    second = server.http.post(JOBS, json=plain | {"inputs": {"object": explicit}}).json()
     assert second["deduplicated"]
     assert second["job_id"] == first["job_id"]
 
@@ -85,7 +85,7 @@ def test_files_in_artifacts_are_listed_with_their_digests(server: Server) -> Non
 # --- what goes wrong ------------------------------------------------------------------------------
 
 
-def test_an_exception_is_told_with_line_and_column(server: Server) -> None:
+def test_an_exception_is_reported_with_line_and_column(server: Server) -> None:
     found = error(server, "def f(x):\n    return 1 + x / 0\n\nf(3)\n")
     assert (found["category"], found["code"]) == ("USER_CODE_ERROR", "PYTHON_EXCEPTION")
     assert found["message"] == "ZeroDivisionError: division by zero"
@@ -95,7 +95,7 @@ def test_an_exception_is_told_with_line_and_column(server: Server) -> None:
     assert "ade_engine" not in found["details"]["traceback"]
 
 
-def test_a_cell_that_cannot_be_parsed_is_told_with_line_and_column(server: Server) -> None:
+def test_a_syntax_error_is_reported_with_line_and_column(server: Server) -> None:
     found = error(server, "x = 1\ny = (1,\n")
     assert (found["category"], found["code"]) == ("USER_CODE_ERROR", "PYTHON_EXCEPTION")
     assert (found["details"]["line"], found["details"]["column"]) == (2, 5)
@@ -181,7 +181,7 @@ def test_a_cell_sees_nothing_of_the_server(server: Server) -> None:
     assert not any("ADE_BOOTSTRAP_API_KEY" in environ for environ in environs)
 
 
-def test_a_job_says_which_walls_held(server: Server) -> None:
+def test_a_job_reports_its_sandbox_layers(server: Server) -> None:
     isolation = set(run(server, "1")["job"]["isolation"])
     assert {"landlock", "seccomp"} <= isolation
     assert "network_allowed" not in isolation
@@ -206,7 +206,7 @@ def test_cancel_kills_a_cell_that_does_not_listen(server: Server) -> None:
     assert not is_alive(process)
 
 
-# A grandchild of a session of its own whose parent is gone, and then another program.
+# A grandchild of its own session whose parent is gone, and then another program.
 STARTING = """
 import os, subprocess
 between = os.fork()

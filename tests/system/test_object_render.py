@@ -1,4 +1,4 @@
-"""Formulas and diagrams over HTTP, drawn behind the walls of this machine and those of Docker."""
+"""Formulas and diagrams over HTTP, drawn in the sandbox of this machine and that of Docker."""
 
 import os
 import shutil
@@ -62,7 +62,7 @@ def test_a_formula_is_drawn_by_a_warm_interpreter(server: Server) -> None:
     assert min(used) < 100
 
 
-def test_a_wrong_formula_is_told_where_it_is_wrong(server: Server) -> None:
+def test_a_formula_error_is_reported_with_its_position(server: Server) -> None:
     error = render(server, "equation", "x +\n\\foo")["error"]
     assert error == {
         "category": "USER_CODE_ERROR",

@@ -121,7 +121,7 @@ def test_hosts_share_what_is_kept_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"ADE_BLOB_URL": "s3://no/x"}, "ADE_BLOB_URL='s3://no/x' is not allowed"),
         ({"AWS_SECRET_ACCESS_KEY": "another"}, "it refuses these credentials"),
@@ -131,13 +131,13 @@ def test_hosts_share_what_is_kept_and_nothing_else(
     ],
 )
 def test_a_storage_that_cannot_be_used_stops_the_start_in_one_line(
-    start: Start, settings: dict[str, str], told: str
+    start: Start, settings: dict[str, str], message: str
 ) -> None:
     process = start.command("serve", "--port", "0", **settings)
     assert process.ended() in (2, 5)
     (line,) = process.output.splitlines()[-1:]
     assert line.startswith("ade: ")
-    assert told in line
+    assert message in line
     assert "Traceback" not in process.output
     for secret in (KEY_ID, SECRET):
         assert secret not in process.output
@@ -148,5 +148,5 @@ def test_another_database_may_not_use_the_same_place(start: Start, storage: Obje
     input_ = uploaded(server)
     process = start.command("serve", "--port", "0", ADE_STORAGE_DATA_DIR=start.folder / "another")
     assert process.ended() == 5
-    assert f"ADE_BLOB_URL={storage.url} belongs to another database" in process.output
+    assert f"ADE_BLOB_URL={storage.url} belongs to another ADE database" in process.output
     assert document(server, input_) == SAMPLE.read_bytes()

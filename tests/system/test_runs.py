@@ -119,9 +119,11 @@ def test_a_run_tells_how_many_rows_it_has_done(server: Server) -> None:
     header, *rows = SAMPLE.read_text().splitlines()[3:]
     content = "\n".join([header, *rows * 500]).encode()
     run = succeeded(server, configured(server), uploaded(server, content))
-    told = [event for event in server.events(job_of(run)) if event["event"] == "worker.progress"]
+    reported = [
+        event for event in server.events(job_of(run)) if event["event"] == "worker.progress"
+    ]
     progress = run["progress"]
-    assert told
+    assert reported
     assert progress["done"] == progress["total"] == 3000
     assert progress["message"]
 
@@ -143,7 +145,7 @@ def test_the_short_form_and_running_again_give_the_same(server: Server, tmp_path
         assert output(server, other, tmp_path) == expected(tmp_path)
 
 
-def test_header_texts_stay_out_of_the_record_if_told(start: Start) -> None:
+def test_header_texts_stay_out_of_the_record_if_configured(start: Start) -> None:
     server = start.server(ADE_ARTIFACT_HEADERS="false")
     content = SAMPLE.read_bytes().replace(b"Locker", b"Shelfmark")
     run = succeeded(server, configured(server), uploaded(server, content))
@@ -187,9 +189,9 @@ def test_a_failed_build_fails_the_run_and_is_remembered(server: Server) -> None:
     )
     assert first["error"]["message"].startswith("build failed: ")
     assert f"{NAME}:3" in first["error"]["message"]
-    told = activation(server, configuration_id)
-    assert (told["status"], told["packages"]) == ("failed", [])
-    assert told["diagnostics"]
+    reported = activation(server, configuration_id)
+    assert (reported["status"], reported["packages"]) == ("failed", [])
+    assert reported["diagnostics"]
     job_id = _build(server, first)["job_id"]
     body = {"input_document_id": document_id}  # as it was: it would fail again
     answer = server.http.post(f"{BASE}/configurations/{configuration_id}/runs", json=body)

@@ -128,7 +128,7 @@ def test_a_lease_that_cannot_be_kept_stops_the_start(start: Start) -> None:
     assert "ADE_LEASE_MARGIN_SECONDS" in one_line(refused.output)
 
 
-def test_an_open_door_needs_a_key(start: Start) -> None:
+def test_a_public_address_needs_a_key(start: Start) -> None:
     refused = start.command("serve", "--port", "0", ADE_HOST="0.0.0.0", ADE_BOOTSTRAP_API_KEY="")
     assert refused.ended() == 5
     assert "ADE_BOOTSTRAP_API_KEY" in one_line(refused.output)

@@ -1,4 +1,4 @@
-"""Servers behind the walls of this machine, and behind those that Docker leaves."""
+"""Servers with the sandbox of this machine, and with the one that Docker allows."""
 
 import contextlib
 from collections.abc import Iterator

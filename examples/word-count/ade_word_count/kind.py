@@ -36,7 +36,7 @@ class WordCount(Kind):
     retries = 1
 
     async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
-        """Fetch the text; if the workspace has none with this digest, the job says so."""
+        """Fetch the text; the job fails if the workspace has none with this digest."""
         text = await job_io.blob(job.workspace_id, job.inputs["digest"])
         return Prepared(
             inputs={

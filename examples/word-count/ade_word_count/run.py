@@ -1,4 +1,4 @@
-"""Count words: this runs behind the walls and knows nothing of ADE."""
+"""Count words: this runs in the sandbox and imports nothing of ADE."""
 
 import csv
 import json

@@ -43,7 +43,7 @@ _PRIORITIES = {priority.value: priority for priority in Priority}
 
 
 class Caller(NamedTuple):
-    """Identify who asks for work, and in which workspace."""
+    """Identify the client that requests work, and the workspace."""
 
     workspace_id: str
     user_id: str
@@ -218,7 +218,7 @@ class JobRequests:
         serialized = to_json(stored)
         if len(serialized) > self._payload_bytes_max:
             raise PayloadTooLarge(
-                f"A job's payload may have {self._payload_bytes_max // 1024} KiB."
+                f"A job's payload may have at most {self._payload_bytes_max // 1024} KiB."
             )
         payload = serialized.decode()
         # Searching for one character is ten times as fast as for a word.
@@ -267,7 +267,7 @@ class _Offer:
 def _check_language(kind: Kind, language: str | None) -> None:
     if language is not None and kind.language is not None and language.lower() != kind.language:
         raise InvalidRequest(
-            f"A job of type {kind.name} is written in {kind.language}.",
+            f"The language of a job of type {kind.name} must be {kind.language}.",
             errors=[{"field": "environment.language", "message": f"must be {kind.language}"}],
         )
 

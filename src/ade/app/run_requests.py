@@ -97,7 +97,7 @@ class RunRequests:
             "document_revision_id": version.digest,
             # Version and build are named when the run is accepted: they may not exist before.
             "inputs": {"document_id": document.id, "headers": self._settings.artifact_headers},
-            # A run has network only if its request says so, whatever the default for cells is.
+            # A run has network only if its request asks for it, whatever the default for cells is.
             "environment": {"network_access": "enabled" if network else "disabled"},
         }
         return Submission(

@@ -45,7 +45,7 @@ _ENDED = frozenset(status.value for status in TERMINAL)
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """Hold who sent a request that creates work, where to, and how it should be answered.
+    """Hold the sender of a request that creates work, its path, and how it should be answered.
 
     `body` tells repetitions of a request from others with the same key. A batch leaves it empty:
     its items are compared one by one.
@@ -63,7 +63,7 @@ class View(Protocol):
     """Show an accepted job to the client that submitted it."""
 
     def location(self, accepted: Accepted) -> str:
-        """Return the path of what was asked for."""
+        """Return the path of what was requested."""
         ...
 
     def body(self, accepted: Accepted) -> str:
@@ -79,7 +79,7 @@ class View(Protocol):
         ...
 
 
-class Prepared(NamedTuple):
+class PreparedSubmission(NamedTuple):
     """Hold what is to be submitted, and how it is shown once it is accepted."""
 
     submission: Submission
@@ -124,7 +124,7 @@ class SubmissionService:
         return await self._runs.of_version(caller, request)
 
     async def submit(
-        self, request: ClientRequest, prepare: Callable[[], Awaitable[Prepared]]
+        self, request: ClientRequest, prepare: Callable[[], Awaitable[PreparedSubmission]]
     ) -> Answer:
         """Prepare and submit one job, and answer at once or when it has ended.
 
@@ -261,7 +261,7 @@ def _idempotency(request: ClientRequest, view: View) -> Idempotency:
 
 
 def _named(request: ClientRequest, key: str, body: bytes, view: View) -> Idempotency:
-    """Name one submission: who asks, where, with which key and body."""
+    """Name one submission: its sender, endpoint, key and body."""
 
     def answer(accepted: Accepted) -> tuple[int, str]:
         return status_of(accepted.job), view.body(accepted)

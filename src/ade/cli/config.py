@@ -37,7 +37,7 @@ def init(
         known = ", ".join(example_names())
         raise typer.BadParameter(f"there is no example {example!r}; there are: {known}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise typer.BadParameter(f"{folder} is there already, and is not empty")
+        raise typer.BadParameter(f"{folder} exists already and is not empty")
     skipped = shutil.ignore_patterns("__pycache__", "*.pyc")
     shutil.copytree(FOLDER / name, folder, ignore=skipped, dirs_exist_ok=True)
     sample = next(iter(sorted((folder / "samples").iterdir())))

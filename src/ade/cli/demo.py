@@ -1,4 +1,4 @@
-"""``ade demo``: normalise a spreadsheet with a server of its own, and see why."""
+"""``ade demo``: normalise a spreadsheet with a temporary server, and see why."""
 
 import json
 import os
@@ -45,12 +45,12 @@ async def _demonstrate(settings: Any, serve: Any) -> None:
     links: asyncio.Queue[str] = asyncio.Queue()
     settings = settings.model_copy(update={"bootstrap_api_key": _key()})
     serving = asyncio.create_task(serve(settings, links.put_nowait, hears_signals=False))
-    told = asyncio.create_task(links.get())
-    await asyncio.wait([serving, told], return_when=asyncio.FIRST_COMPLETED)
+    link = asyncio.create_task(links.get())
+    await asyncio.wait([serving, link], return_when=asyncio.FIRST_COMPLETED)
     if serving.done():
         await serving
     try:
-        await _watch(settings, told.result().split("?")[0])
+        await _watch(settings, link.result().split("?")[0])
     finally:
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
@@ -106,17 +106,17 @@ async def _show_progress(client: "httpx.AsyncClient", path: str) -> None:
     from rich.progress import Progress
 
     console = Console()
-    asked = {"Accept": "text/event-stream"}
+    headers = {"Accept": "text/event-stream"}
     with Progress(console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("rows", total=None)
-        async with client.stream("GET", path, headers=asked, timeout=60) as stream:
+        async with client.stream("GET", path, headers=headers, timeout=60) as stream:
             async for line in stream.aiter_lines():
                 if not line.startswith("data:"):
                     continue
                 event = json.loads(line.removeprefix("data:"))
                 if event["event"] == "worker.progress":
-                    told = event["data"]
-                    progress.update(bar, completed=told["done"], total=told["total"] or None)
+                    data = event["data"]
+                    progress.update(bar, completed=data["done"], total=data["total"] or None)
                 else:
                     console.print(f"{event['at']}  {event['event']}")
         progress.update(bar, completed=1, total=1)

@@ -81,8 +81,8 @@ def _draw(seen: InspectedFile) -> None:
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(highlight=False, width=PIPE_WIDTH_COLUMNS)
-    told = f" ({seen.format})" if seen.format else ""
-    console.print(Text(f"{seen.file}{told}", style="bold underline"))
+    format_ = f" ({seen.format})" if seen.format else ""
+    console.print(Text(f"{seen.file}{format_}", style="bold underline"))
     for sheet in seen.sheets:
         console.print(*_sheet(sheet, console), sep="\n")
     if seen.error is not None:
@@ -110,15 +110,15 @@ def _table(number: int, table: TableRegion) -> Iterator[RenderableType]:
 
     from ade_engine.inspection import rows_as_text
 
-    said = Text(f"  table {number}: {table.range}, ")
+    line = Text(f"  table {number}: {table.range}, ")
     if table.header_rows:
         word = "header row" if len(table.header_rows) == 1 else "header rows"
-        said.append(f"{word} {_listed(map(str, table.header_rows))}", STYLES["header"])
+        line.append(f"{word} {_listed(map(str, table.header_rows))}", STYLES["header"])
     else:
-        said.append("key and value" if table.shape == "key_value" else "no header", "bold")
-    said.append(f", {table.data_rows.count:,} data rows")
-    said.append(f", confidence {table.confidence:.2f}", _confidence_style(table.confidence))
-    yield said
+        line.append("key and value" if table.shape == "key_value" else "no header", "bold")
+    line.append(f", {table.data_rows.count:,} data rows")
+    line.append(f", confidence {table.confidence:.2f}", _confidence_style(table.confidence))
+    yield line
     skipped = Text("    skipped:")
     for kind, spans in table.skipped.items():
         rows = _listed(rows_as_text(spans))

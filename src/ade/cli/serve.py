@@ -20,7 +20,7 @@ def serve(
     """Accept jobs over HTTP and run them, until it is stopped."""
     from ade import __version__
     from ade.process.serve import serve as serve_http
-    from ade.telemetry.logs import set_up_logs
+    from ade.telemetry.log_setup import set_up_logs
 
     given = {"host": host, "port": port}
     settings = settings_or_exit().model_copy(

@@ -11,12 +11,12 @@ def worker() -> None:
     """Run jobs beside other processes; needs PostgreSQL."""
     from ade.process.compose import is_sqlite
     from ade.process.serve import work
-    from ade.telemetry.logs import set_up_logs
+    from ade.telemetry.log_setup import set_up_logs
 
     settings = settings_or_exit()
     if is_sqlite(settings):
         typer.echo(
-            "ade: a worker of its own needs a database that several processes can write to."
+            "ade: a separate worker needs a database that several processes can write to."
             " SQLite has one owner: `ade serve` runs the jobs itself"
             " (ADE_MAX_CONCURRENCY says how many). Set ADE_DATABASE_URL=postgresql://...",
             err=True,

@@ -47,7 +47,7 @@ def build_error(job_error: str | None, attempts: int) -> str:
 
 
 def is_remembered(error: str | None) -> bool:
-    """Tell whether a failure is the configuration's own, so that another try would end alike."""
+    """Tell whether a failure is the configuration's own, so that another try would fail too."""
     return error is not None and json.loads(error)["category"] != Category.INTERNAL_ERROR
 
 

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from ade.domain.keys import digest
+from ade.domain.units import MIB
 
 FILES_MAX = 1000
-DRAFT_BYTES_MAX = 32 * 1024 * 1024
+DRAFT_BYTES_MAX = 32 * MIB
 CONFIGURATIONS_MAX = 10_000
 VERSIONS_MAX = 10_000
 # What an editor sends that believes that there is no such file yet.

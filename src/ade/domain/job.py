@@ -34,7 +34,7 @@ LIVE = WAITING | {Status.RUNNING, Status.PAUSED}
 BLOCKS_ITS_LANE = frozenset({Status.PAUSED, Status.FAILED, Status.TIMED_OUT})
 
 
-# Who may claim a job: the workers of the servers, or an agent on another host.
+# Which workers may claim a job: those of the servers, or an agent on another host.
 LOCAL_POOL = "local"
 AGENT_POOL = "agent"
 

@@ -13,7 +13,7 @@ sooner than the database expires it, whatever the network did. The clock counts 
     ----------------------------------------  ---------------------------------------------------
     the answer to a renewal is lost           the worker renews again; renewing twice is harmless
     the worker cannot reach the database      at the end of its trust it kills its child, gives up
-    the worker dies                           nobody renews; `expire` queues the job again
+    the worker dies                           no renewal; `expire` queues the job again
     the worker is frozen and continues        its trust is over: it kills its child; what it still
                                               sends carries an old fence and changes nothing
     two processes expire the same lease       the second one's WHERE matches no row
@@ -24,7 +24,7 @@ next attempt. Its result is rejected, but its effects outside ADE have happened.
 
 from dataclasses import dataclass
 
-MICROSECONDS = 1_000_000
+from ade.domain.units import MICROSECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,3 @@ class LeaseRule:
     def trusted_until(self, sent_at_monotonic: float) -> float:
         """Return until when the worker may trust a lease that it requested then."""
         return sent_at_monotonic + self.lease_seconds - self.margin_seconds
-
-
-def has_expired(lease_expires_at: int, now_us: int) -> bool:
-    """Tell whether the lease is over."""
-    return lease_expires_at < now_us

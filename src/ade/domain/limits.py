@@ -36,7 +36,7 @@ def resolve_limits(requested: Mapping[str, int], default: Limits, quota: Limits)
     """Return what was requested, and for the rest the default, at most the quota.
 
     A request for more than the quota is refused, not cut: a job that needs an hour and silently
-    gets five minutes fails in a way that nobody understands.
+    gets five minutes fails in a way that is hard to explain.
     """
     over = [
         {"field": f"limits.{name}", "asked": value, "quota": getattr(quota, name)}

@@ -6,7 +6,7 @@ next priority for at most that span, and a plain ascending index is the whole or
 """
 
 from ade.domain.job import Priority
-from ade.domain.lease import MICROSECONDS
+from ade.domain.units import MICROSECONDS
 
 _BUILDS_FIRST = 1 << 60
 _STEP = {Priority.HIGH: -1, Priority.NORMAL: 0, Priority.LOW: 1}

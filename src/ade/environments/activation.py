@@ -20,7 +20,7 @@ from typing import Any, Protocol, TextIO
 from ade.settings import Settings
 
 RESULT, LOG, PACKAGES, HOOKS = "result.json", "install.log", "packages.txt", "hooks.json"
-LOG_CHARS_MAX = 1024 * 1024
+LOG_CHARS_MAX = 1_048_576
 CUT = "[the log is cut here]"
 
 

@@ -17,15 +17,15 @@ from typing import Protocol
 
 import structlog
 
+from ade.domain.units import DAY_SECONDS, MIB
 from ade.environments.environment import LOST, STAMP
 from ade.environments.failure import environment_gone, error_json
-from ade.environments.install import MIB, UNFINISHED, size_of, workshop
+from ade.environments.install import UNFINISHED, size_of, workshop
 from ade.environments.resolve import RESOLVED
 from ade.environments.tool import Tool
 from ade.settings import Settings
 
 log = structlog.get_logger()
-DAY_SECONDS = 86_400
 COLLECT_EVERY_SECONDS = 600.0
 # Longer than it takes from an environment's last stamp to the record of the build that made it.
 YOUNG_SECONDS = 3600
@@ -148,7 +148,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 async def _bound_cache(settings: Settings) -> None:
-    """Empty uv's cache when it has grown too large; uv itself waits for whoever is using it."""
+    """Empty uv's cache when it has grown too large; uv itself waits for processes that use it."""
     tool = Tool(settings, lambda line: None)
     if not tool.cache_folder.is_dir():
         return

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from ade.domain.units import MIB
 from ade.environments.environment import PACKAGES, STAMP, folder_of, interpreter, is_there
 from ade.environments.failure import not_installed
 from ade.environments.provided import refuse_shadows
@@ -22,7 +23,6 @@ from ade.settings import Settings
 
 UNFINISHED = "unfinished"
 LOCK = "lock.txt"
-MIB = 1024 * 1024
 _installing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 

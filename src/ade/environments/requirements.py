@@ -23,14 +23,14 @@ SHOWN_CHARS_MAX = 80
 def read_requirements(content: bytes) -> list[str]:
     """Return the requirements of a file, one each, in order; none means that nothing is needed."""
     if len(content) > BYTES_MAX:
-        raise refused(f"{FILE} may have {BYTES_MAX // 1024} KiB.")
+        raise refused(f"{FILE} may have at most {BYTES_MAX // 1024} KiB.")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise refused(f"{FILE} is not written in UTF-8.") from None
     found = [_requirement(line, number) for number, line in _lines(text) if line]
     if len(found) > REQUIREMENTS_MAX:
-        raise refused(f"{FILE} may name {REQUIREMENTS_MAX} packages.")
+        raise refused(f"{FILE} may name at most {REQUIREMENTS_MAX} packages.")
     return found
 
 

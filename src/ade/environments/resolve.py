@@ -42,7 +42,7 @@ class Lock:
 
     @property
     def digest(self) -> str:
-        """Name the environment that comes of it."""
+        """Name the resulting environment."""
         return digest(
             {
                 "lock": self.text,
@@ -54,12 +54,12 @@ class Lock:
 
 
 async def resolve(requirements: list[str], tool: Tool, folder: Path) -> Lock:
-    """Find versions that fit together and with the engine's own; work in a folder of its own."""
+    """Find versions that fit together and with the engine's own; work in its own folder."""
     settings = tool.settings
     if settings.wheelhouse is None and not settings.build_network:
         raise not_installed(NO_SOURCE)
     if settings.wheelhouse is not None and not settings.wheelhouse.is_dir():
-        raise not_installed("ADE_WHEELHOUSE names a folder that is not there.")
+        raise not_installed("ADE_WHEELHOUSE names a folder that does not exist.")
     memory = _memory(requirements, settings)
     text = _recall(memory, settings.resolution_hours * 3600)
     if text is None:
@@ -102,13 +102,13 @@ def _with_whose(message: str, requirements: list[str]) -> str:
 
 
 def _memory(requirements: list[str], settings: Settings) -> Path:
-    """Name the file that remembers what these requirements came to, here and under these rules."""
+    """Name the file that caches how these requirements were resolved on this host."""
     source: object = None
     if settings.wheelhouse is not None:
         source = _listing(settings.wheelhouse)
     elif settings.index_url is not None:
         source = settings.index_url.get_secret_value()
-    asked = {
+    request = {
         "requirements": requirements,
         "engine": [[package.name, package.version] for package in provided()],
         "interpreter": interpreter(),
@@ -116,7 +116,7 @@ def _memory(requirements: list[str], settings: Settings) -> Path:
         "source": source,
         "source_builds": settings.source_builds,
     }
-    name = digest(asked).partition(":")[2]
+    name = digest(request).partition(":")[2]
     return settings.activation_envs_dir.resolve() / RESOLVED / f"{name}.json"
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import uv
 
+from ade.domain.units import MIB
 from ade.environments import die_with_parent
 from ade.environments.failure import not_installed
 from ade.settings import Settings
@@ -27,7 +28,7 @@ PASSED_ON = (
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
 )
-OUTPUT_BYTES_MAX = 4 * 1024 * 1024
+OUTPUT_BYTES_MAX = 4 * MIB
 LINE_BYTES_MAX = 64 * 1024
 REASON_CHARS_MAX = 1_500
 CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")

@@ -75,7 +75,7 @@ class EventFileExporter:
         made = path.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}")
         try:
             with _opened(path, os.O_CREAT) as held, _opened(made, os.O_CREAT | os.O_EXCL) as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody knows its name yet
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # it has no visible name yet
                 seen = self._append_after(ref, 0, file)
                 if not _is_at(path, held):
                     return False

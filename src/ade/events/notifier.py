@@ -1,4 +1,4 @@
-"""Notify whoever waits for a topic, inside one process.
+"""Notify the waiters for a topic, inside one process.
 
 A notification is a hint and never the truth: a waiter that gets one reads the database, and reads
 it from time to time anyway. So a lost notification costs a moment, and a false one costs a read.

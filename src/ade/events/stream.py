@@ -19,7 +19,7 @@ READ_SECONDS_MAX = 1.0
 HEARTBEAT_SECONDS = 15.0
 
 
-class Source(Protocol):
+class JobSource(Protocol):
     """Read jobs, and be notified of their changes; the kernel is one."""
 
     notifier: Notifier
@@ -30,7 +30,7 @@ class Source(Protocol):
 
 
 async def follow(
-    source: Source, ref: JobRef, after: int, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+    source: JobSource, ref: JobRef, after: int, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> AsyncIterator[list[NewEvent]]:
     """Yield events in order until the job has ended and all were yielded; `[]` is a heartbeat."""
 
@@ -56,9 +56,9 @@ async def follow(
 
 
 async def wait_until_ended(
-    source: Source, job: JobRow, seconds: float, *, gave_up: Callable[[], bool] = lambda: False
+    source: JobSource, job: JobRow, seconds: float, *, gave_up: Callable[[], bool] = lambda: False
 ) -> JobRow:
-    """Return the job when it has ended, or as it is when the time is up or `gave_up` says so.
+    """Return the job when it has ended, or as it is when the time is up or `gave_up()` is true.
 
     The caller notifies all subscriptions when `gave_up` becomes true, so the wait ends at once.
     """

@@ -20,7 +20,6 @@ from ade.settings import Settings
 from ade.storage import Blobs
 from ade.store.rows import JobRef, JobRow
 
-MIB = 1024 * 1024
 NO_JOB = "There is no such job in this workspace."
 
 

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from ade.domain.units import MIB
 from ade.http.schemas.server import HealthStatus
 from ade.kernel import Kernel
 from ade.settings import Settings
@@ -13,7 +14,7 @@ from ade.storage import Blobs
 from ade.store.rows import JobRef
 
 PROBE_SECONDS_MAX = 5.0
-FREE_BYTES_MIN = 100 * 1024 * 1024
+FREE_BYTES_MIN = 100 * MIB
 NIL_ID = "00000000-0000-0000-0000-000000000000"
 MISSING_JOB = JobRef(NIL_ID, NIL_ID)
 _WORSE: tuple[HealthStatus, ...] = ("ok", "degraded", "down")

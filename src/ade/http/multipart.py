@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from ade.domain.errors import InvalidRequest, PayloadTooLarge
 from ade.domain.file_names import document_name
+from ade.domain.units import MIB
 from ade.storage import BlobWriter
 
 FIELD = "file"
@@ -28,7 +29,7 @@ FORM = {
         }
     }
 }
-PIECE_BYTES = 1024 * 1024
+PIECE_BYTES = MIB
 HEADER_BYTES_MAX = 4096
 HEADERS_MAX = 8
 # An upload that sends nothing for this long is ended, so that others can begin.

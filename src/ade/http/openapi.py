@@ -38,7 +38,7 @@ def takes(*kinds: Any, required: bool = True) -> dict[str, Any]:
 
 
 def headers_taken(**described: str) -> list[dict[str, Any]]:
-    """Describe headers that a route reads itself; `_` stands for `-`."""
+    """Describe headers that a route reads itself; `_` in a name becomes `-`."""
     return [
         {
             "name": name.replace("_", "-"),

@@ -1,4 +1,4 @@
-"""Say what can be asked for: one module per job type, others by the entry point `ade.kinds`."""
+"""The job types: one module each, others by the entry point `ade.kinds`."""
 
 from ade.kinds.kind import Digest, JobInputs, JobIO, Kind, OutputSpec, Prepared
 from ade.kinds.registry import Kinds, load_kinds

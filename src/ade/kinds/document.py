@@ -324,7 +324,7 @@ def _plain_images(one: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _chars(one: DocumentObject) -> int:
-    """Count the characters of an object; images have limits of their own."""
+    """Count the characters of an object; images have their own limits."""
     notes = len(one.notes)
     match one:
         case TextObject() | EquationObject():

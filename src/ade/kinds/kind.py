@@ -115,7 +115,7 @@ class Kind:
     pool: ClassVar[str] = LOCAL_POOL
     retries: ClassVar[int] = 2
     trusted: ClassVar[bool] = False
-    # Whether it may be asked for by name; a run is made by way of its configuration instead.
+    # Whether it may be submitted by name; a run is made by way of its configuration instead.
     direct: ClassVar[bool] = True
 
     def check(self, inputs: dict[str, Any], output_spec: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ class RenderInputs(BaseModel):
     object: Annotated[Equation | Diagram, Field(discriminator="type")]
     display: bool | None = Field(
         default=None,
-        description="for an equation: true sets it on a line of its own, false in a line of text; "
+        description="for an equation: true sets it on its own line, false in a line of text; "
         "the default is true",
     )
     font_size: float | None = Field(

@@ -25,6 +25,7 @@ from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
 from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
+from ade.domain.units import MIB
 from ade.environments.collect import collect_for_ever as collect_environments
 from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
@@ -47,7 +48,6 @@ from ade.worker.worker import Worker, WorkerRules
 
 log = structlog.get_logger()
 SECONDS_PER_DAY = 24 * 3600
-MIB = 1024 * 1024
 STORAGE_SECRET = "blobs"
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
 # Options of glibc's mallopt(3): M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD.

@@ -51,7 +51,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bind(settings: Settings) -> socket.socket:
-    """Take the port, or say who cannot have it."""
+    """Bind the port, or exit with a message that names it."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         return socket.create_server(

@@ -2,7 +2,7 @@
 
 The model. The worker holds the secrets and never runs a job itself. For each environment it starts
 a *zygote*: a sandboxed interpreter that has imported the runtime and the environment's modules, and
-then only forks. Each fork becomes the *child* of one job: it enters namespaces of its own, applies
+then only forks. Each fork becomes the *child* of one job: it enters its own namespaces, applies
 its layers, checks that they hold, and reports that it is ready. Only then does it receive its
 `RunSpec`, over a line that the zygote never reads. One child runs one spec and is gone, with every
 process that it started.

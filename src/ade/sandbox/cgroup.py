@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ade.domain.units import MIB
 from ade.sandbox.folders import abandoned, own_name
 from ade.sandbox.usage import read_facts
 
 ROOT = Path("/sys/fs/cgroup")
-MIB = 1024 * 1024
 IDLE_MB = 1024
 # The weight of a process of niceness 0; each step of niceness divides it by NICE_STEP.
 SHARES_WHOLE, NICE_STEP, SHARES_MIN = 1024, 1.25, 2

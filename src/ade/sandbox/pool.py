@@ -92,7 +92,7 @@ class Pool:
     def limit_memory(self, child: Child, memory_mb: int) -> None:
         """Set the kernel's memory limit of a child, if it is in a cgroup.
 
-        The files of the job's folder are in memory too and have limits of their own, so this limit
+        The files of the job's folder are in memory too and have their own limits, so this limit
         leaves room for them; the supervisor bounds what the processes use.
         """
         if child.group is not None:

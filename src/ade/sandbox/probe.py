@@ -233,7 +233,7 @@ def _remedy(reason: str) -> str:
     """Return what an operator can do to reach a stronger level."""
     if UNREADABLE in reason:
         return (
-            "Jobs run as users of their own, and these must be able to read the interpreter and"
+            "Jobs run as separate users, and these must be able to read the interpreter and"
             " ADE itself: install them where everybody can read."
         )
     if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ade.domain.limits import Limits
-
-MIB = 1024 * 1024
+from ade.domain.units import MIB
 
 
 @dataclass(frozen=True, slots=True)

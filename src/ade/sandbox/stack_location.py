@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ade.domain.outcome import CodeLocation
+from ade.domain.units import MIB
 
 # How long a child may take to answer before it is killed; it runs at a low priority.
 ANSWER_SECONDS = 1.0
 FRAMES_MAX = 200
 FRAME_BYTES_MAX = 2_000
-SOURCE_BYTES_MAX = 1024 * 1024
+SOURCE_BYTES_MAX = MIB
 SOURCE_CHARACTERS_MAX = 200
 # The outermost frame of the job's own stack: what calls it is ADE's runtime.
 OUTERMOST = ("/ade_engine/run_entry.py", "run_entry")

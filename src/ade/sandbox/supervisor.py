@@ -19,6 +19,7 @@ import structlog
 
 from ade.domain.job import Status
 from ade.domain.outcome import Category, CodeLocation, JobError, Outcome, located
+from ade.domain.units import MIB
 from ade.sandbox import usage
 from ade.sandbox.child.apply_layers import LENGTH
 from ade.sandbox.child.job_process import FILES_AT_ONCE
@@ -58,10 +59,9 @@ MEASURE_SHARE = 20  # measuring takes at most one part in so many of the event l
 FOLDER_EVERY = 8  # of so many measurements one includes the folder
 STOP_GRACE_SECONDS = 2.0
 DRAIN_SECONDS = 0.5
-PROGRESS_BYTES_TOTAL = 8 * 1024 * 1024
+PROGRESS_BYTES_TOTAL = 8 * MIB
 REFUSALS_MAX = 64
-OUTPUT_FLOOD_BYTES = 8 * 1024 * 1024
-MIB = 1024 * 1024
+OUTPUT_FLOOD_BYTES = 8 * MIB
 FAMILIES = {1: "AF_UNIX", 2: "AF_INET", 10: "AF_INET6", 16: "AF_NETLINK", 17: "AF_PACKET"}
 
 

@@ -337,7 +337,7 @@ class ZygoteClient:
 
 
 def _retrieve(future: "asyncio.Future[Any]") -> None:
-    """Retrieve a future's exception, so that asyncio does not log one that nobody awaits."""
+    """Retrieve a future's exception, so that asyncio does not log it as never retrieved."""
     if not future.cancelled():
         future.exception()
 

@@ -1,7 +1,7 @@
 """Make what a run or an activation needs: the version, its build, and the job that does the work.
 
 It happens in the transaction that accepts the submission, after its admission: a submission that is
-refused leaves no version, no build and no job. A build has no place in the queue of its own, so
+refused leaves no version, no build and no job. A build takes no place in the queue, so
 that a run fits into a queue of one.
 
     what is found                  for a run                        for an activation
@@ -24,7 +24,7 @@ from ade.store.rows import Activation, Build, JobRef, JobRow, Version
 
 
 class RequiredBuild(NamedTuple):
-    """Name the version that a submission stands on, and how its build is made.
+    """Name the version that a submission depends on, and how its build is made.
 
     `version` has no sequence yet if the draft it was read from has none. `has_work` is False if
     there is nothing to install and no hook to run. `limits` and `retries` are those of the job.

@@ -7,7 +7,7 @@ from ade.domain.job import LOCAL_POOL, Cause, Status
 from ade.domain.order import share_places
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.transitions import checked_cause
-from ade.store.dialects.base import FIRST_ID
+from ade.store.dialects.dialect import FIRST_ID
 from ade.store.port import Transaction
 from ade.store.rows import Claim, ClaimQuery
 
@@ -24,7 +24,7 @@ class Rotation:
 
     A claimer that takes `BULK` jobs or more at a time goes on, for up to a second, at the rank that
     it reached. The index entries of the jobs that it took before may still be at the front, and
-    PostgreSQL would read over these dead entries with each claim. A job that comes to stand before
+    PostgreSQL would read over these dead entries with each claim. A job that is inserted before
     that rank is then claimed up to a second late. Such a claimer also looks for other workspaces a
     hundred times a second only, not with each claim.
     """

@@ -1,8 +1,8 @@
 """Sweep: handle lost leases, overdue jobs, timers and lanes that stand still.
 
 Every server sweeps, and two sweeps at once are harmless: each row is locked and compared with what
-was seen before it is changed. A lease expires because nobody renewed it, never because of the job's
-age: a running job whose lease is alive belongs to a worker, also right after a server's start.
+was seen before it is changed. A lease expires because it was not renewed, never because of the
+job's age: a running job whose lease is alive belongs to a worker, even right after a restart.
 """
 
 from dataclasses import dataclass, field
@@ -70,7 +70,7 @@ def _sweep(settings: KernelSettings, tx: Transaction, *, deep: bool) -> Swept:
 
 
 def _lock_unchanged(tx: Transaction, seen: list[JobRow]) -> list[JobRow]:
-    """Lock jobs, and return those that nobody renewed or changed since they were read."""
+    """Lock jobs, and return those that were not renewed or changed since they were read."""
     if not seen:
         return []
     found = tx.lock_free_jobs([JobRef(job.workspace_id, job.id) for job in seen])

@@ -15,9 +15,9 @@ from pydantic_core import to_json
 from ade.domain.build import KIND as BUILD
 from ade.domain.errors import LeaseLost
 from ade.domain.job import BLOCKS_ITS_LANE, STOPPED_STATUS, Cause, Status, StopRequest
-from ade.domain.lease import MICROSECONDS
 from ade.domain.outcome import JobError, Outcome
 from ade.domain.retry import backoff_seconds, tries_again
+from ade.domain.units import MICROSECONDS
 from ade.stages import transitions
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.renew import lease_lost

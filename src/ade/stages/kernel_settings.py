@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from ade.domain.lease import MICROSECONDS, LeaseRule
+from ade.domain.lease import LeaseRule
+from ade.domain.units import MICROSECONDS
 from ade.stages.drain_meter import DrainMeter
 
 DEFAULT_LEASE = LeaseRule(lease_seconds=15, margin_seconds=3, renew_seconds=3)

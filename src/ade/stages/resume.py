@@ -115,7 +115,7 @@ def _resolve(tx: Transaction, job: JobRow, request: Resolve) -> None:
 
 def _clear(tx: Transaction, job: JobRow, request: Clear) -> None:
     if not job.holds_lane or Status(job.status) not in BLOCKS_ITS_LANE:
-        raise InvalidTransition("The job does not hold its target back; nothing to clear.")
+        raise InvalidTransition("The job does not block its target; there is nothing to clear.")
     cleared = tx.clear_lane(LeaseRef(job.workspace_id, job.id, job.fence), job.status)
     transitions.log(tx, cleared, EventType.CLEARED, _event_data(request))
     transitions.promote(tx, transitions.lanes_of([job]))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ade.domain.lease import MICROSECONDS
+from ade.domain.units import MICROSECONDS
 from ade.stages.kernel_settings import KernelSettings
 from ade.store.port import Transaction
 from ade.store.rows import JobRef

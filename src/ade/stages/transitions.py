@@ -80,7 +80,7 @@ def move(
 
 
 def apply(tx: Transaction, moves: list[Move]) -> list[Moved]:
-    """Carry out moves, and notify whoever waits for these jobs."""
+    """Carry out moves, and notify the waiters for these jobs."""
     if not moves:
         return []
     moved = tx.move(moves)

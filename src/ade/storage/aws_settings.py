@@ -1,8 +1,8 @@
-"""Who we are to S3, and where it is: from the variables and files that all clients of AWS read.
+"""Credentials and endpoint for S3: from the variables and files that all clients of AWS read.
 
 Variables come first, then the profile (`AWS_PROFILE`, else `default`) in `~/.aws/credentials` and
 `~/.aws/config`. Of a profile its keys, its region and its endpoint are read; profiles that sign in
-or take on a role are not understood, and are refused rather than passed over. Without either,
+or take on a role are not supported, and are refused rather than passed over. Without either,
 obstore asks the container or the machine that it runs on.
 """
 
@@ -23,7 +23,7 @@ WHERE = (
     ("region", ("AWS_REGION", "AWS_DEFAULT_REGION"), "region"),
     ("endpoint", ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"), "endpoint_url"),
 )
-# Any of these says in another way who we are; obstore reads them itself.
+# Any of these gives credentials in another way; obstore reads them itself.
 OTHERWISE = (
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
@@ -33,7 +33,7 @@ SCHEMES = ("https://", "http://")
 
 
 def aws_settings(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return who asks, and where; raise Unavailable in one line if that cannot be made out."""
+    """Return the credentials and the endpoint; raise Unavailable if they cannot be read."""
     profile = _profile(environ)
     by_variable = any(environ.get(name) for name in ("AWS_ACCESS_KEY_ID", *OTHERWISE))
     found: dict[str, Any] = {}
@@ -46,7 +46,7 @@ def aws_settings(environ: Mapping[str, str]) -> dict[str, Any]:
     if named and not by_variable and "access_key_id" not in found:
         raise Unavailable(
             f"AWS_PROFILE={named} has no aws_access_key_id, which ADE_BLOB_URL needs. Roles and"
-            " sign-ins of profiles are not understood: set AWS_ACCESS_KEY_ID and the others."
+            " sign-ins of profiles are not supported: set AWS_ACCESS_KEY_ID and the others."
         )
     if not found.get("endpoint", SCHEMES[0]).startswith(SCHEMES):
         raise Unavailable("AWS_ENDPOINT_URL must begin with https:// or http://.")

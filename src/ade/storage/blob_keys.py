@@ -17,7 +17,7 @@ class Blob(NamedTuple):
 def key_of(digest: str) -> str:
     """Return the place of a blob below whatever holds blobs."""
     if not DIGEST.fullmatch(digest):
-        raise ValueError("that is no digest")
+        raise ValueError("that is not a digest")
     name = digest.partition(":")[2]
     return f"{ALGORITHM}/{name[:2]}/{name}"
 

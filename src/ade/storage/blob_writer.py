@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, Self
 
 from ade.domain.errors import PayloadTooLarge, StorageFull
+from ade.domain.units import KIB
 from ade.storage.blob_keys import ALGORITHM, Blob
 from ade.storage.remote_blobs import RemoteBlobs
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-KIB = 1024
 READ_ONLY = 0o400
 
 
@@ -66,7 +66,7 @@ class BlobWriter:
         """Write a piece."""
         self.size_bytes += len(piece)
         if self.size_bytes > self.bytes_max:
-            raise PayloadTooLarge(f"A file may have {self.bytes_max // KIB} KiB here.")
+            raise PayloadTooLarge(f"A file may have at most {self.bytes_max // KIB} KiB here.")
         self._digest.update(piece)
         with _room():
             self._file.write(piece)

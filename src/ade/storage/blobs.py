@@ -12,7 +12,7 @@ With object storage (`ade.storage.remote_blobs`) the folder is a cache. Bytes ar
 get their name here, so a blob that was kept is in the object store. A blob that is requested and is
 not here is fetched, and gets its name only if its digest is right. The date of a file is then when
 it was last used. Over the size limit, the files that were unused longest are deleted, but none that
-was used within ten minutes: a caller may just have been told its path. Open files and links outlive
+was used within ten minutes: a caller may just have received its path. Open files and links outlive
 that anyway.
 """
 
@@ -29,6 +29,7 @@ from typing import BinaryIO, TypeVar
 import structlog
 
 from ade.domain.errors import NotFound, Unavailable
+from ade.domain.units import MIB
 from ade.storage.blob_keys import ALGORITHM, Blob, digest_at, key_of
 from ade.storage.blob_writer import BlobWriter
 from ade.storage.remote_blobs import Damaged, RemoteBlobs, damaged
@@ -37,7 +38,6 @@ UNFINISHED = "unfinished"
 YOUNG_SECONDS = 3600.0
 ABANDONED_SECONDS = 24 * 3600.0
 JUST_USED_SECONDS = 600.0
-MIB = 1024 * 1024
 ANY_BYTES = 1 << 62  # what was kept was not too large when it was kept
 CACHE_BYTES_MAX = 10 * 1024 * MIB
 AT_ONCE = 8
@@ -113,7 +113,7 @@ class Blobs:
         return path
 
     def _fetch_once(self, remote: RemoteBlobs, digest: str) -> None:
-        """Fetch a blob; who asks while it is being fetched shares what comes of that."""
+        """Fetch a blob; concurrent callers share one download and its outcome."""
         with self._fetching_lock:
             others = self._fetching.get(digest)
             ours: Future[None] = self._fetching.setdefault(digest, Future())

@@ -17,8 +17,8 @@ from typing import BinaryIO
 
 from ade.domain.errors import InvalidRequest, PayloadTooLarge
 from ade.domain.file_names import config_path, refuse_clashes
+from ade.domain.units import MIB
 
-MIB = 1024 * 1024
 FILE_BYTES_MAX = MIB
 ARCHIVE_BYTES_MAX = 32 * MIB
 ENTRIES_MAX = 4000
@@ -107,7 +107,7 @@ def _look_at_end(file: BinaryIO) -> None:
     _, disk, first_disk, here, entries, directory_bytes, offset, _ = _END.unpack_from(tail, at)
     before = tail[max(0, at - _END64_BYTES) : at]
     if before.startswith(_END64_MARK):  # another directory than this one would be read
-        raise InvalidRequest("The archive is a zip64, which is for larger ones than are taken.")
+        raise InvalidRequest("Zip64 archives are not supported.")
     if disk or first_disk or here != entries or offset > size:
         raise InvalidRequest("The archive is damaged, or not a plain zip.")
     if entries > ENTRIES_MAX or directory_bytes > DIRECTORY_BYTES_MAX:
@@ -125,11 +125,11 @@ def _files(entries: list[zipfile.ZipInfo]) -> Iterator[tuple[str, zipfile.ZipInf
             config_path(name.rstrip("/"))
             continue
         if kind not in (0, stat.S_IFREG):
-            raise _refused(name, "it is a link or something else that is no file")
+            raise _refused(name, "it is a link or another entry that is not a regular file")
         if entry.flag_bits & _ENCRYPTED:
             raise _refused(name, "it is encrypted")
         if entry.compress_type not in _METHODS:
-            raise _refused(name, "it is compressed in another way than zip's usual one")
+            raise _refused(name, "it is compressed with a method other than deflate")
         yield config_path(name), entry
 
 

@@ -34,13 +34,14 @@ from typing import NamedTuple
 import structlog
 
 from ade.domain.errors import Unavailable
+from ade.domain.units import MIB
 from ade.storage.blob_keys import ALGORITHM, Blob, digest_at, key_of
 from ade.storage.object_store import ObjectStore, StorageAway
 
 FRESH_SECONDS = 1800.0
 OLD_SECONDS = 7200.0
 SENDINGS_MAX = 3
-PIECE_BYTES = 1024 * 1024
+PIECE_BYTES = MIB
 OWNER = "owner"
 OWNER_BYTES_MAX = 1000
 UNUSED_KEY = "check"
@@ -94,7 +95,7 @@ class RemoteBlobs:
             if self._has_whole(blob):
                 return
         log.error("the blob storage does not keep what it takes", where=self.uri(blob.digest))
-        raise StorageAway("it does not keep what it takes")
+        raise StorageAway("it does not return what was written to it")
 
     def _has_whole(self, blob: Blob, since: float = 0) -> bool:
         found = self._objects.head(key_of(blob.digest))
@@ -133,7 +134,7 @@ class RemoteBlobs:
         self._objects.delete(key)
         return True
 
-    # --- whose it is ----------------------------------------------------------------------------
+    # --- ownership ------------------------------------------------------------------------------
 
     def claim(self, owner: str) -> None:
         """Take the place for a database, and find out whether all verbs are allowed there.
@@ -146,17 +147,17 @@ class RemoteBlobs:
             taken_by = self._mark()
             if taken_by not in (None, owner):
                 raise Unavailable(
-                    f"ADE_BLOB_URL={url} belongs to another database of ADE, and each deletes what"
-                    f" it does not know: choose another prefix, or delete {url}/{OWNER} if that"
-                    " database is gone for ever."
+                    f"ADE_BLOB_URL={url} belongs to another ADE database, and ADE deletes"
+                    " blobs that its database does not know: use another prefix, or delete"
+                    f" {url}/{OWNER} if that database is gone for good."
                 )
             self._objects.put(OWNER, [owner.encode()], len(owner))
             self._objects.delete(UNUSED_KEY)
             self._owner = owner
         except StorageAway as error:
             raise Unavailable(
-                f"ADE_BLOB_URL={url} cannot be used: {error.reason}. The AWS_* variables say where"
-                " the storage is (AWS_ENDPOINT_URL, AWS_REGION) and who asks (AWS_ACCESS_KEY_ID,"
+                f"ADE_BLOB_URL={url} cannot be used: {error.reason}. The AWS_* variables give the"
+                " endpoint (AWS_ENDPOINT_URL, AWS_REGION) and the credentials (AWS_ACCESS_KEY_ID,"
                 " AWS_SECRET_ACCESS_KEY); ADE must read, write, list and delete there."
             ) from None
 

@@ -1,6 +1,6 @@
 """Object storage that speaks S3, by obstore.
 
-Who we are and where the storage is come from the variables of AWS (`aws_settings`); nothing of it
+Credentials and endpoint come from the variables of AWS (`aws_settings`); nothing of it
 is ADE's to know, to show or to pass on. Errors are read for their kind and their S3 code alone: the
 text of one may hold the key's name.
 
@@ -21,11 +21,11 @@ from typing import Any
 import structlog
 
 from ade.domain.errors import Unavailable
+from ade.domain.units import MIB
 from ade.storage.aws_settings import aws_settings
 from ade.storage.object_store import StorageAway, Stored
 
 SCHEME = "s3://"
-MIB = 1024 * 1024
 PIECE_BYTES = MIB
 PART_BYTES = 8 * MIB
 PARTS_MAX = 9_000  # S3 itself takes 10,000
@@ -60,7 +60,7 @@ class S3ObjectStore:
         timeouts: Timeouts | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """Make clients for `s3://bucket/prefix`; nothing is asked of the storage yet."""
+        """Make clients for `s3://bucket/prefix`; no request is sent yet."""
         try:
             import obstore
             from obstore.exceptions import BaseError

@@ -21,7 +21,7 @@ from ade.domain.file_names import refuse_clashes
 from ade.domain.ids import is_uuid
 from ade.store.executor import Executor, id_at
 from ade.store.rows import ArtifactRow, Configuration, Document, File, Version
-from ade.store.usage import StorageUsage
+from ade.store.storage_usage import StorageUsage
 
 # After every identifier: where the first page of a list begins.
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"

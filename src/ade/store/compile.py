@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy.sql.elements import ColumnElement
 
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import BindParameters, UnnestedRows, array_literal
 from ade.store.sql import STATEMENTS, Statement
 

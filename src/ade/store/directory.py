@@ -130,7 +130,7 @@ class DirectoryChanges(DirectoryReading):
     def add_workspace(self, slug: str, name: str) -> Workspace:
         """Insert a workspace, or raise Conflict if the slug is taken."""
         if self._sql.first("find_workspace_by_slug", slug) is not None:
-            raise Conflict(f"There is a workspace {slug!r} already.")
+            raise Conflict(f"A workspace {slug!r} exists already.")
         new = Workspace(id_at(self._now_us), slug, name, self._now_us)
         self._sql.run("insert_workspace", *new)
         return new

@@ -1,6 +1,6 @@
 """Check the foreign keys of new rows once for each statement instead of once for each row.
 
-PostgreSQL looks up the parent of every row with a query of its own: for the four foreign keys of a
+PostgreSQL looks up the parent of every row with its own query: for the four foreign keys of a
 request, that was two fifths of the server's work for a job. A trigger at the end of the statement
 checks all of its rows together, and rejects them as a foreign key does. It is enough because these
 keys never change and their parents are never deleted: nothing deletes a workspace, and a deleted

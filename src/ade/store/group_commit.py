@@ -123,7 +123,7 @@ class GroupCommit:
             if self._closed:
                 raise Unavailable("The store is closed: ADE is shutting down.")
             if len(self._calls) >= CALLS_WAITING_MAX:
-                raise Unavailable("The database is too far behind; try again shortly.")
+                raise Unavailable("The database is overloaded; try again shortly.")
             self._calls.append(call)
             self._wakes.notify()
 
@@ -200,7 +200,7 @@ class GroupCommit:
             else:
                 by_loop.setdefault(call.loop, []).append(call)
         for loop, calls in by_loop.items():
-            with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop was closed: no caller waits
                 loop.call_soon_threadsafe(_resolve_all, calls)
 
 

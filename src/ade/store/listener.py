@@ -21,7 +21,7 @@ Publish = Callable[[Sequence[str]], None]
 
 
 class Listener:
-    """Listen on a connection of its own, and open it again when it breaks."""
+    """Listen on its own connection, and open it again when it breaks."""
 
     def __init__(self, session: Session, publish: Publish) -> None:
         self._session = session

@@ -152,7 +152,7 @@ class Transaction(Reading, Protocol):
         ...
 
     def notify(self, *topics: str) -> None:
-        """Publish these topics to those who wait for them, once the transaction has committed."""
+        """Publish these topics to their waiters, once the transaction has committed."""
         ...
 
     def register_executions(self, new: Sequence[NewExecution]) -> list[JobRow]:
@@ -294,7 +294,7 @@ class Transaction(Reading, Protocol):
         ...
 
 
-# A verb takes the items of all who call it at the same time, and returns an outcome for each.
+# A verb takes the items of all concurrent callers, and returns an outcome for each.
 Verb = Callable[[Transaction, list[Any]], Sequence[Any]]
 
 

@@ -203,13 +203,6 @@ class Head(NamedTuple):
     pool: str
 
 
-class ExecutionRef(NamedTuple):
-    """Name a piece of work."""
-
-    workspace_id: str
-    execution_key: str
-
-
 class NewExecution(NamedTuple):
     """Register a job for a piece of work: later jobs for the same work join it."""
 

@@ -375,7 +375,7 @@ def _partial(
 
 
 _c = jobs.c
-# The whole order of the queue: one short scan per workspace finds who is next.
+# The whole order of the queue: one short scan per workspace finds which job is next.
 _partial("ix_jobs_eligible", _c.pool, _c.workspace_id, _c.rank, _c.id, where=is_eligible(jobs))
 # Two running jobs on one target cannot be, whatever the code does.
 _partial(

@@ -17,8 +17,8 @@ from ade.store.dialects import dialect_for
 from ade.store.executor import Executor
 from ade.store.group_commit import GroupCommit, OutcomeUnknown
 from ade.store.port import OnCommit, Result, Transaction, Verb
+from ade.store.storage_usage import VersionSizes
 from ade.store.transaction import SqlReading, SqlTransaction
-from ade.store.usage import VersionSizes
 
 READERS = 4
 # How often the owner of a SQLite file checks whether another process has written to it.
@@ -163,7 +163,7 @@ class Session:
             if committing and self._connection is None:
                 raise OutcomeUnknown(
                     "The connection to the database broke during a commit;"
-                    " whether it took place is not known."
+                    " whether the change was committed is unknown."
                 ) from error
             if self._connection is None and not is_new:
                 return self._commit(work)  # it broke before the commit: nothing took place

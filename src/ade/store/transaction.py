@@ -38,7 +38,7 @@ from ade.store.rows import (
     StopRow,
 )
 from ade.store.sql import reads
-from ade.store.usage import StorageUsage, VersionSizes
+from ade.store.storage_usage import StorageUsage, VersionSizes
 
 
 class SqlReading:
@@ -166,7 +166,7 @@ class SqlTransaction(SqlReading):
             return refusal
 
     def notify(self, *topics: str) -> None:
-        """Publish these topics to those who wait for them, once the transaction has committed."""
+        """Publish these topics to their waiters, once the transaction has committed."""
         self.topics.update(dict.fromkeys(topics))
 
     def register_executions(self, new: Sequence[NewExecution]) -> list[JobRow]:
@@ -245,7 +245,7 @@ class SqlTransaction(SqlReading):
         return int(self._sql.rows("count_waiting_in", workspace_id, pool, limit)[0][0])
 
     def lock_lanes(self, lanes: Sequence[Lane]) -> None:
-        """Keep others from changing who is next in these lanes."""
+        """Keep others from changing which job is next in these lanes."""
         names = [f"{lane.workspace_id}/{lane.target_id}" for lane in lanes]
         self._sql.dialect.lock_lanes(self._sql.cursor, names)
 

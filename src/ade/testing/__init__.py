@@ -1,7 +1,7 @@
 """Test your programs against a real ADE: the pytest fixture `ade_server`.
 
 Where ADE is installed, pytest finds the fixture by itself. It starts `ade serve` once for the test
-session: a process of its own, on SQLite in a temporary folder, on a free port of 127.0.0.1.
+session: its own process, on SQLite in a temporary folder, on a free port of 127.0.0.1.
 
     def test_an_echo(ade_server):
         job = ade_server.submit("echo", {"value": 1})

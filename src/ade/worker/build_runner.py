@@ -34,6 +34,7 @@ import structlog
 from ade.domain.errors import AdeError, Unavailable
 from ade.domain.job import Status
 from ade.domain.outcome import Category, CodeLocation, JobError, Outcome, located
+from ade.domain.units import KIB
 from ade.environments.activation import ActivationFolder, Log
 from ade.environments.failure import BuildFailed, broken, sandbox_unavailable, too_long
 from ade.environments.install import install, workshop
@@ -54,7 +55,6 @@ ACTIVATE_TRIES = 3
 PRINTED_CHARS_MAX = 20_000
 DIAGNOSTIC_CHARS_MAX = 500
 STEPS = 3
-KIB = 1024
 NOTHING_NEEDED = "requirements.txt names no packages: nothing is installed."
 log = structlog.get_logger()
 
@@ -71,7 +71,7 @@ class BuildInputs:
 
 @dataclass(slots=True)
 class BuildReport:
-    """Hold what a build came to, as far as it came."""
+    """Hold the result of a build, as far as it got."""
 
     status: str = "failed"
     environment: str | None = None
@@ -317,7 +317,7 @@ class BuildRun:
 def write_report(
     folder: ActivationFolder, inputs: BuildInputs, report: BuildReport, times: dict[str, float]
 ) -> None:
-    """Write what a build came to where people look for it."""
+    """Write the result of a build where people look for it."""
     result = {
         "build_id": inputs.build_id,
         "attempt": inputs.attempt,

@@ -11,10 +11,10 @@ from ade.app.catalogue import Catalogue
 from ade.clock import Clock, SystemClock, new_id
 from ade.domain.errors import NotFound, StorageFull, Unavailable
 from ade.domain.outcome import Artifact, OutputFile
+from ade.domain.units import MIB
 from ade.storage import Blobs
 from ade.store.rows import Version
 
-MIB = 1024 * 1024
 NO_CATALOGUE = "This worker has no catalogue of documents, configurations and artifacts."
 OCTETS = "application/octet-stream"
 CONTENT_TYPES = {
@@ -106,7 +106,7 @@ class CatalogueJobIO:
             size_bytes = sum({file.digest: file.size_bytes for file in files}.values())
             if await self.catalogue.stored_bytes(workspace_id) + size_bytes > self.quota_bytes:
                 raise StorageFull(
-                    f"The workspace may store {self.quota_bytes // MIB} MiB"
+                    f"The workspace may store at most {self.quota_bytes // MIB} MiB"
                     " (ADE_WORKSPACE_STORAGE_MB), and the files of this job do not fit any more."
                 )
         return tuple(await asyncio.to_thread(self.blobs.concurrently, self._keep, files))
@@ -116,7 +116,7 @@ class CatalogueJobIO:
         with file.path.open("rb") as source:
             kept = self.blobs.write(iter(lambda: source.read(MIB), b""), file.size_bytes)
         if kept.digest != file.digest:
-            raise Unavailable(f"{file.name} changed while it was kept.")
+            raise Unavailable(f"{file.name} changed while it was stored.")
         return _artifact(file, new_id(self.clock), self.blobs.uri(kept.digest))
 
     async def environment(self, workspace_id: str, build_id: str) -> str | None:
@@ -127,7 +127,7 @@ class CatalogueJobIO:
         return build.environment
 
     async def _places(self, digests: Mapping[str, str]) -> list[Path]:
-        """Return where bytes are, once they are on this machine, or say what has none."""
+        """Return the path of bytes once they are on this machine, or raise if there are none."""
         return await asyncio.to_thread(self.blobs.concurrently, self._place, digests.items())
 
     def _place(self, named: tuple[str, str]) -> Path:
@@ -139,7 +139,7 @@ class CatalogueJobIO:
 
 
 def _artifact(file: OutputFile, artifact_id: str, uri: str) -> Artifact:
-    """Describe a kept file, by its name and by what its job said about it."""
+    """Describe a kept file, by its name and by what its job declared about it."""
     format_ = _format(file.name)
     return Artifact(
         id=artifact_id,

@@ -20,6 +20,7 @@ from typing import Any
 
 from ade.domain.job import Status
 from ade.domain.outcome import Category, CodeLocation, JobError, Outcome, located
+from ade.domain.units import MIB
 from ade.sandbox.child_messages import ChildMessages, OnProgress
 from ade.sandbox.exit_status import ExitObservation, classify_exit, limit_error, stopped_error
 from ade.sandbox.outputs import (
@@ -40,11 +41,10 @@ from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
 CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.subprocess_child")
 STOP_GRACE_SECONDS = 2.0
-RESULT_BYTES_MAX = 1024 * 1024
+RESULT_BYTES_MAX = MIB
 # A grandchild may hold a pipe open forever; after the child's end its output is waited for briefly.
 PIPE_GRACE_SECONDS = 0.5
 COLLECTED = "collected"
-MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ The model. One worker has a number of slots, one name, and one list of attempts.
 at once: `claim` fills free slots whenever there is news of work, and looks anyway every
 `poll_seconds`; `renew` keeps all leases with one statement every few seconds, and at once when
 there is news of a stop request; `guard` gives up attempts whose lease can no longer be trusted; and
-each attempt lives in a task of its own.
+each attempt lives in its own task.
 
 A worker whose slots are all taken claims when attempts end, and records their ends in the same
 transaction (`ade.worker.pending_ends`). Their slots are free from then on, although each attempt
@@ -255,13 +255,13 @@ class Worker:
     async def _renew(self) -> None:
         """Renew all leases with one statement, and pass on stop requests."""
         attempts = [attempt for attempt in self._attempts if attempt.held in self._occupied]
-        asked = self._kernel.store.clock.monotonic()
+        sent_at = self._kernel.store.clock.monotonic()
         try:
             answers = await self._kernel.renew([attempt.held for attempt in attempts])
         except Exception as error:
             log.warning("cannot renew", reason=_reason(error), attempts=len(attempts))
             return
-        trusted_until = self._kernel.settings.lease.trusted_until(asked)
+        trusted_until = self._kernel.settings.lease.trusted_until(sent_at)
         for attempt, answer in zip(attempts, answers, strict=True):
             if isinstance(answer, AdeError):
                 attempt.give_up()

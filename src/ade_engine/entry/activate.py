@@ -8,7 +8,7 @@ from typing import Any
 
 from ade_engine.channel import Channel
 from ade_engine.package.config_package import load_package
-from ade_engine.package.views import Context
+from ade_engine.package.function_arguments import Context
 
 NOTE_CHARACTERS_MAX = 10_000
 

@@ -113,7 +113,7 @@ class OutputBlock:
 
 @dataclass(frozen=True, slots=True)
 class FormulaBlock:
-    """A formula on a line of its own."""
+    """A formula on its own line."""
 
     latex: str
 

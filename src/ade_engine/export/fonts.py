@@ -2,7 +2,7 @@
 
 The embedded fonts have Latin, Greek, Cyrillic, Hebrew, Arabic and most symbols. A document that
 needs no others looks the same on every host. For other characters (Chinese, Japanese, Korean, Thai,
-emoji) the fonts of the host are used too, if it has any, and a warning says so.
+emoji) the fonts of the host are used too, if it has any, with a warning.
 """
 
 import functools

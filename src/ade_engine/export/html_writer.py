@@ -226,7 +226,7 @@ class _Writer:
         return f"<ol{start}>\n{items}</ol>\n"
 
     def _item(self, blocks: Blocks) -> str:
-        """Write a list item; a paragraph at its start gets no element of its own."""
+        """Write a list item; a paragraph at its start gets no separate element."""
         if blocks and isinstance(blocks[0], tree.Paragraph):
             rest = self._blocks(blocks[1:])
             return f"{self._line(blocks[0].inlines)}{rest and chr(10)}{rest}"

@@ -200,7 +200,7 @@ class _BlockReader:
         return ()
 
     def _paragraph(self) -> Blocks:
-        """Read a paragraph; formulas on lines of their own split it."""
+        """Read a paragraph; formulas on their own lines split it."""
         found: list[Block] = []
         line: list[Inline] = []
         for inline in self._pieces("paragraph_close"):

@@ -9,7 +9,7 @@ from enum import StrEnum
 from ade_engine.mapping.assignment import assign
 from ade_engine.mapping.scores import ColumnScores, RawColumn, Score, score_columns
 from ade_engine.package.config_package import Package
-from ade_engine.package.views import Context, Table
+from ade_engine.package.function_arguments import Context, Table
 from ade_engine.sheets.coordinates import column_letters
 
 CANDIDATES_MAX = 3

@@ -54,11 +54,11 @@ class FieldName:
         if ours == theirs:
             return SAME_WORDS
         ratio = _spelling(" ".join(self.words), " ".join(header))
-        spelled = NEARLY * ratio if ratio >= SPELLING_RATIO_MIN else 0.0
+        likeness = NEARLY * ratio if ratio >= SPELLING_RATIO_MIN else 0.0
         if ours < theirs or theirs < ours:
             shared = min(len(ours), len(theirs)) / max(len(ours), len(theirs))
-            return max(spelled, WITHIN * shared)
-        return spelled
+            return max(likeness, WITHIN * shared)
+        return likeness
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from ade_engine.package.column import Column
 from ade_engine.package.config_package import FieldRules, Package
 from ade_engine.package.conversion import misfits, to_type
 from ade_engine.package.field import FieldType
+from ade_engine.package.function_arguments import Context, Table
 from ade_engine.package.functions import AuthorFunction
-from ade_engine.package.views import Context, Table
 
 TYPE_WEIGHT = 0.3
 DIGITS = 4

@@ -1,7 +1,7 @@
 """Load the files of a package as modules below a unique name.
 
 The modules of a package have a name that no other package has (`ade_config_1.columns.member_id`)
-and are found by an import finder of their own. The folder is not on `sys.path`, so a file of the
+and are found by their own import finder. The folder is not on `sys.path`, so a file of the
 package never shadows a module of the runtime, whatever its name is. Files of the package import
 each other relatively (`from ..shared import tidy`). No bytecode is written.
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ade_engine.package.function_arguments import Row, RowValues
 from ade_engine.package.functions import AuthorFunction
-from ade_engine.package.views import Row, RowValues
 from ade_engine.pipeline.python_values import values_of
 from ade_engine.sheets.cells import CellArray, CellKind
 

@@ -11,7 +11,7 @@ from ade_engine.mapping.column_mapping import Candidate, ColumnMapping, MappedCo
 from ade_engine.mapping.scores import RawColumn
 from ade_engine.package.column import Column
 from ade_engine.package.config_package import Package
-from ade_engine.package.views import Context, Table, TableMapping
+from ade_engine.package.function_arguments import Context, Table, TableMapping
 from ade_engine.pipeline.chunk import MappedTable, chunks
 from ade_engine.pipeline.read_tables import WorkbookTable
 from ade_engine.record.run_events import EventName, Recorder

@@ -10,7 +10,7 @@ from ade_engine.package.author_errors import Misuse
 from ade_engine.package.column import Column
 from ade_engine.package.config_package import Package
 from ade_engine.package.conversion import to_number
-from ade_engine.package.views import Context, Table
+from ade_engine.package.function_arguments import Context, Table
 from ade_engine.pipeline.chunk import Columns, chunks
 from ade_engine.pipeline.issue_log import IssueLog
 from ade_engine.pipeline.map_tables import PlannedTable

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ade_engine.package.config_package import Package, RowDetector
+from ade_engine.package.function_arguments import Context
 from ade_engine.package.package_settings import ReadingSettings
-from ade_engine.package.views import Context
 from ade_engine.record.run_events import EventName, Recorder
 from ade_engine.sheets.workbook import Sheet
 from ade_engine.tables.finder import find_tables

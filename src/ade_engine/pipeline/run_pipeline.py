@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ade_engine.package.config_package import Package
-from ade_engine.package.views import Context
+from ade_engine.package.function_arguments import Context
 from ade_engine.pipeline.map_tables import PlannedTable, evaluate_all, map_table
 from ade_engine.pipeline.process_table import author_table, process_table
 from ade_engine.pipeline.read_tables import read_tables

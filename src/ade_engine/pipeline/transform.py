@@ -12,8 +12,8 @@ import polars as pl
 from ade_engine.package.author_errors import Misuse
 from ade_engine.package.config_package import FieldRules
 from ade_engine.package.conversion import changed_cells, to_type, with_texts
+from ade_engine.package.function_arguments import RowValues
 from ade_engine.package.result_coercion import cells_of_result
-from ade_engine.package.views import RowValues
 from ade_engine.pipeline.apply_per_value import CELL_TYPES, ApplyPerValue
 from ade_engine.pipeline.chunk import Chunk, Columns, MappedTable
 from ade_engine.pipeline.python_values import cells_of_values

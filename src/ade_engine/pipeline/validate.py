@@ -11,9 +11,9 @@ import numpy as np
 from ade_engine.package.author_errors import Misuse
 from ade_engine.package.column import Column
 from ade_engine.package.config_package import FieldRules
+from ade_engine.package.function_arguments import RowValues
 from ade_engine.package.functions import AuthorFunction
 from ade_engine.package.issues import Issue, Issues
-from ade_engine.package.views import RowValues
 from ade_engine.pipeline.apply_per_value import ApplyPerValue
 from ade_engine.pipeline.built_in_checks import (
     DUPLICATE_VALUE,

@@ -35,7 +35,7 @@ def diagram_svg(source: str, *, size: float | None = None, color: str | None = N
 
     Texts have `size` CSS pixels where the diagram does not set a size.
 
-    Filled nodes keep their colours, and so does everything on a background of its own: black text
+    Filled nodes keep their colours, and so does everything on its own background: black text
     on white must not become white text.
     """
     ink = CURRENT_COLOR if color is None else css_color(color)

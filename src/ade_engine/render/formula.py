@@ -30,7 +30,7 @@ def formula_svg(
 ) -> Drawing:
     """Draw the formula in `size` CSS pixels, in `color` or the colour of the text around it.
 
-    `display` sets it as on a line of its own: limits above and below, large sums and fractions.
+    `display` sets it as on its own line: limits above and below, large sums and fractions.
     """
     if not SIZE_MIN <= size <= SIZE_MAX:
         raise BadFormula(

@@ -105,7 +105,7 @@ def mathml(latex: str, *, display: bool) -> Element:
 
 
 def _replace_symbols(tree: Element, latex: str) -> None:
-    """Replace commands that stand for one symbol; a command that is left is unknown."""
+    """Replace commands that denote one symbol; a command that is left is unknown."""
     for element in tree.iter():
         if element.text == UNCOMBINED_NOT:
             raise _command_error(r"\not", latex, "cannot strike out what follows it")

@@ -133,7 +133,7 @@ class _TreeBuilder:
 
     def _doctype(self, name: str, system: str | None, public: str | None, declares: int) -> None:
         if declares:
-            raise BadPicture("The drawing declares a document type of its own")
+            raise BadPicture("The drawing declares its own document type")
 
     def _entity(self, *declared: Any) -> None:
         raise BadPicture("The drawing declares entities")

@@ -192,7 +192,7 @@ def date_ms(value: dt.date | dt.time) -> float:
 
 
 def date_value(ms: float) -> dt.date | dt.time:
-    """Return the date, datetime or time of day that the number of a DATE cell stands for."""
+    """Return the date, datetime or time of day that the number of a DATE cell denotes."""
     moment = EPOCH + dt.timedelta(milliseconds=ms)
     if moment.date() == TIME_DAY:
         return moment.time()

@@ -23,7 +23,7 @@ from ade_engine.sheets.cells import Block, CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX
 from ade_engine.sheets.delimiter import detect_delimiter
 from ade_engine.sheets.encoding import detect_encoding, utf8_pieces
-from ade_engine.sheets.fast_path import FastPathUnsupported
+from ade_engine.sheets.fast_path_errors import FastPathUnsupported
 from ade_engine.sheets.read_limits import MIB, ReadLimits
 
 SAMPLE_CHARS = 262_144

@@ -46,4 +46,4 @@ class ReadOptions:
     spool_folder: Path | None = None
     """Where the file for reading again is made; the system's temporary folder if not given."""
     fork: bool = True
-    """Whether a library that may crash is tried in a process of its own, where that is allowed."""
+    """Whether a library that may crash is tried in its own process, where that is allowed."""

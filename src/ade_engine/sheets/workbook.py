@@ -16,7 +16,7 @@ from ade_engine.sheets.block_builder import build_blocks
 from ade_engine.sheets.cells import Block, CellError
 from ade_engine.sheets.coordinates import Range
 from ade_engine.sheets.delimited import DelimitedBook
-from ade_engine.sheets.fast_path import FastPathUnsupported
+from ade_engine.sheets.fast_path_errors import FastPathUnsupported
 from ade_engine.sheets.html_tables import HtmlBook
 from ade_engine.sheets.legacy import LegacyRows, LegacySheet, read_legacy
 from ade_engine.sheets.legacy_details import LegacyDetails, read_legacy_details

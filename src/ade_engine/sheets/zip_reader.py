@@ -143,7 +143,7 @@ class ZipReader:
                 yield piece
 
     def _data_offset(self, entry: zipfile.ZipInfo, name: str) -> int:
-        """Find where a part's bytes begin: its local header has lengths of its own."""
+        """Find where a part's bytes begin: its local header has its own lengths."""
         self._file.seek(entry.header_offset)
         header = self._file.read(30)
         if len(header) < 30 or header[:4] != b"PK\3\4":

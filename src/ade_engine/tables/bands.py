@@ -1,7 +1,7 @@
 """Tell tables side by side from one table that has an empty column.
 
 Tables of statistics often have empty columns, so a gap alone decides nothing. Two bands of columns
-are two tables if the second repeats the header of the first, or if both have a header of their own,
+are two tables if the second repeats the header of the first, or if both have their own header,
 begin with a column of names, and end on different rows.
 """
 

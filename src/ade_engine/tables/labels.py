@@ -21,7 +21,7 @@ from ade_engine.tables.regions import Contribution, RowKind
 
 
 class Label(StrEnum):
-    """The kinds that the forest predicts; the last row of a header is a kind of its own."""
+    """The kinds that the forest predicts; the last row of a header is its own kind."""
 
     HEADER_END = "header_end"
     HEADER = "header"

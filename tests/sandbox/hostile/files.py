@@ -1,4 +1,4 @@
-"""Files that are not the job's, files that mislead whoever collects them, too many, too large."""
+"""Files that are not the job's, files that mislead the collector, too many, too large."""
 
 from tests.sandbox.hostile.snippet import (
     DENIED,
@@ -503,7 +503,7 @@ while time.process_time() < until:
 "harm"
 """,
         "RESOURCE_LIMIT/CPU_LIMIT",
-        at_landlock="RESOURCE_LIMIT/DISK_LIMIT",  # nobody looks deeper than a hundred folders
+        at_landlock="RESOURCE_LIMIT/DISK_LIMIT",  # no search goes deeper than a hundred folders
         limits={"cpu_ms": 500},
         slow=True,
     ),

@@ -1,6 +1,6 @@
-"""What is not contained, or not judged rightly, today: a test that shows it, where, and why.
+"""What is not contained, or not classified correctly, today: a test that shows it, where, and why.
 
-Each line is a strict expectation: when the gap is closed its test says so, and the line goes.
+Each line is a strict expectation: when the gap is closed its test fails, and the line is deleted.
 """
 
 from tests.sandbox.modes import LANDLOCK, MODES

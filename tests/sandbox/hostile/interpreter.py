@@ -13,7 +13,7 @@ SNIPPETS = [
     Snippet(
         "environment",
         """
-told = {"PATH", "LANG", "TZ", "HOME", "TMPDIR", "ADE_JOB_FOLDER", "LC_CTYPE"}
+known = {"PATH", "LANG", "TZ", "HOME", "TMPDIR", "ADE_JOB_FOLDER", "LC_CTYPE"}
 more = {name for name in os.environ if "SECRET" in name or "TOKEN" in name or "KEY" in name}
 "harm" if more or "ade-secret" in str(dict(os.environ)) else "clean"
 """,

@@ -102,7 +102,7 @@ call("memfd_secret", 0)
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
 size = 80 << 30
-start = libc.mmap(None, size, 1, 0x4022, -1, 0)  # readable, private, nobody's, not reserved
+start = libc.mmap(None, size, 1, 0x4022, -1, 0)  # readable, private, anonymous, not reserved
 byte = ctypes.c_char * 1
 for at in range(0, size, 2 << 20):
     byte.from_address(start + at).raw

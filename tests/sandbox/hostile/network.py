@@ -1,4 +1,4 @@
-"""Reaching the network, and whoever listens on the machine."""
+"""Reaching the network, and other processes that listen on the machine."""
 
 from tests.sandbox.hostile.snippet import DENIED, HARM, OK, Snippet
 

@@ -69,7 +69,7 @@ time.sleep(2)
 """,
         TIMED_OUT,
         limits=SHORT,
-        control="whoever stops itself is not woken",
+        control="a process that stops itself is not woken",
     ),
     Snippet(
         "ignoring_signals",

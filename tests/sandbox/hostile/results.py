@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - snippets are as long as they are
-"""Results, outputs and exceptions that mislead, flood or break whoever reads them."""
+"""Results, outputs and exceptions that mislead, flood or break their reader."""
 
 from tests.sandbox.hostile.snippet import (
     BAD_RESULT,

@@ -41,7 +41,7 @@ def call(name, *arguments):
 
 @dataclass(frozen=True)
 class Snippet:
-    """Hold a cell of Python, its limits, and what it comes to.
+    """Hold a cell of Python, its limits, and its expected outcome.
 
     `control` is empty where the snippet can be run without a sandbox and then does harm: its value
     is HARM or the surroundings bear traces. Otherwise it says why that is not tried.

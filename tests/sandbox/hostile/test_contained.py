@@ -1,4 +1,4 @@
-"""Every hostile snippet, in every situation: contained, judged, in time, without a trace."""
+"""Every hostile snippet, in every situation: contained, classified, in time, without a trace."""
 
 import platform
 from typing import Any
@@ -37,47 +37,47 @@ def test_is_contained(mode: str, name: str, drivers: Drivers) -> None:
     snippet = BY_NAME[name]
     driver = drivers.of(mode)
     assert driver.is_ready, f"no job runs at all in the situation {mode!r}"
-    told = driver.run(**snippet.asked())
-    wrong = what_is_wrong(snippet, MODES[mode], told)
-    if told.get("traces") or told.get("left") or told["verdict"].startswith("driver"):
+    report = driver.run(**snippet.asked())
+    wrong = what_is_wrong(snippet, MODES[mode], report)
+    if report.get("traces") or report.get("left") or report["verdict"].startswith("driver"):
         drivers.replace(mode)
-    assert not wrong, f"{wrong}: {told}"
+    assert not wrong, f"{wrong}: {report}"
 
 
-def what_is_wrong(snippet: Snippet, mode: Mode, told: dict[str, Any]) -> list[str]:
+def what_is_wrong(snippet: Snippet, mode: Mode, report: dict[str, Any]) -> list[str]:
     """Compare what came of a snippet with what must come of it."""
     expected = snippet.verdicts(mode)
-    if told["verdict"] not in expected:
-        return [f"the verdict is {told['verdict']}, not {' or '.join(expected)}"]
-    value = told["outputs"].get("result_json")
-    refused = told["details"].get("refused", [])
-    kept = sorted(told["kept"])
-    is_denied = told["verdict"].startswith("SANDBOX_VIOLATION")
+    if report["verdict"] not in expected:
+        return [f"the verdict is {report['verdict']}, not {' or '.join(expected)}"]
+    value = report["outputs"].get("result_json")
+    refused = report["details"].get("refused", [])
+    kept = sorted(report["kept"])
+    is_denied = report["verdict"].startswith("SANDBOX_VIOLATION")
     is_named = not snippet.refused or snippet.refused in {*refused, *mode.refused_already}
-    is_ok = told["verdict"] == "succeeded"
-    place = told["details"].get("source", NOWHERE)
+    is_ok = report["verdict"] == "succeeded"
+    place = report["details"].get("source", NOWHERE)
     found = {
         "it did its harm": value == HARM,
-        "it left traces": told["traces"],
-        "something is left": told["left"],
-        "it took too long": told["seconds"] > snippet.seconds_max,
+        "it left traces": report["traces"],
+        "something is left": report["left"],
+        "it took too long": report["seconds"] > snippet.seconds_max,
         "its value is another": is_ok and snippet.value is not None and value != snippet.value,
         "what was refused is not named": is_denied and not is_named,
         f"its place is {place}": snippet.place not in {"", place},
         "other files were kept": snippet.artifacts != ("*",)
         and is_ok
         and kept != sorted(snippet.artifacts),
-        "a secret was kept": any("ade-secret" in content for content in told["kept"].values()),
-        "it cannot be written as text": not _is_text(told),
+        "a secret was kept": any("ade-secret" in content for content in report["kept"].values()),
+        "it cannot be written as text": not _is_text(report),
     }
     return [what for what, is_so in found.items() if is_so]
 
 
-def _is_text(told: dict[str, Any]) -> bool:
+def _is_text(report: dict[str, Any]) -> bool:
     """Tell whether what people are shown can be written in UTF-8: no halves of characters."""
     try:
         str(
-            [told["message"], told["outputs"].get("stdout"), told["outputs"].get("stderr")]
+            [report["message"], report["outputs"].get("stdout"), report["outputs"].get("stderr")]
         ).encode()
     except UnicodeEncodeError:
         return False

@@ -14,9 +14,9 @@ TRIED = [s.name for s in ALL if not s.control and s.machine in {"", platform.mac
 @pytest.mark.skipif(IS_FAST, reason="each control starts an interpreter")
 @pytest.mark.skipif(os.geteuid() != 0, reason="what needs privileges harms only as root")
 @pytest.mark.parametrize("name", TRIED)
-def test_does_harm_without_walls(name: str, drivers: Drivers) -> None:
-    told = drivers.of("bare").run(**BY_NAME[name].asked())
-    assert told["value"] == HARM or told["traces"], told
+def test_does_harm_without_a_sandbox(name: str, drivers: Drivers) -> None:
+    report = drivers.of("bare").run(**BY_NAME[name].asked())
+    assert report["value"] == HARM or report["traces"], report
 
 
 def test_every_snippet_without_a_control_says_why() -> None:

@@ -156,15 +156,15 @@ def test_a_workspace_takes_its_quota_and_leaves_the_rest(
 def test_a_group_of_several_workspaces_is_admitted_in_its_order(
     shared: Acts, workspaces: Workspaces
 ) -> None:
-    """Who is refused for its workspace takes no place from the others."""
+    """A job refused for its workspace takes no place from others."""
     (other,) = workspaces(1)
     shared.submit()
     owners = [WORKSPACE, WORKSPACE, WORKSPACE, other, WORKSPACE, other, other]
     asked = [submission(workspace_id=owner) for owner in owners]
     outcomes = shared.kernel.now.many("submit", asked)
-    told = [str(outcome) if isinstance(outcome, QueueFull) else "" for outcome in outcomes]
-    assert [bool(text) for text in told] == [False, False, True, False, True, False, True]
-    assert ["quota" in text for text in told if text] == [True, True, False]
+    messages = [str(outcome) if isinstance(outcome, QueueFull) else "" for outcome in outcomes]
+    assert [bool(text) for text in messages] == [False, False, True, False, True, False, True]
+    assert ["quota" in text for text in messages if text] == [True, True, False]
     assert len(shared.everything()) == 5
 
 

@@ -49,7 +49,7 @@ def test_a_result_and_its_files_are_recorded_together(acts: Acts) -> None:
     ]
 
 
-def test_whoever_lost_the_lease_names_nothing(acts: Acts) -> None:
+def test_a_worker_that_lost_the_lease_records_no_artifact(acts: Acts) -> None:
     first = acts.start()
     acts.lose(first)
     (second,) = acts.claim()

@@ -45,7 +45,7 @@ async def test_nothing_asked_is_nothing_done(acts: Acts) -> None:
     assert await acts.kernel.renew([]) == []
 
 
-async def test_whoever_waits_is_woken(acts: Acts) -> None:
+async def test_a_waiter_is_woken(acts: Acts) -> None:
     with acts.kernel.notifier.subscribe("work:local") as bell:
         await acts.kernel.submit(submission())
         assert await bell.wait(30)

@@ -38,7 +38,7 @@ def required(draft: Version, **changes: Any) -> RequiredBuild:
 
 
 def made(environment: str | None = None) -> Outcome:
-    """Come to a ready build."""
+    """Make the outcome of a ready build."""
     return success(outputs={"result_json": {"environment": environment}})
 
 

@@ -30,7 +30,7 @@ Open = Callable[[], Catalogue]
 
 
 def digest(name: str) -> str:
-    """Name some bytes that nobody needs."""
+    """Name some unneeded bytes."""
     return "sha256:" + name.encode().hex().rjust(64, "0")
 
 
@@ -173,7 +173,7 @@ async def test_who_edits_may_say_what_it_believes_to_be_there(catalogue: Catalog
     assert await catalogue.draft(WORKSPACE, config) == []
 
 
-async def test_of_two_who_edit_the_same_file_one_is_told(open_catalogue: Open) -> None:
+async def test_of_two_edits_of_the_same_file_one_is_refused(open_catalogue: Open) -> None:
     one, two = open_catalogue(), open_catalogue()
     config = (await one.add_configuration(WORKSPACE, "c", [file("a", "0")])).id
     came = await asyncio.gather(

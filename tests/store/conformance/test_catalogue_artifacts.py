@@ -52,7 +52,7 @@ async def test_bytes_are_a_workspaces_own(acts: Acts, catalogue: Catalogue) -> N
         await catalogue.check_bytes(OTHER, FILE.digest)
 
 
-async def test_the_bytes_of_a_deleted_document_are_nobodys(catalogue: Catalogue) -> None:
+async def test_the_bytes_of_a_deleted_document_are_unreferenced(catalogue: Catalogue) -> None:
     added = await catalogue.add_document(WORKSPACE, "d", FILE.digest, 1, None)
     await catalogue.check_bytes(WORKSPACE, FILE.digest)
     await catalogue.delete_document(WORKSPACE, added.id)

@@ -1,4 +1,4 @@
-"""Claiming: who goes first, how many, and that nobody starves."""
+"""Claiming: which job goes first, how many, and that no workspace starves."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -69,7 +69,7 @@ def test_a_batch_is_claimed_in_order(acts: Acts) -> None:
 
 
 def test_a_bulk_claimer_goes_on_where_it_stopped(acts: Acts) -> None:
-    """What comes to stand before that place is claimed within a second, or when nothing is left."""
+    """A job before that place is claimed within a second, or when nothing else is left."""
     many = acts.kernel.now.many("submit", [submission() for _ in range(3 * BULK)])
     waiting = [accepted.job.id for accepted in many]
     ask = ClaimRequest("bulk", BULK)

@@ -166,7 +166,7 @@ def test_the_first_due_of_a_free_lane_takes_it(acts: Acts) -> None:
     assert [claim.id for claim in acts.claim(9)] == [second.id]
 
 
-def test_a_lane_that_nobody_promoted_is_found(acts: Acts, database: Database) -> None:
+def test_a_lane_that_was_not_promoted_is_found(acts: Acts, database: Database) -> None:
     """None is ever left so by a stage; the sweep repairs what a person did to the database."""
     head = acts.submit(target_id="t")
     behind = acts.submit(target_id="t")

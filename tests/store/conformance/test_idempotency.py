@@ -22,8 +22,8 @@ def answer(accepted: Accepted) -> tuple[int, str]:
 def asked(
     key: str = "k", body: str = "sha256:1", *, waits: bool = False, **changes: Any
 ) -> Submission:
-    spelled = None if waits else answer
-    return submission(idempotency=Idempotency("me", "POST /jobs", key, body, spelled), **changes)
+    stored = None if waits else answer
+    return submission(idempotency=Idempotency("me", "POST /jobs", key, body, stored), **changes)
 
 
 def test_the_same_request_gets_the_same_answer(acts: Acts) -> None:

@@ -88,7 +88,7 @@ def test_what_a_sweep_changes_is_notified(acts: Acts, published: Published) -> N
     assert published.take() == {job.id, "work:local"}
 
 
-def test_a_rollback_notifies_nobody(acts: Acts, published: Published) -> None:
+def test_a_rollback_notifies_no_one(acts: Acts, published: Published) -> None:
     def fail(tx: Transaction, items: list[None]) -> list[None]:
         acts.kernel.verbs.submit(tx, [submission()])
         tx.notify("never")

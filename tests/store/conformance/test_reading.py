@@ -79,14 +79,14 @@ def test_a_log_is_read_from_a_place_on(acts: Acts) -> None:
 
 
 def test_there_is_nothing_of_a_job_that_is_not_there(acts: Acts) -> None:
-    nobody = JobRef(WORKSPACE, WORKSPACE)
+    unknown = JobRef(WORKSPACE, WORKSPACE)
 
     def look(reading: Reading) -> tuple[object, ...]:
         return (
-            reading.read_job(nobody),
-            reading.read_payload(nobody),
-            reading.read_result(nobody),
-            reading.read_events(nobody, 0, 9),
+            reading.read_job(unknown),
+            reading.read_payload(unknown),
+            reading.read_result(unknown),
+            reading.read_events(unknown, 0, 9),
         )
 
     assert acts.kernel.now.read(look) == (None, None, None, [])

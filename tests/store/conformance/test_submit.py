@@ -10,7 +10,7 @@ from tests.store.acts import LIMITS, Acts, failure, ref, submission
 
 from ade.domain.errors import QueueFull, SafeMode
 from ade.domain.job import Priority, Status
-from ade.domain.lease import MICROSECONDS
+from ade.domain.units import MICROSECONDS
 from ade.kernel import Kernel
 from ade.stages.kernel_settings import KernelSettings
 from ade.store.port import Store

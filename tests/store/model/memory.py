@@ -1,5 +1,5 @@
 """The store in dictionaries: for tests that need no database, and to be read as what every store
-must do. It keeps nothing on disk, and one lock stands for every lock of a database."""
+must do. It keeps nothing on disk, and one lock replaces every lock of a database."""
 
 import asyncio
 import threading

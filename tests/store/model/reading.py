@@ -51,7 +51,7 @@ class MemoryReading:
         return self._tables.payloads.get(JobRef(*ref))
 
     def read_result(self, ref: JobRef) -> str | None:
-        """Read what a job came to."""
+        """Read the result of a job."""
         return self._tables.results.get(JobRef(*ref))
 
     def read_artifacts(self, ref: JobRef) -> list[ArtifactRow]:

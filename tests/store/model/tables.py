@@ -1,6 +1,7 @@
 """The tables of the in-memory store, with the constraints that span rows."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tests.store.model.invariants import ImpossibleRow, check_job
 
@@ -9,7 +10,6 @@ from ade.store.rows import (
     Activation,
     ArtifactRow,
     Build,
-    ExecutionRef,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
@@ -17,6 +17,13 @@ from ade.store.rows import (
     NewEvent,
     Version,
 )
+
+
+class ExecutionRef(NamedTuple):
+    """Name a piece of work by its key."""
+
+    workspace_id: str
+    execution_key: str
 
 
 @dataclass
@@ -81,13 +88,13 @@ class Tables:
         self.events[ref] = (*log, event)
 
     def put_result(self, ref: JobRef, result: str | None) -> None:
-        """Record what a job came to, in place of what it came to before; None for nothing."""
+        """Record the result of a job in place of an earlier one; None for no result."""
         self.results.pop(ref, None)
         if result is not None:
             self.results[ref] = result
 
     def add_execution(self, ref: ExecutionRef, job_id: str) -> None:
-        """Let a job stand for a piece of work; only one can."""
+        """Register a job for a piece of work; only one can be."""
         if ref in self.executions:
             raise ImpossibleRow("pk_executions")
         self.executions[ref] = job_id

@@ -1,7 +1,7 @@
 """The verbs of the port that change something, on dictionaries.
 
 Every change of a job's state has its precondition beside it, as the statements have it in their
-WHERE: `_held` finds a job only for whoever presents its current fence.
+WHERE: `_held` finds a job only for a caller with its current fence.
 """
 
 import json
@@ -11,16 +11,14 @@ from typing import Any
 from tests.store.model.builds import MemoryBuilds, MemoryVersions
 from tests.store.model.invariants import ImpossibleRow
 from tests.store.model.reading import MemoryReading, place_in_line
-from tests.store.model.tables import Tables
+from tests.store.model.tables import ExecutionRef, Tables
 
 from ade.domain.job import WAITING, Status
-from ade.domain.lease import has_expired
 from ade.store.rows import (
     Append,
     ArtifactRow,
     Claim,
     ClaimQuery,
-    ExecutionRef,
     FinishRow,
     Head,
     IdempotencyRef,
@@ -48,7 +46,7 @@ class MemoryTransaction(MemoryReading):
         self.topics: dict[str, None] = {}
 
     def notify(self, *topics: str) -> None:
-        """Tell whoever waits for these topics, once the transaction has committed."""
+        """Notify the waiters for these topics, once the transaction has committed."""
         self.topics.update(dict.fromkeys(topics))
 
     def _held(self, workspace_id: str, id: str, fence: int, status: str) -> JobRow | None:
@@ -64,7 +62,7 @@ class MemoryTransaction(MemoryReading):
     # --- submit
 
     def register_executions(self, new: Sequence[NewExecution]) -> list[JobRow]:
-        """Let jobs stand for pieces of work, and return those that do so already."""
+        """Register jobs for pieces of work, and return those registered already."""
         standing = []
         for ref, job_id in [(ExecutionRef(*one[:2]), one.job_id) for one in new]:
             known = self._tables.executions.get(ref)
@@ -231,7 +229,7 @@ class MemoryTransaction(MemoryReading):
     def _put_down(
         self, job: JobRow, to: Move | FinishRow, event_type: str, at: int, **changes: Any
     ) -> JobRow:
-        """Write what a job becomes: nobody holds it, and nobody needs to stop it any more."""
+        """Write what a job becomes: no worker holds it, and no stop request is left."""
         changed = self._change(
             job,
             **_picked(to, JobRow._fields),
@@ -252,7 +250,7 @@ class MemoryTransaction(MemoryReading):
     # --- what holders of a lease say
 
     def append(self, appends: Sequence[Append]) -> list[Moved]:
-        """Reserve places in event logs for whoever holds the lease."""
+        """Reserve places in event logs for the holder of the lease."""
         changed = []
         for ask in appends:
             job = self._held(*ask[:3], Status.RUNNING)
@@ -303,11 +301,11 @@ class MemoryTransaction(MemoryReading):
         return [job for _, _, job in sorted(due)[:limit]]
 
     def expired_jobs(self, limit: int) -> list[JobRow]:
-        """Find running jobs whose lease nobody renewed in time."""
+        """Find running jobs whose lease has expired."""
         gone = [
             (job.lease_expires_at, job.id, job)
             for job in self._jobs(status=Status.RUNNING)
-            if job.lease_expires_at is not None and has_expired(job.lease_expires_at, self.now_us)
+            if job.lease_expires_at is not None and job.lease_expires_at < self.now_us
         ]
         return [job for _, _, job in sorted(gone)[:limit]]
 

@@ -83,7 +83,7 @@ def test_an_unexpected_error_is_not_hidden() -> None:
         ("localhost.example.org", False),
     ],
 )
-def test_loopback_is_told_from_the_world(host: str, only_here: bool) -> None:
+def test_loopback_is_distinguished_from_other_addresses(host: str, only_here: bool) -> None:
     assert is_loopback(host) is only_here
 
 

@@ -47,10 +47,10 @@ def test_an_unknown_example_is_answered_with_the_known(tmp_path: Path) -> None:
 
 
 def test_check_lists_fields_and_rules_for_programs() -> None:
-    told = json.loads(ade("config", "check", FOLDER / "bank_statement", "--json").stdout)
-    assert told["valid"]
-    assert told["row_types"] == ["row.note.balance_lines"]
-    amount = next(one for one in told["fields"] if one["field"] == "amount")
+    report = json.loads(ade("config", "check", FOLDER / "bank_statement", "--json").stdout)
+    assert report["valid"]
+    assert report["row_types"] == ["row.note.balance_lines"]
+    amount = next(one for one in report["fields"] if one["field"] == "amount")
     assert "col.amount.signs" in amount["rules"]
 
 
@@ -62,5 +62,5 @@ def test_check_lists_every_problem_with_file_and_line(tmp_path: Path) -> None:
     assert result.exit_code == ExitCode.JOB_FAILED
     assert "columns/a.py:3" in result.output
     assert "columns/b.py:1" in result.output
-    told = json.loads(ade("config", "check", tmp_path, "--json").stdout)
-    assert (told["valid"], len(told["problems"])) == (False, 2)
+    report = json.loads(ade("config", "check", tmp_path, "--json").stdout)
+    assert (report["valid"], len(report["problems"])) == (False, 2)

@@ -34,9 +34,9 @@ def lines(*words: str) -> list[dict[str, Any]]:
 
 
 def test_a_line_of_json_tells_what_is_seen(accounts: Path) -> None:
-    (told,) = lines(str(accounts))
-    assert (told["file"], told["format"], told["error"]) == (str(accounts), "csv", None)
-    (sheet,) = told["sheets"]
+    (report,) = lines(str(accounts))
+    assert (report["file"], report["format"], report["error"]) == (str(accounts), "csv", None)
+    (sheet,) = report["sheets"]
     (table,) = sheet["tables"]
     assert sheet["rows"] == 14
     assert table["range"] == "A3:C14"
@@ -85,10 +85,10 @@ def test_an_unexpected_failure_is_an_error_of_its_file(
         raise RuntimeError("Person 3 lives in Oslo")
 
     monkeypatch.setattr("ade_engine.inspection.find_tables", breaks)
-    (told,) = lines(str(accounts))
-    assert told["error"]["code"] == "engine_error"
-    assert "RuntimeError" in told["error"]["message"]
-    assert "Oslo" not in json.dumps(told)
+    (report,) = lines(str(accounts))
+    assert report["error"]["code"] == "engine_error"
+    assert "RuntimeError" in report["error"]["message"]
+    assert "Oslo" not in json.dumps(report)
 
 
 def test_nothing_to_inspect_is_wrong_usage() -> None:

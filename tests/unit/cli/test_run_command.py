@@ -34,8 +34,8 @@ def test_a_run_explains_mapping_and_issues_and_names_its_files(tmp_path: Path) -
 def test_json_is_for_programs(tmp_path: Path) -> None:
     result = ade("run", SAMPLE, "--config", ROSTER, "--out", tmp_path, "--json")
     assert "members written: 6" in result.stderr  # what the package prints is not the answer
-    told = json.loads(result.stdout)
-    assert (told["evaluation"], told["summary"]["rows_written"]) == ("complete", 6)
+    report = json.loads(result.stdout)
+    assert (report["evaluation"], report["summary"]["rows_written"]) == ("complete", 6)
 
 
 def test_missing_required_fields_are_exit_code_1(tmp_path: Path) -> None:
@@ -81,5 +81,5 @@ def test_values_are_shown_only_with_a_traceback(tmp_path: Path) -> None:
     assert "columns/name.py:3" in plain.output
     assert "secret" not in plain.output
     assert "secret1" in ade(*words, "--traceback").output
-    told = json.loads(ade(*words, "--json").stdout)
-    assert told["error"]["details"]["cell"] == "A2"
+    report = json.loads(ade(*words, "--json").stdout)
+    assert report["error"]["details"]["cell"] == "A2"

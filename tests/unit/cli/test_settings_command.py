@@ -20,7 +20,7 @@ REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Run ``ade`` in an empty folder and an environment of its own."""
+    """Run ``ade`` in an empty folder and its own environment."""
     monkeypatch.chdir(tmp_path)
     for variable in {
         name for setting in all_settings() for name in setting.variables

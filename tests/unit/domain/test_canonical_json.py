@@ -30,8 +30,8 @@ def plainly(value: Any) -> Any:
 
 @given(VALUES)
 def test_it_is_the_sorted_compact_spelling_with_numbers_by_value(value: Any) -> None:
-    spelled = json.dumps(plainly(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    assert canonical_json(value) == spelled.encode()
+    encoded = json.dumps(plainly(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert canonical_json(value) == encoded.encode()
 
 
 @given(VALUES)

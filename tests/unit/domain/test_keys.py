@@ -49,8 +49,8 @@ def test_the_order_of_members_means_nothing(value: Any, random: Any) -> None:
 def test_white_space_and_escapes_mean_nothing(
     value: Any, indent: int | None, ensure_ascii: bool
 ) -> None:
-    spelled = json.dumps(value, indent=indent, ensure_ascii=ensure_ascii)
-    assert digest(json.loads(spelled)) == digest(value)
+    encoded = json.dumps(value, indent=indent, ensure_ascii=ensure_ascii)
+    assert digest(json.loads(encoded)) == digest(value)
 
 
 @given(st.integers(-(2**53), 2**53))
@@ -173,8 +173,8 @@ def test_a_build_is_named_by_all_that_its_environment_depends_on(part: str) -> N
 
 def test_keys_are_the_same_on_every_machine() -> None:
     """Written down: a change here makes every stored key of every user worthless."""
-    spelled = '{"a":null,"b":[1,2.5,"ü"]}'.encode()
-    assert canonical_json({"b": [1.0, 2.5, "ü"], "a": None}) == spelled
+    encoded = '{"a":null,"b":[1,2.5,"ü"]}'.encode()
+    assert canonical_json({"b": [1.0, 2.5, "ü"], "a": None}) == encoded
     assert digest({"b": [1.0, 2.5, "ü"], "a": None}) == (
-        f"sha256:{hashlib.sha256(spelled).hexdigest()}"
+        f"sha256:{hashlib.sha256(encoded).hexdigest()}"
     )

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ade.domain.lease import MICROSECONDS, LeaseRule, has_expired
+from ade.domain.lease import LeaseRule
+from ade.domain.units import MICROSECONDS
 
 SECONDS = st.floats(0.001, 10_000, allow_nan=False)
 
@@ -38,9 +39,3 @@ def test_trust_ends_before_the_lease(rule: LeaseRule, asked_us: int, travel_seco
 @given(rules())
 def test_there_is_time_for_a_renewal_within_the_trust(rule: LeaseRule) -> None:
     assert rule.trusted_until(0.0) > rule.renew_seconds
-
-
-def test_a_lease_is_good_until_its_last_moment() -> None:
-    assert not has_expired(1000, 999)
-    assert not has_expired(1000, 1000)
-    assert has_expired(1000, 1001)

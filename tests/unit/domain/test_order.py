@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ade.domain.job import Priority
-from ade.domain.lease import MICROSECONDS
 from ade.domain.order import rank, share_places
+from ade.domain.units import MICROSECONDS
 
 TIMES = st.integers(0, 2 * 10**15)
 AGEING = st.floats(0, 10**6)

@@ -17,7 +17,7 @@ from ade.domain.vocabulary import contract_status, run_status
 from ade.store.schema import jobs
 
 OPENAPI = Path(__file__).parents[3] / "docs" / "reference" / "openapi.json"
-# A lane runs or is paused, and a build has statuses of its own: these are not statuses of jobs.
+# A lane runs or is paused, and a build has its own statuses: these are not statuses of jobs.
 OF_OTHER_THINGS = {"queue_status"}
 OF_BUILDS = "building"
 

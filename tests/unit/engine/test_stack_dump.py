@@ -42,10 +42,10 @@ def test_the_stack_comes_before_the_end(tmp_path: Path, doing: str) -> None:
     with child, os.fdopen(reads, "r") as line:
         assert "there" in line.readline()
         child.send_signal(STACK_DUMP_SIGNAL)
-        told = line.read()
+        dump = line.read()
     assert child.returncode == -STACK_DUMP_SIGNAL
-    assert told.startswith("Stack (most recent call first):\n")
-    assert f'File "{entry}", line 4 in main\n' in told
+    assert dump.startswith("Stack (most recent call first):\n")
+    assert f'File "{entry}", line 4 in main\n' in dump
 
 
 def test_a_stream_without_a_descriptor_is_not_used(

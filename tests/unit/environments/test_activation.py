@@ -28,7 +28,7 @@ def test_a_log_can_be_read_while_it_is_written(folder: ActivationFolder) -> None
     log.close()
 
 
-def test_one_who_lost_the_lease_writes_where_nobody_looks(folder: ActivationFolder) -> None:
+def test_a_worker_that_lost_the_lease_writes_to_an_unused_file(folder: ActivationFolder) -> None:
     lost = folder.begin()
     lost.say("old")
     held = folder.begin()

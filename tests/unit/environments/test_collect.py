@@ -1,4 +1,4 @@
-"""Collecting: what nobody uses goes, what anybody might use stays."""
+"""Collecting: what is unused is deleted, what may be used stays."""
 
 import os
 import time

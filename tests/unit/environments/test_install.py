@@ -209,7 +209,7 @@ async def test_the_registrys_password_is_in_no_argument_and_no_log(configure: Co
     assert "hunter2" not in "".join([*bench.said, str(failed.value)])
 
 
-async def test_uv_is_killed_when_nobody_wants_the_packages_any_more(
+async def test_uv_is_killed_when_the_build_is_cancelled(
     settings: Settings, tmp_path: Path, workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow, pid_file = tmp_path / "slow", tmp_path / "pid"

@@ -74,9 +74,9 @@ def test_a_refusal_shows_little_of_the_line() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"#" * (BYTES_MAX + 1), "may have 256 KiB"),
+        (b"#" * (BYTES_MAX + 1), "may have at most 256 KiB"),
         (b"\xff\xfe", "is not written in UTF-8"),
-        (b"a\n" * (REQUIREMENTS_MAX + 1), f"may name {REQUIREMENTS_MAX} packages"),
+        (b"a\n" * (REQUIREMENTS_MAX + 1), f"may name at most {REQUIREMENTS_MAX} packages"),
     ],
 )
 def test_there_is_an_end_to_it(content: bytes, words: str) -> None:

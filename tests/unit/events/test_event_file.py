@@ -130,7 +130,7 @@ def test_a_line_as_long_as_may_be_is_found_again(
 ) -> None:
     claim = acts.start()
     for _ in range(6):
-        acts.report(claim, "\N{SNOWMAN}" * 2500)  # six characters each when spelled in ASCII
+        acts.report(claim, "\N{SNOWMAN}" * 2500)  # six characters each when encoded in ASCII
         exporter.append(_ref(claim))
     assert _seqs(tmp_path, claim) == list(range(1, 9))
 
@@ -190,7 +190,7 @@ def _held(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-async def test_a_process_frozen_while_it_holds_the_lock_delays_nobody(
+async def test_a_process_frozen_while_it_holds_the_lock_delays_no_other(
     acts: Acts, exporter: EventFileExporter, tmp_path: Path, brief_looks: None
 ) -> None:
     claim = acts.start()

@@ -1,4 +1,4 @@
-"""A notification reaches whoever waits for its topic, from any thread, and nobody else."""
+"""A notification reaches the waiters for its topic, from any thread, and no others."""
 
 import asyncio
 import threading

@@ -156,9 +156,9 @@ UNRELATED: dict[str, Callable[[dict[str, Any]], object]] = {
     "limits": lambda a: a.update(limits={"timeout_ms": 1000}),
     "project": lambda a: a.update(project_id="p", document_id="d"),
     "schema version": lambda a: a.update(schema_version="1.1"),
-    "who asks": lambda a: a.update(requested_by={"user_id": "someone"}),
+    "the user": lambda a: a.update(requested_by={"user_id": "someone"}),
     "a key of the client's own": lambda a: a.update(execution_key="sha256:0"),
-    "defaults spelled out": lambda a: a["output_spec"].update(return_stdout=True),
+    "explicit defaults": lambda a: a["output_spec"].update(return_stdout=True),
 }
 
 

@@ -100,8 +100,8 @@ def test_another_cell_has_another_key(other: dict[str, Any]) -> None:
 
 
 def test_explicit_defaults_are_the_same_work() -> None:
-    spelled = {"source": "1", "parameters": {}, "entrypoint": "main"}
-    assert key({"source": "1"}) == key(spelled)
+    explicit = {"source": "1", "parameters": {}, "entrypoint": "main"}
+    assert key({"source": "1"}) == key(explicit)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Any:
 # --- what is said ---------------------------------------------------------------------------------
 
 
-def test_all_walls_are_one_short_sentence() -> None:
+def test_full_isolation_is_reported_in_one_sentence() -> None:
     strong = held(STRONG, "landlock")
     assert strong.summary == "Jobs run at level full."
     assert not strong.is_degraded
@@ -61,13 +61,13 @@ def test_a_weaker_level_that_is_accepted_is_said_and_is_well() -> None:
     assert not weak.is_degraded
 
 
-def test_accepting_no_walls_is_said_even_where_they_stand() -> None:
+def test_accepting_no_isolation_is_reported_even_if_available() -> None:
     open_minded = held(STRONG, "none")
     assert open_minded.summary == "Jobs run at level full; ADE_SANDBOX=none accepts less."
     assert open_minded.is_degraded
 
 
-def test_no_walls_are_said() -> None:
+def test_missing_isolation_is_reported() -> None:
     bare = held(NOTHING, "none")
     assert bare.summary == "ADE_SANDBOX=none: jobs run without isolation."
     assert bare.is_degraded
@@ -111,7 +111,7 @@ async def test_a_refusal_says_what_is_missing_and_what_to_do(tmp_path: Path, fou
 # --- what runs jobs accordingly -------------------------------------------------------------------
 
 
-async def test_without_walls_the_runner_refuses(tmp_path: Path, found: Any) -> None:
+async def test_without_isolation_the_runner_refuses(tmp_path: Path, found: Any) -> None:
     found("none")
     async with isolated(settings(tmp_path)) as held:
         assert isinstance(held.runner, SubprocessRunner)
@@ -120,7 +120,7 @@ async def test_without_walls_the_runner_refuses(tmp_path: Path, found: Any) -> N
         assert held.is_degraded
 
 
-async def test_without_walls_on_purpose_the_runner_runs(tmp_path: Path, found: Any) -> None:
+async def test_with_isolation_none_the_runner_runs(tmp_path: Path, found: Any) -> None:
     found("none")
     async with isolated(settings(tmp_path, "none")) as held:
         assert isinstance(held.runner, SubprocessRunner)
@@ -128,7 +128,7 @@ async def test_without_walls_on_purpose_the_runner_runs(tmp_path: Path, found: A
         assert held.is_degraded
 
 
-async def test_walls_that_stand_are_used_also_when_none_are_asked_for(tmp_path: Path) -> None:
+async def test_available_isolation_is_used_even_if_not_required(tmp_path: Path) -> None:
     async with isolated(settings(tmp_path, "none")) as held:
         if held.report.found is None:
             pytest.skip("this machine has no sandbox layers at all")
@@ -146,7 +146,7 @@ def test_scratch_lies_with_the_data_if_others_can_get_there() -> None:
         assert scratch_folder(settings(Path(folder, "data"))) == Path(folder, "data", "scratch")
 
 
-def test_scratch_lies_elsewhere_if_the_data_is_nobody_elses() -> None:
+def test_scratch_is_elsewhere_if_the_data_folder_is_private() -> None:
     with tempfile.TemporaryDirectory() as folder:
         private = Path(folder, "data")
         private.mkdir(mode=0o700)

@@ -131,9 +131,9 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("told", MALFORMED, ids=repr)
-def test_a_malformed_exception_is_the_jobs_own_error(told: dict[str, Any]) -> None:
-    error = classify_exit(ExitObservation(_exit(1), LIMITS, messages=[{"failure": told}]))
+@pytest.mark.parametrize("failure", MALFORMED, ids=repr)
+def test_a_malformed_exception_is_the_jobs_own_error(failure: dict[str, Any]) -> None:
+    error = classify_exit(ExitObservation(_exit(1), LIMITS, messages=[{"failure": failure}]))
     assert error is not None
     assert error.category is Category.USER_CODE_ERROR
 

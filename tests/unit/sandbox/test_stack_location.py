@@ -47,7 +47,7 @@ def sources(files: dict[str, Path]) -> JobSources:
     return JobSources(files, {"config": "config", "input": "inputs/01-people.py"})
 
 
-def told(*lines: str) -> StackTrace:
+def stack_trace(*lines: str) -> StackTrace:
     """Hear lines as a child writes them."""
     stack = StackTrace()
     for line in ("Stack (most recent call first):", *lines):
@@ -56,7 +56,7 @@ def told(*lines: str) -> StackTrace:
 
 
 def frame(file: str, line: int = 1, name: str = "f") -> str:
-    """Spell a frame as the interpreter does."""
+    """Format a frame as the interpreter does."""
     return f'  File "{file}", line {line} in {name}'
 
 
@@ -65,7 +65,7 @@ def frame(file: str, line: int = 1, name: str = "f") -> str:
 
 @pytest.mark.parametrize("last", [frame(f"{ENGINE}/run_entry.py", 25, "run_entry"), "  ..."])
 def test_a_stack_is_whole_where_the_jobs_own_part_ends(last: str) -> None:
-    stack = told(frame("/usr/lib/re.py", 3, "match"), frame("cell.py", 9, "run_entry"))
+    stack = stack_trace(frame("/usr/lib/re.py", 3, "match"), frame("cell.py", 9, "run_entry"))
     was_whole = [stack.is_whole]
     for line in (last, "Stack (most recent call first):"):
         stack.receive(line.encode())
@@ -74,7 +74,7 @@ def test_a_stack_is_whole_where_the_jobs_own_part_ends(last: str) -> None:
 
 
 def test_a_stack_is_heard_from_its_inside_out() -> None:
-    stack = told(frame("/job/a.py", 3, "inner"), frame("/job/b.py", 9, "<module>"))
+    stack = stack_trace(frame("/job/a.py", 3, "inner"), frame("/job/b.py", 9, "<module>"))
     assert stack.frames == [
         StackFrame("/job/a.py", 3, "inner"),
         StackFrame("/job/b.py", 9, "<module>"),
@@ -82,19 +82,19 @@ def test_a_stack_is_heard_from_its_inside_out() -> None:
 
 
 def test_a_second_stack_takes_the_place_of_the_first() -> None:
-    stack = told(frame("/job/a.py"))
+    stack = stack_trace(frame("/job/a.py"))
     stack.receive(b"Stack (most recent call first):")
     stack.receive(frame("/job/b.py").encode())
     assert [one.file for one in stack.frames] == ["/job/b.py"]
 
 
 def test_letters_beyond_ascii_are_read_back() -> None:
-    stack = told(frame(r"/job/betr\xe4ge_\u0142.py", 1, r"pr\xfcfe"))
+    stack = stack_trace(frame(r"/job/betr\xe4ge_\u0142.py", 1, r"pr\xfcfe"))
     assert stack.frames == [StackFrame("/job/beträge_ł.py", 1, "prüfe")]
 
 
 def test_a_stack_has_an_end() -> None:
-    stack = told(*[frame("/job/a.py")] * 10_000)
+    stack = stack_trace(*[frame("/job/a.py")] * 10_000)
     assert len(stack.frames) == FRAMES_MAX
 
 
@@ -109,7 +109,7 @@ def test_nothing_that_is_said_does_harm(line: bytes) -> None:
 
 
 def test_the_place_is_the_innermost_of_the_jobs_own_code(sources: JobSources) -> None:
-    stack = told(
+    stack = stack_trace(
         frame("/usr/lib/python3/re.py", 100, "match"),
         frame("/job/config/columns/amount.py", 2, "detect_amount"),
         frame(f"{ENGINE}/mapping/scores.py", 50, "score"),
@@ -119,8 +119,8 @@ def test_the_place_is_the_innermost_of_the_jobs_own_code(sources: JobSources) ->
     )
 
 
-def test_the_field_is_that_of_whoever_called(sources: JobSources) -> None:
-    stack = told(
+def test_the_field_is_that_of_the_caller(sources: JobSources) -> None:
+    stack = stack_trace(
         frame("/somewhere/else/config/columns/_money.py", 2, "tidy"),
         frame("/somewhere/else/config/columns/amount.py", 2, "detect_amount"),
     )
@@ -130,7 +130,7 @@ def test_the_field_is_that_of_whoever_called(sources: JobSources) -> None:
 
 
 def test_a_hook_works_for_no_field(sources: JobSources) -> None:
-    found = locate(told(frame("config/hooks/on_activate.py", 2, "on_activate")), sources)
+    found = locate(stack_trace(frame("config/hooks/on_activate.py", 2, "on_activate")), sources)
     assert found == CodeLocation("hooks/on_activate.py", 2, "on_activate", None, "pass")
 
 
@@ -149,14 +149,14 @@ def test_a_hook_works_for_no_field(sources: JobSources) -> None:
     ],
 )
 def test_what_is_not_code_of_the_job_is_not_repeated(sources: JobSources, lie: str) -> None:
-    assert locate(told(lie), sources) is None
+    assert locate(stack_trace(lie), sources) is None
 
 
 @pytest.mark.parametrize("name", [SECRET, "Vermeulen", "<listcomp>", "column", "", "f in g"])
 def test_a_function_that_the_file_does_not_define_is_not_named(
     sources: JobSources, name: str
 ) -> None:
-    found = locate(told(frame("/job/config/columns/amount.py", 2, name)), sources)
+    found = locate(stack_trace(frame("/job/config/columns/amount.py", 2, name)), sources)
     if found is not None:
         assert found.function is None
         assert SECRET not in str(found.as_dict())
@@ -165,17 +165,17 @@ def test_a_function_that_the_file_does_not_define_is_not_named(
 def test_a_file_that_is_gone_has_no_place(files: dict[str, Path]) -> None:
     sources = JobSources(files, {"config": "config"})
     files["config/columns/amount.py"].unlink()
-    assert locate(told(frame("/job/config/columns/amount.py")), sources) is None
+    assert locate(stack_trace(frame("/job/config/columns/amount.py")), sources) is None
 
 
 def test_cells_are_known_by_their_source() -> None:
     cells = [{"file": "cell.py", "source": "def f():\n    spin()\n"}]
     earlier = [{"cells": [{"file": "first.py", "source": "x = 1\n"}]}]
     sources = JobSources({}, {"cells": cells, "snapshots": earlier})
-    assert locate(told(frame("cell.py", 2, "f")), sources) == CodeLocation(
+    assert locate(stack_trace(frame("cell.py", 2, "f")), sources) == CodeLocation(
         "cell.py", 2, "f", None, "spin()"
     )
-    assert locate(told(frame("first.py", 1, "<module>")), sources) == CodeLocation(
+    assert locate(stack_trace(frame("first.py", 1, "<module>")), sources) == CodeLocation(
         "first.py", 1, None, None, "x = 1"
     )
 
@@ -192,7 +192,7 @@ def test_cells_are_known_by_their_source() -> None:
 def test_where_the_engine_is_says_what_it_does(
     sources: JobSources, file: str, doing: str | None
 ) -> None:
-    found = locate(told(frame("/usr/lib/python3/zlib.py"), frame(file)), sources)
+    found = locate(stack_trace(frame("/usr/lib/python3/zlib.py"), frame(file)), sources)
     assert found == (None if doing is None else CodeLocation(doing=doing))
 
 

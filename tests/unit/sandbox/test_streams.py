@@ -98,7 +98,7 @@ async def test_intake_closes_its_end_once() -> None:
     os.close(writing)
 
 
-async def test_intake_does_not_wait_for_whoever_keeps_the_pipe_open() -> None:
+async def test_the_reader_does_not_wait_for_a_process_that_keeps_the_pipe_open() -> None:
     reading, writing = os.pipe()
     heard: list[bytes] = []
     intake = PipeReader(reading, heard.append)

@@ -9,7 +9,7 @@ from tests.processes import eventually, is_alive
 
 from ade.sandbox import usage
 
-# Two children, one of which has a child of its own; each says that it is up.
+# Two children, one of which has its own child; each says that it is up.
 TREE = """
 import os, sys
 def up():

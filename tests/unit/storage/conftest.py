@@ -1,4 +1,4 @@
-"""Blobs in a folder of their own, and before object storage: what one must do, both must do."""
+"""Blobs in their own folder, and before object storage: what one must do, both must do."""
 
 import os
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class Keeping:
         self.blobs = self.host("blobs")
 
     def host(self, name: str) -> Blobs:
-        """Open the same blobs on a host with a folder of its own."""
+        """Open the same blobs on a host with its own folder."""
         if self.storage is None:
             return Blobs(self.folder / "blobs")
         return Blobs(self.folder / name, RemoteBlobs(self.storage.remote()))

@@ -1,4 +1,4 @@
-"""Bytes by digest: there whole or not at all, and collected when nobody wants them."""
+"""Bytes by digest: present as a whole or not at all, and collected when unused."""
 
 import hashlib
 import os
@@ -90,7 +90,7 @@ def test_the_name_is_on_disk_when_the_blob_is_kept(
     assert synced[-1] == (place.parent, True)
     assert (place.parent.parent, False) in synced  # and so is the folder that holds it
     synced.clear()
-    blobs.write([b"abc"], 3)  # whoever wrote it first may not have come to this yet
+    blobs.write([b"abc"], 3)  # the first writer may not have got this far yet
     assert synced == [(place.parent, True)]
 
 

@@ -28,7 +28,7 @@ NOBODYS = "sha256:" + "0" * 64
 
 
 class Host:
-    """Stand for a machine with a folder of its own."""
+    """Imitate a host with its own folder."""
 
     def __init__(
         self, storage: ObjectStorage, folder: Path, timeouts: Timeouts = TIMEOUTS, **given: int
@@ -360,7 +360,7 @@ def test_a_place_belongs_to_one_database(storage: ObjectStorage, host: Host, oth
     host.remote.claim("me")
     other.remote.claim("me")
     stranger = RemoteBlobs(storage.remote())
-    with pytest.raises(Unavailable, match="belongs to another database") as refused:
+    with pytest.raises(Unavailable, match="belongs to another ADE database") as refused:
         stranger.claim("you")
     assert refused.value.detail.startswith(f"ADE_BLOB_URL={storage.url} ")
     assert "\n" not in refused.value.detail

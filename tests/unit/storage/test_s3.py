@@ -1,4 +1,4 @@
-"""Object storage over the wire: its verbs, who is let in, and what comes of it being away."""
+"""Object storage over the wire: its verbs, credentials, and behaviour while unavailable."""
 
 import os
 import sys
@@ -46,9 +46,9 @@ def refused(remote: S3ObjectStore) -> str:
         with pytest.raises(StorageAway) as away:
             verb()
         reasons.add(away.value.reason)
-        for told in (away.value.reason, away.value.detail, str(away.value.__cause__)):
-            assert KEY_ID not in told
-            assert SECRET not in told
+        for text in (away.value.reason, away.value.detail, str(away.value.__cause__)):
+            assert KEY_ID not in text
+            assert SECRET not in text
     return " ".join(sorted(reasons))
 
 
@@ -177,16 +177,16 @@ def test_an_upload_that_breaks_off_leaves_nothing_to_be_seen(storage: ObjectStor
     assert content_of(remote, "a") == bytes(BIG)
 
 
-# --- who asks, and where --------------------------------------------------------------------------
+# --- credentials and endpoint ---------------------------------------------------------------------
 
 
-def test_wrong_credentials_are_told_and_not_shown(storage: ObjectStorage) -> None:
+def test_wrong_credentials_are_reported_and_not_shown(storage: ObjectStorage) -> None:
     reason = refused(storage.remote(AWS_SECRET_ACCESS_KEY="another"))
     assert "it refuses these credentials, or what they may do (SignatureDoesNotMatch)" in reason
     assert "InvalidAccessKeyId" in refused(storage.remote(AWS_ACCESS_KEY_ID="nobody"))
 
 
-def test_missing_credentials_are_told(
+def test_missing_credentials_are_reported(
     storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The machine that would be asked then is one that gives none.
@@ -195,7 +195,7 @@ def test_missing_credentials_are_told(
     assert refused(remote) == "there are no credentials for it"
 
 
-def test_a_missing_bucket_is_told(storage: ObjectStorage) -> None:
+def test_a_missing_bucket_is_reported(storage: ObjectStorage) -> None:
     remote = S3ObjectStore("s3://nowhere/x", TIMEOUTS, storage.environ())
     for verb in (
         lambda: remote.put("a", [b"1"], 1),

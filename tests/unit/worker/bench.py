@@ -64,14 +64,14 @@ class Rogue(Kind):
 
 
 class Untrusted(Rogue):
-    """Need walls."""
+    """Need isolation."""
 
     name = "untrusted"
     trusted = False
 
 
 class TroubledStore(Session):
-    """Be a real store, until told that writes fail or hang."""
+    """Be a real store, until a test makes writes fail or hang."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -104,7 +104,7 @@ class TroubledStore(Session):
             self._all = how
 
     def fail_what_hangs(self) -> None:
-        """Break the connection under those who wait for it."""
+        """Break the connection while calls wait for it."""
         hanging, self._hanging = self._hanging, []
         for future, _, _ in hanging:
             if not future.done():
@@ -146,7 +146,7 @@ class Bench:
         self.store.close()
 
     def worker(self, runner: Runner | None = None, name: str = "worker", **rules: Any) -> Worker:
-        """Make a worker that nobody runs yet."""
+        """Make a worker that does not run yet."""
         usual: dict[str, Any] = {"slots": 2, "poll_seconds": 0.05, "drain_grace_seconds": 20}
         return Worker(
             name,
@@ -196,9 +196,9 @@ class Bench:
         raise AssertionError(f"the job ended without {kind.value}")
 
     async def pids(self, job: JobRow, after: int = 0) -> list[int]:
-        """Wait until a rogue has told its process ids."""
-        told = await self.event(job, EventType.PROGRESS, after)
-        return [int(word) for word in json.loads(told.data)["message"].split()]
+        """Wait until a rogue has reported its process ids."""
+        report = await self.event(job, EventType.PROGRESS, after)
+        return [int(word) for word in json.loads(report.data)["message"].split()]
 
     async def ended(self, job: JobRow) -> JobRow:
         """Wait until a job has ended."""
@@ -219,7 +219,7 @@ class Bench:
         return found
 
     async def result(self, job: JobRow) -> Any:
-        """Read what a job came to."""
+        """Read the result of a job."""
         body = await self.kernel.read(lambda reading: reading.read_result(ref(job)))
         return None if body is None else json.loads(body)
 

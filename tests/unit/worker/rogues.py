@@ -56,7 +56,7 @@ def _fork_and_return(inputs: dict[str, Any], channel: Any) -> int:
 
 
 def _hold_the_pipe(inputs: dict[str, Any], channel: Any) -> int:
-    # In a session of its own, the group's kill does not find it.
+    # In its own session, the group's kill does not find it.
     return subprocess.Popen(["sleep", "60"], start_new_session=True).pid
 
 
@@ -85,7 +85,7 @@ def _tell_much(inputs: dict[str, Any], channel: Any) -> str:
     for step in range(inputs["steps"]):
         channel.progress(step + 1, inputs["steps"])
         time.sleep(inputs["pause_seconds"])
-    return "told"
+    return "done"
 
 
 def _write_much(inputs: dict[str, Any], channel: Any) -> None:

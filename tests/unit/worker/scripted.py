@@ -1,4 +1,4 @@
-"""A runner whose hooks end as a test says, and an installer that takes for ever."""
+"""A runner whose hooks end as a test says, and an installer that never ends."""
 
 import asyncio
 from dataclasses import replace
@@ -41,7 +41,7 @@ class Scripted:
         return Scripted.Hooks(self)
 
     class Hooks:
-        """Stand for hooks that were started."""
+        """Imitate hooks that were started."""
 
         def __init__(self, runner: "Scripted") -> None:
             self._runner = runner
@@ -69,13 +69,13 @@ class Scripted:
 
 
 def activated() -> Outcome:
-    """Come to an active package."""
+    """End with an active package."""
     outputs = {"result_json": RETURNED, "stdout": "printed", "stderr": ""}
     return Outcome(Status.SUCCEEDED, {"outputs": outputs})
 
 
 def internal(code: str) -> Outcome:
-    """Come to nothing, through no fault of the package."""
+    """Fail through no fault of the package."""
     return Outcome(Status.FAILED, {}, JobError(Category.INTERNAL_ERROR, code, "ours"))
 
 

@@ -63,7 +63,8 @@ def start(settings: Settings, hooks: Scripted, progress: list[str], tmp_path: Pa
             paths[name].write_text(text)
         spec = RunSpec("a build", asdict(INPUTS), limits, folder, files=paths)
         return BuildRunner(hooks, settings).start(
-            spec, lambda told: progress.append(f"{told['done']}/{told['total']} {told['message']}")
+            spec,
+            lambda shown: progress.append(f"{shown['done']}/{shown['total']} {shown['message']}"),
         )
 
     return make
@@ -165,7 +166,7 @@ async def test_a_sandbox_that_fails_is_tried_again(start: Start, hooks: Scripted
     assert len(hooks.given) == 3
 
 
-async def test_hooks_have_the_whole_time_and_are_told_with_their_location(
+async def test_hooks_have_the_whole_time_and_are_reported_with_their_location(
     start: Start, hooks: Scripted, settings: Settings
 ) -> None:
     hooks.hangs = True

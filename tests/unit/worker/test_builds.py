@@ -95,7 +95,7 @@ class Site:
                 await task
 
     async def version(self, **files: str) -> Version:
-        """Make a version; `requirements` stands for requirements.txt."""
+        """Make a version; `requirements` is the text of requirements.txt."""
         kept = []
         for name, text in ({"config": "name = 'c'\n"} | files).items():
             blob = self.blobs.write([text.encode()], 10**6)
@@ -301,7 +301,7 @@ async def test_a_sandbox_that_stumbles_is_given_another_try(site: Site) -> None:
 
 async def test_below_the_isolation_that_is_required_no_hook_is_run(site: Site) -> None:
     site.configure(retry_max_attempts=1)
-    site.runner.refusal = "No walls here."
+    site.runner.refusal = "No isolation here."
     _, build = await site.made()
     assert (build.status, error_of(build)["code"]) == ("failed", "SANDBOX_UNAVAILABLE")
     assert site.runner.given == []

@@ -56,7 +56,7 @@ async def test_an_inline_task_that_takes_too_long_is_killed(scratch: Path) -> No
     assert left(scratch) == []
 
 
-async def test_an_inline_task_that_nobody_waits_for_is_killed(scratch: Path) -> None:
+async def test_an_abandoned_inline_task_is_killed(scratch: Path) -> None:
     pids: list[int] = []
 
     class Watched(SubprocessRunner):

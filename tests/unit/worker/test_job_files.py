@@ -1,4 +1,4 @@
-"""A job's folder is where strangers have been: nothing found there harms the worker or the job."""
+"""A job's folder holds untrusted files: nothing found there harms the worker or the job."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def test_a_file_is_not_written_through_a_link(tmp_path: Path) -> None:
     assert outside.read_text() == "mine"
 
 
-def test_what_cannot_be_spelled_is_written_with_a_mark(tmp_path: Path) -> None:
+def test_unencodable_text_is_written_with_a_mark(tmp_path: Path) -> None:
     write_text(tmp_path / "logs.txt", "half \ud800")
     assert (tmp_path / "logs.txt").read_text() == "half ?"
 

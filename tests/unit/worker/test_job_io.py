@@ -37,5 +37,5 @@ async def test_a_file_that_changed_since_it_was_collected_is_not_kept(
 ) -> None:
     (tmp_path / "a.csv").write_bytes(b"abd")
     file = OutputFile("a.csv", tmp_path / "a.csv", 3, ABC)
-    with pytest.raises(Unavailable, match=r"a\.csv changed while it was kept"):
+    with pytest.raises(Unavailable, match=r"a\.csv changed while it was stored"):
         await job_io.keep(WORKSPACE, [file])

@@ -35,11 +35,11 @@ async def _run(spec: Any, runner: SubprocessRunner = RUNNER) -> Outcome:
 
 
 async def _started(spec: Any, runner: SubprocessRunner = RUNNER) -> tuple[SubprocessRun, list[int]]:
-    """Start a rogue and wait until it has told its process ids."""
-    told: asyncio.Queue[str] = asyncio.Queue()
-    running = runner.start(spec, lambda progress: told.put_nowait(progress["message"]))
+    """Start a rogue and wait until it has reported its process ids."""
+    messages: asyncio.Queue[str] = asyncio.Queue()
+    running = runner.start(spec, lambda progress: messages.put_nowait(progress["message"]))
     async with asyncio.timeout(20):
-        return running, [int(word) for word in (await told.get()).split()]
+        return running, [int(word) for word in (await messages.get()).split()]
 
 
 async def test_a_value_comes_back(assign: Assign) -> None:
@@ -62,7 +62,7 @@ async def test_output_is_cut_at_the_limit(assign: Assign) -> None:
     assert stdout.endswith("x" * 511 + "\n")
 
 
-async def test_an_exception_is_told_with_its_traceback(assign: Assign) -> None:
+async def test_an_exception_is_reported_with_its_traceback(assign: Assign) -> None:
     outcome = await _run(assign(fail="raise", print="before"))
     assert outcome.status is Status.FAILED
     assert outcome.error is not None
@@ -255,13 +255,15 @@ async def test_a_grandchild_does_not_outlive_the_child(assign: Assign) -> None:
     await aeventually(lambda: not is_alive(grandchild))
 
 
-async def test_nobody_waits_for_a_pipe_that_a_stray_process_holds(assign: Assign) -> None:
+async def test_a_pipe_held_by_a_stray_process_is_not_waited_for(assign: Assign) -> None:
     async with asyncio.timeout(10):
         outcome = await RUNNER.start(assign(do="hold_the_pipe"), _ignore).outcome()
     assert outcome.status is Status.SUCCEEDED
     assert outcome.result is not None
     stray = outcome.result["outputs"]["result_json"]
-    assert is_alive(stray)  # what left the group is beyond this runner; walls are the sandbox's
+    assert is_alive(
+        stray
+    )  # a process that left the group is beyond this runner; the sandbox contains it
     os.kill(stray, signal.SIGKILL)
 
 
@@ -308,7 +310,7 @@ from ade.worker.subprocess_runner import SubprocessRunner
 async def main():
     runner = SubprocessRunner(command=ROGUES)
     job = RunSpec("rogues", {{"do": "tell_pid"}}, LIMITS, Path({folder!r}))
-    await runner.start(job, lambda told: print(told["message"], flush=True)).outcome()
+    await runner.start(job, lambda event: print(event["message"], flush=True)).outcome()
 
 asyncio.run(main())
 """

@@ -65,16 +65,21 @@ async def test_a_job_is_out_of_time(bench: Bench) -> None:
     assert (error["code"], error["details"]) == ("TIMED_OUT", {"timeout_ms": 300})
 
 
-async def test_code_that_needs_walls_is_refused(bench: Bench) -> None:
+async def test_code_that_needs_isolation_is_refused(bench: Bench) -> None:
     job = await bench.submit(kind="untrusted", do="tell_pid", retries=0)
-    async with bench.working(SubprocessRunner(command=ROGUES, refusal="No walls are up.")):
+    async with bench.working(
+        SubprocessRunner(command=ROGUES, refusal="No isolation is available.")
+    ):
         ended = await bench.ended(job)
     assert ended.status == "failed"
     error = json.loads(ended.error or "{}")
-    assert (error["code"], error["message"]) == ("SANDBOX_UNAVAILABLE", "No walls are up.")
+    assert (error["code"], error["message"]) == (
+        "SANDBOX_UNAVAILABLE",
+        "No isolation is available.",
+    )
 
 
-async def test_code_that_needs_walls_runs_where_none_are_asked_for(bench: Bench) -> None:
+async def test_code_that_needs_isolation_runs_at_level_none(bench: Bench) -> None:
     job = await bench.submit(kind="untrusted", do="boast", size_bytes=3)
     async with bench.working():
         assert (await bench.ended(job)).status == "succeeded"
@@ -101,18 +106,21 @@ class BrokenRunner:
 async def test_trouble_of_the_worker_is_not_the_jobs(bench: Bench) -> None:
     job = await bench.submit(value=1)
     async with bench.working(BrokenRunner()):
-        told = await bench.event(job, EventType.RETRIED)
-    assert json.loads(told.data)["error"] == {"category": "INTERNAL_ERROR", "code": "WORKER_ERROR"}
+        report = await bench.event(job, EventType.RETRIED)
+    assert json.loads(report.data)["error"] == {
+        "category": "INTERNAL_ERROR",
+        "code": "WORKER_ERROR",
+    }
     found = await bench.job(job)
     assert (found.status, found.retries_left) == ("queued", 1)
 
 
 async def test_two_troubles_at_once_leave_no_error_behind(bench: Bench) -> None:
-    """Behind walls the folder is laid out beside the job; here neither can be."""
+    """In a sandbox the folder is laid out beside the job; here neither can be."""
     left: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, said: left.append(said["message"]))
     runner = BrokenRunner()
-    runner.isolation = ("walls",)
+    runner.isolation = ("namespaces",)
     job = await bench.submit(value=1)
     bench.jobs_dir.mkdir(exist_ok=True)
     (bench.jobs_dir / job.id).write_text("in the way")
@@ -165,11 +173,11 @@ async def test_progress_is_throttled_and_the_last_of_it_recorded(bench: Bench) -
     async with bench.working():
         ended = await bench.ended(job)
     events = await bench.events(job)
-    told = [json.loads(event.data) for event in events if event.type == EventType.PROGRESS]
+    report = [json.loads(event.data) for event in events if event.type == EventType.PROGRESS]
     seconds = (events[-1].at - events[1].at) / 1e6
-    assert 2 <= len(told) <= 2 + seconds / 0.5
-    assert told[-1] == {"done": 40, "total": 40, "message": ""}
-    assert json.loads(ended.progress or "{}") == told[-1]
+    assert 2 <= len(report) <= 2 + seconds / 0.5
+    assert report[-1] == {"done": 40, "total": 40, "message": ""}
+    assert json.loads(ended.progress or "{}") == report[-1]
     assert events[-1].type == EventType.SUCCEEDED
 
 

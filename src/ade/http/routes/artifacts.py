@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from ade.app.times import rfc3339
 from ade.domain.errors import NotFound
+from ade.domain.units import MICROSECONDS
 from ade.http.auth import Role
 from ade.http.context import AppContext
 from ade.http.download import OCTETS, download
@@ -15,7 +16,6 @@ from ade.http.schemas.results import SignedLink
 from ade.http.signing import Signer
 from ade.store.rows import ArtifactRow
 
-MICROSECONDS = 1_000_000
 NO_ARTIFACT = "There is no such artifact."
 BYTES = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from ade.app.submission import Prepared
+from ade.app.submission import PreparedSubmission
 from ade.domain.build import SETTLED, BuildStatus
 from ade.domain.errors import Conflict, InvalidRequest
 from ade.domain.ids import is_uuid
@@ -25,6 +25,7 @@ from ade.http.routes.submissions import (
     client_request,
     response_of,
 )
+from ade.http.schemas.body import SEQUENCE_MAX
 from ade.http.schemas.builds import (
     ActivationBody,
     BuildBody,
@@ -36,7 +37,6 @@ from ade.http.views import BuildView
 from ade.stages.stop import Stop
 from ade.store.rows import JobRef, Version
 
-SEQUENCE_MAX = 2**31 - 1
 TEXT = {"text/plain": {"schema": {"type": "string"}}}
 HARMLESS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 ACTIVATED = ("ready", "failed")
@@ -150,10 +150,10 @@ def activation_routes(context: AppContext) -> APIRouter:
         where = f"{configuration_id.lower()}/versions/{sequence}"
         submitted = client_request(request.scope, auth, f"POST {where}/activate", body)
 
-        async def prepare() -> Prepared:
+        async def prepare() -> PreparedSubmission:
             version = await find(auth, configuration_id, sequence)
             submission = await context.build_requests.activation(submitted.caller, version)
-            return Prepared(submission, BuildView(context, auth))
+            return PreparedSubmission(submission, BuildView(context, auth))
 
         return response_of(
             submitted, await context.submissions.submit(submitted, prepare)

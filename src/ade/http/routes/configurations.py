@@ -7,12 +7,14 @@ from pydantic import TypeAdapter
 
 from ade.domain.configuration import manifest_digest
 from ade.domain.errors import InvalidRequest
+from ade.domain.units import MIB
 from ade.http.auth import Authorization
 from ade.http.body import read_small
 from ade.http.config_files import ZIP, ConfigurationFiles
-from ade.http.context import MIB, AppContext
+from ade.http.context import AppContext
 from ade.http.openapi import answers, takes
 from ade.http.paging import PAGE_SIZE, cursor_after, read_cursor
+from ade.http.schemas.body import SEQUENCE_MAX
 from ade.http.schemas.catalogue import (
     ConfigurationDetail,
     ConfigurationPage,
@@ -30,7 +32,6 @@ from ade.http.schemas.catalogue import (
 )
 from ade.store.rows import Configuration, File, Version
 
-SEQUENCE_MAX = 2**31 - 1
 Sequence = Annotated[int, Path(ge=1, le=SEQUENCE_MAX)]
 Cursor = Annotated[str | None, Query()]
 _NEW = TypeAdapter(ConfigurationRequest)

@@ -8,8 +8,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from ade.domain.errors import InvalidRequest, StorageFull, Unavailable, UnreadableDocument
 from ade.domain.outcome import Category, Outcome
+from ade.domain.units import MIB
 from ade.http.auth import Authorization
-from ade.http.context import MIB, AppContext
+from ade.http.context import AppContext
 from ade.http.download import download
 from ade.http.multipart import FORM, receive_form
 from ade.http.openapi import answers

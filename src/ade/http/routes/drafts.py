@@ -7,9 +7,10 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from ade.domain.configuration import ABSENT, manifest_digest
 from ade.domain.errors import PreconditionFailed
 from ade.domain.file_names import config_path
+from ade.domain.units import MIB
 from ade.http.auth import Authorization
 from ade.http.config_files import ZIP, ConfigurationFiles
-from ade.http.context import MIB, AppContext
+from ade.http.context import AppContext
 from ade.http.download import OCTETS, SAFE, has_already
 from ade.http.draft_validation import check_draft
 from ade.http.multipart import FORM

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import TypeAdapter
 
 from ade.app.run_requests import RUN_KIND
-from ade.app.submission import Prepared
+from ade.app.submission import PreparedSubmission
 from ade.domain.errors import NotFinished, NotFound
 from ade.domain.job import StopRequest
 from ade.http.auth import Authorization
@@ -97,14 +97,14 @@ def job_action_routes(context: AppContext) -> APIRouter:
         body = await read_unused_body(request)
         submitted = client_request(request.scope, auth, f"POST jobs/{job_id.lower()}/retry", body)
 
-        async def prepare() -> Prepared:
+        async def prepare() -> PreparedSubmission:
             ref = job_ref(auth, job_id)
             earlier, payload, runs = await context.kernel.read(lambda r: _read_for_retry(r, ref))
             if earlier.kind == RUN_KIND:
                 submission = await context.run_requests.repeat(submitted.caller, earlier, payload)
             else:
                 submission = context.job_requests.repeat(earlier, payload, submitted.caller)
-            return Prepared(submission, RetryView(context, auth, ref.id, runs + 1))
+            return PreparedSubmission(submission, RetryView(context, auth, ref.id, runs + 1))
 
         return response_of(
             submitted, await context.submissions.submit(submitted, prepare)
@@ -118,7 +118,7 @@ def _read_for_retry(reading: Reading, ref: JobRef) -> tuple[JobRow, str, int]:
     if job is None or payload is None:
         raise NotFound(NO_JOB)
     if job.status not in ENDED:
-        raise NotFinished(f"The job is {job.status}; only one that has ended is run again.")
+        raise NotFinished(f"The job is {job.status}; only a job that has ended can be retried.")
     runs, before = 1, job.rerun_of
     while before is not None and runs < RERUNS_COUNTED_MAX:
         runs += 1

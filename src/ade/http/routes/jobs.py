@@ -164,7 +164,7 @@ def _file_of(context: AppContext, file: str) -> Any:
         named = await context.kernel.read(lambda reading: reading.read_artifacts(ref))
         left = next((one for one in named if one.name == file), None)
         if left is None:
-            raise NotFound(f"The job left no {file}.")
+            raise NotFound(f"The job produced no {file}.")
         return await download(
             request,
             await asyncio.to_thread(context.blobs.existing, left.digest),

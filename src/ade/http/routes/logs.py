@@ -131,7 +131,7 @@ def log_routes(context: AppContext) -> APIRouter:
 
     @router.get("/attempts", responses=answers(200, AttemptPage, "Attempts", 404))
     async def list_attempts(auth: Viewer, job_id: str) -> AttemptPage:
-        """List who ran the job, when, and how each attempt ended."""
+        """List the attempts: which worker ran the job, when, and how each ended."""
         ref = job_ref(auth, job_id)
 
         def look(reading: Reading) -> list[Attempt]:

@@ -49,7 +49,7 @@ def member_routes(context: AppContext) -> APIRouter:
         openapi_extra=takes(MemberRequest),
     )
     async def set_member(request: Request, auth: Admin) -> MemberBody:
-        """Give a user a role; a name that nobody has becomes a user."""
+        """Give a user a role; an unknown name becomes a new user."""
         body = await read_small(request, _MEMBER)
         member = await directory.set_member(auth.workspace.id, body.name, body.role)
         authenticator.forget()

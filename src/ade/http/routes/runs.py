@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import StringConstraints, TypeAdapter
 
 from ade.app.run_requests import RUN_KIND
-from ade.app.submission import ClientRequest, Prepared
+from ade.app.submission import ClientRequest, PreparedSubmission
 from ade.domain.errors import NotFinished, NotFound
 from ade.domain.job import StopRequest
 from ade.http.auth import Authorization
@@ -48,8 +48,8 @@ def run_routes(context: AppContext) -> APIRouter:
     async def submit(
         request: ClientRequest, auth: Authorization, prepare: Callable[[], Awaitable[Submission]]
     ) -> Response:
-        async def prepare_run() -> Prepared:
-            return Prepared(await prepare(), RunView(context, auth))
+        async def prepare_run() -> PreparedSubmission:
+            return PreparedSubmission(await prepare(), RunView(context, auth))
 
         answer = await context.submissions.submit(request, prepare_run)
         return response_of(request, answer).as_response()

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope
 
 from ade.app.job_requests import Caller
 from ade.app.request_schemas import BatchRequest, JobRequest, RunRequest
-from ade.app.submission import Answer, ClientRequest, Prepared
+from ade.app.submission import Answer, ClientRequest, PreparedSubmission
 from ade.domain.errors import InvalidRequest
 from ade.http.auth import Authorization, Role, WorkspaceName
 from ade.http.batch import JobTemplate, batch_text
@@ -108,10 +108,10 @@ class JobSubmissions:
         endpoint = "POST jobs" if target_id is None else f"POST targets/{target_id}/jobs"
         request = client_request(scope, auth, endpoint, body)
 
-        async def prepare() -> Prepared:
+        async def prepare() -> PreparedSubmission:
             parsed = context.job_requests.parse(body)
             submission = await context.submissions.submission_of(request.caller, parsed, target_id)
-            return Prepared(submission, JobView(context, auth))
+            return PreparedSubmission(submission, JobView(context, auth))
 
         return response_of(request, await context.submissions.submit(request, prepare))
 

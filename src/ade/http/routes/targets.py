@@ -55,7 +55,7 @@ def target_routes(context: AppContext, submissions: JobSubmissions) -> APIRouter
 
     @router.get("", responses=answers(200, Target, "The lane", 404, 422))
     async def read_target(auth: Viewer, target_id: TargetId) -> Response:
-        """Read who holds the lane and how many wait; one that nobody uses is free."""
+        """Read which job holds the lane and how many wait; an unused lane is free."""
         lane = Lane(auth.workspace.id, _without_nul(target_id))
 
         def look(reading: Reading) -> tuple[list[JobRow], int]:

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
 from ade.domain.build import BuildStatus
-from ade.http.schemas.base import Time, Uuid, optional_time, stored_json
+from ade.http.schemas.body import Time, Uuid, optional_time, stored_json
 from ade.http.schemas.jobs import JobErrorBody
 from ade.store.rows import Build
 
@@ -88,7 +88,7 @@ def activation_body(
     found = result or {}
     diagnostics = found.get("diagnostics", [])
     if build is not None and build.error and not diagnostics:
-        # Nobody was left to write it down: each process that made it died.
+        # No process was left to record it: each process that made it died.
         diagnostics = [{"level": "error", **json.loads(build.error)}]
     return {
         "status": "none" if build is None else BuildStatus(build.status),

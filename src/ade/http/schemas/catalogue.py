@@ -6,7 +6,7 @@ from pydantic import BaseModel, StringConstraints
 from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
-from ade.http.schemas.base import RequestModel, Text, Time, Uuid
+from ade.http.schemas.body import RequestModel, Text, Time, Uuid
 from ade.store.rows import Activation, Configuration, Document, File, Version
 
 
@@ -117,7 +117,7 @@ class ConfigurationBody(TypedDict):
 
 
 class ActiveVersion(TypedDict):
-    """The version that runs use by default, and who made it so."""
+    """The version that runs use by default, and which user activated it."""
 
     sequence: int
     config_version_id: Uuid

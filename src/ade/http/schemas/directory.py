@@ -6,7 +6,7 @@ from pydantic import StringConstraints
 from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
-from ade.http.schemas.base import RequestModel, Text, Time, Uuid, optional_time
+from ade.http.schemas.body import RequestModel, Text, Time, Uuid, optional_time
 from ade.store.rows import ApiKey, Member, NewKey, Workspace
 
 RoleName = Literal["viewer", "editor", "admin"]
@@ -38,7 +38,7 @@ class WorkspacePage(TypedDict):
 
 
 class MemberRequest(RequestModel):
-    """A user and its role; a name that nobody has becomes a user."""
+    """A user and its role; an unknown name becomes a new user."""
 
     name: Text
     role: RoleName

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
 from ade.domain.job import AGENT_POOL, TERMINAL, WAITING, Priority, Status, StopRequest
-from ade.http.schemas.base import RequestModel, Text, Time, Uuid, optional_time, stored_json
+from ade.http.schemas.body import RequestModel, Text, Time, Uuid, optional_time, stored_json
 from ade.http.schemas.problems import Problem
 from ade.store.port import Reading
 from ade.store.rows import JobRow, Lane

@@ -1,4 +1,4 @@
-"""What a job came to: the result envelope of the execution contract."""
+"""The result of a job: the result envelope of the execution contract."""
 
 import json
 from typing import Any, Literal, NotRequired
@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 from ade.app.times import rfc3339
 from ade.domain.job import Status
 from ade.domain.vocabulary import ResultStatus, contract_status
-from ade.http.schemas.base import Time, Uuid, optional_time, stored_json
+from ade.http.schemas.body import Time, Uuid, optional_time, stored_json
 from ade.http.schemas.jobs import JobErrorBody, Usage, duration_ms, usage_body
 from ade.store.rows import JobRow
 

@@ -9,12 +9,19 @@ from ade.app.times import rfc3339
 from ade.domain.build import BuildStatus
 from ade.domain.job import Priority, Status
 from ade.domain.vocabulary import RunStatus, run_status
-from ade.http.schemas.base import RequestModel, Text, Time, Uuid, optional_time, stored_json
+from ade.http.schemas.body import (
+    SEQUENCE_MAX,
+    RequestModel,
+    Text,
+    Time,
+    Uuid,
+    optional_time,
+    stored_json,
+)
 from ade.http.schemas.jobs import JobErrorBody, job_path
 from ade.store.rows import Build, BuildVersion, JobRow
 
 LIMIT_MAX = 2**63 - 1
-SEQUENCE_MAX = 2**31 - 1
 
 
 class RunBuild(TypedDict):

@@ -85,7 +85,7 @@ def _live(serve: Callable[..., int], *arguments: Any) -> None:
 
 
 def _serve_in_folder(plan: ZygotePlan, number: int, descriptors: Sequence[int]) -> int:
-    """Apply the layers of a child that works in a scratch folder of its own, then serve."""
+    """Apply the layers of a child that works in its own scratch folder, then serve."""
     folder = os.path.join(plan.scratch, str(number))
     setup = LayerSetup(plan, _prepared["filter"], folder, len(descriptors))
     setup.apply(descriptors)

@@ -2,7 +2,7 @@
 
 The response is recorded in the transaction that creates the job, so a crash never leaves a job
 without its response. Only a request that waits for its job gets its response later; until then a
-repetition is told to try again.
+repetition gets an error that asks to try again.
 
     the key was used                          what the repetition gets
     ----------------------------------------  -------------------------------------------------
@@ -15,7 +15,7 @@ repetition is told to try again.
 
 from ade.domain.errors import AdeError, IdempotencyInFlight, IdempotencyKeyReused
 from ade.domain.job import TERMINAL, Status
-from ade.domain.lease import MICROSECONDS
+from ade.domain.units import MICROSECONDS
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.submit.model import Accepted, Answer, Idempotency, Submission
 from ade.store.port import Transaction

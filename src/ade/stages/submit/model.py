@@ -15,7 +15,7 @@ class Accepted(NamedTuple):
     """Hold the job that a submission led to: a new one, an earlier equal one, or a replayed one.
 
     `replayed` is the recorded response (status, body) to an earlier request with the same
-    Idempotency-Key. `ensured` is what a run or an activation stands on.
+    Idempotency-Key. `ensured` is what a run or an activation depends on.
     """
 
     job: JobRow
@@ -62,5 +62,5 @@ class Submission(NamedTuple):
     build_id: str | None = None
     retries: int = 2
     idempotency: Idempotency | None = None
-    # The version and the build that it stands on; they are found or made when it is accepted.
+    # The version and the build that it depends on; they are found or made when it is accepted.
     required: RequiredBuild | None = None

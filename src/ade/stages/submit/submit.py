@@ -61,7 +61,7 @@ def _accept_with_builds(
     tx: Transaction,
     admitted: dict[int, tuple[str, Submission]],
 ) -> dict[int, Accepted]:
-    """Find or make what runs and activations stand on, with the jobs of builds, then insert runs.
+    """Find or make what runs and activations need, with the jobs of builds, then insert runs.
 
     A thousand runs of one version that come together look for its build once.
     """
@@ -105,7 +105,7 @@ def _required(submission: Submission) -> RequiredBuild:
 def _ensure(
     settings: KernelSettings, clock: Clock, tx: Transaction, submission: Submission
 ) -> EnsuredBuild:
-    """Find or make what a submission stands on, and insert the job that makes its build."""
+    """Find or make what a submission depends on, and insert the job that makes its build."""
     required = _required(submission)
     build_id, job_id = new_ids(clock, 2)
     ensured = ensure(tx, required, build_id, job_id, submission.submitted_by)
@@ -126,7 +126,7 @@ def _ensure(
 
 
 def _with_build(submission: Submission, ensured: EnsuredBuild) -> Submission:
-    """Name in a run's payload what it stands on."""
+    """Name in a run's payload what it depends on."""
     payload = json.loads(submission.payload)
     version, build = ensured.version, ensured.build
     payload["inputs"] |= {"config_version_id": version.id, "build_id": build.id}

@@ -3,7 +3,7 @@
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 
 
 def dialect_for(url: str) -> tuple[Dialect, URL]:

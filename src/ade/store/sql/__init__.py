@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy.sql.base import Executable
 
 from ade.store import rows
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 from ade.store.sql import (
     builds,
     catalogue,

@@ -20,7 +20,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from ade.domain.build import BuildStatus
 from ade.store import rows
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
 from ade.store.schema import activations, builds, config_versions, is_running, jobs, requests
 from ade.store.sql.clauses import insert_values, same, same_row

@@ -6,7 +6,7 @@ from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.sql.base import Executable
 
 from ade.store import rows
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
 from ade.store.schema import api_keys, members, secrets, users, workspaces
 from ade.store.sql.clauses import insert_values, same

@@ -6,7 +6,7 @@ from sqlalchemy import Insert, Select, Update, func, literal_column, null, selec
 from sqlalchemy.sql.base import Executable
 
 from ade.store import rows
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
 from ade.store.schema import artifacts, events, jobs
 from ade.store.sql.clauses import (
@@ -35,7 +35,7 @@ def lock_free_jobs(d: Dialect, p: Parameters) -> Executable:
 
 
 def renew(d: Dialect, p: Parameters) -> Update:
-    """Extend leases, and return whether somebody asked their jobs to stop."""
+    """Extend leases, and return whether their jobs were asked to stop."""
     return (
         update(jobs)
         .where(holds_lease(d, jobs, p))

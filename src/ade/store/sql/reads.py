@@ -4,13 +4,11 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.sql.base import Executable
 
 from ade.store import rows
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
 from ade.store.schema import artifacts, events, is_eligible, is_queued, jobs, requests, workspaces
 from ade.store.sql.clauses import same_job, same_lane, whole_jobs
 from ade.store.sql.statement import Statement
-
-EQUAL_FILTERS = ("status", "kind", "target_id", "priority", "submitted_by", "rerun_of")
 
 
 def read_job(d: Dialect, p: Parameters) -> Executable:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy.sql.base import Executable
 
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 
 
 @dataclass(frozen=True, slots=True)

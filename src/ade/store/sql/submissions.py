@@ -18,7 +18,7 @@ from sqlalchemy.sql.base import Executable
 from sqlalchemy.sql.elements import ColumnElement
 
 from ade.store import rows
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
 from ade.store.schema import (
     executions,

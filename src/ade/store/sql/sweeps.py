@@ -3,7 +3,7 @@
 from sqlalchemy import delete, exists, literal, select
 from sqlalchemy.sql.base import Executable
 
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
 from ade.store.schema import (
     artifacts,

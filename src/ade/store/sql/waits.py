@@ -3,7 +3,7 @@
 from sqlalchemy import Update, exists, literal_column, select, update
 from sqlalchemy.sql.base import Executable
 
-from ade.store.dialects.base import Dialect
+from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
 from ade.store.schema import holds_its_lane, is_held, is_queued, jobs, requests
 from ade.store.sql.clauses import MOVED, same_job, same_lane, whole_jobs

@@ -15,7 +15,7 @@ import numpy as np
 
 from ade_engine.sheets.arrays import BoolArray, ByteArray, IntArray, WordArray
 from ade_engine.sheets.byte_words import MASKS
-from ade_engine.sheets.fast_path import FastPathUnsupported
+from ade_engine.sheets.fast_path_errors import FastPathUnsupported
 
 TAIL_BYTES_MAX = 24
 SLOTS = 4096

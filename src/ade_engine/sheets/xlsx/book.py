@@ -12,7 +12,7 @@ import polars as pl
 from ade_engine.errors import TooLarge
 from ade_engine.sheets.block_builder import BlockBuilder, CellBatch, with_null
 from ade_engine.sheets.cells import Block
-from ade_engine.sheets.fast_path import FastPathUnsupported
+from ade_engine.sheets.fast_path_errors import FastPathUnsupported
 from ade_engine.sheets.metadata import SheetMetadata
 from ade_engine.sheets.prefetch import prefetch
 from ade_engine.sheets.read_limits import ReadLimits

@@ -20,7 +20,7 @@ from ade_engine.sheets.block_builder import NO_TEXT, CellBatch
 from ade_engine.sheets.byte_words import MASKS, index_of, whole_numbers, word, words_from_each_byte
 from ade_engine.sheets.cells import TIME_DAY, CellKind
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX
-from ade_engine.sheets.fast_path import FAST_PATH_ERRORS, FastPathUnsupported
+from ade_engine.sheets.fast_path_errors import FAST_PATH_ERRORS, FastPathUnsupported
 from ade_engine.sheets.xlsx.attributes import AttributeTails, CellType
 from ade_engine.sheets.xlsx.unescape import needs_unescape, unescape
 from ade_engine.sheets.xlsx.xml_chunks import find_tags

@@ -12,7 +12,7 @@ from ade_engine.sheets.arrays import ByteArray, IntArray
 from ade_engine.sheets.arrow_texts import slice_texts
 from ade_engine.sheets.block_builder import with_null
 from ade_engine.sheets.byte_words import words_from_each_byte
-from ade_engine.sheets.fast_path import FAST_PATH_ERRORS, FastPathUnsupported
+from ade_engine.sheets.fast_path_errors import FAST_PATH_ERRORS, FastPathUnsupported
 from ade_engine.sheets.read_limits import ReadLimits
 from ade_engine.sheets.safe_xml import Attributes, parse, plain_name
 from ade_engine.sheets.xlsx.unescape import decode_escape, needs_unescape, unescape

@@ -11,7 +11,7 @@ import numpy as np
 from ade_engine.errors import DamagedFile, TooLarge
 from ade_engine.sheets.arrays import ByteArray, IntArray
 from ade_engine.sheets.byte_words import PADDING
-from ade_engine.sheets.fast_path import FastPathUnsupported
+from ade_engine.sheets.fast_path_errors import FastPathUnsupported
 from ade_engine.sheets.read_limits import MIB, ReadLimits
 
 HEAD_BYTES_MAX = 4 * MIB

@@ -21,16 +21,16 @@ def test_what_hooks_note_is_kept_as_far_as_it_is_json(tmp_path: Path) -> None:
         hooks__on_activate__c="def run(): pass",
         hooks__on_activate__d="def run(): return 'x' * 100_000",
     )
-    told = main({"config": str(tmp_path)}, Channel(io.StringIO()))
-    assert told["annotations"] == [
+    report = main({"config": str(tmp_path)}, Channel(io.StringIO()))
+    assert report["annotations"] == [
         {"model": "small"},
         {"dropped": "it is not JSON"},
         {"dropped": "it is too large"},
     ]
-    assert told["fields"] == ["a"]
+    assert report["fields"] == ["a"]
 
 
-def test_a_hook_that_fails_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_hook_that_fails_is_reported_with_its_location(tmp_path: Path) -> None:
     write_package(tmp_path, columns__a=FIELD, hooks__on_activate="def run(ctx):\n    1 / 0\n")
     with pytest.raises(AuthorError) as failed:
         main({"config": str(tmp_path)}, Channel(io.StringIO()))
@@ -44,7 +44,7 @@ def test_what_helps_a_hook_speaks_of_no_file(tmp_path: Path, body: str) -> None:
     write_package(tmp_path, columns__a=FIELD, hooks__on_activate=f"def run(ctx):\n    {body}\n")
     with pytest.raises(AuthorError) as failed:
         main({"config": str(tmp_path)}, Channel(io.StringIO()))
-    told = str(failed.value)
+    report = str(failed.value)
     for word in ("column", "row", "table", "ade run"):
-        assert word not in told, told
-    assert told.endswith("Correct the function, and activate the version again.")
+        assert word not in report, report
+    assert report.endswith("Correct the function, and activate the version again.")

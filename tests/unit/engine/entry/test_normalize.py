@@ -301,7 +301,7 @@ def failed(folder: Path, kind: type[EngineError], **files: str) -> dict[str, Any
     return error
 
 
-def test_an_exception_of_the_package_is_told_with_its_place_and_cell(tmp_path: Path) -> None:
+def test_a_package_exception_is_reported_with_its_location_and_cell(tmp_path: Path) -> None:
     text = NAME + "\ndef transform(value):\n    return {'Ada': 1}[value]\n"
     error = failed(tmp_path, AuthorError, **fields(columns__name=text))
     assert (error["category"], error["code"]) == ("USER_CODE_ERROR", "author_code_failed")
@@ -330,7 +330,7 @@ def test_an_import_that_is_missing_names_the_module(tmp_path: Path) -> None:
     assert error["details"]["module"] == "no_such_module_here"
 
 
-def test_a_package_that_cannot_be_used_is_told_with_all_its_problems(tmp_path: Path) -> None:
+def test_an_unusable_package_is_reported_with_all_its_problems(tmp_path: Path) -> None:
     error = failed(tmp_path, PackageInvalid, columns__a="x", columns__b="FIELD = 1")
     assert error["code"] == "package_invalid"
     assert [one["code"] for one in error["details"]["problems"]] == ["load_failed", "no_field"]
@@ -346,14 +346,14 @@ def test_a_file_that_cannot_be_read_is_an_error_with_a_code(tmp_path: Path) -> N
     assert error["code"]
 
 
-def test_progress_is_told_in_rows(tmp_path: Path) -> None:
-    told: list[tuple[int, int, str]] = []
+def test_progress_is_reported_in_rows(tmp_path: Path) -> None:
+    reports: list[tuple[int, int, str]] = []
     write_workbook(tmp_path / "input.xlsx", Data=PEOPLE)
     run(tmp_path, PEOPLE, **fields())
     request = NormalizeRequest(tmp_path / "input.xlsx", tmp_path / "package", tmp_path / "out")
-    normalize(request, lambda *said: told.append(said))
-    assert told[0][2] == "reading"
-    assert told[-1] == (4, 4, "writing")
+    normalize(request, lambda *report: reports.append(report))
+    assert reports[0][2] == "reading"
+    assert reports[-1] == (4, 4, "writing")
 
 
 def test_the_same_input_and_package_give_the_same_bytes(tmp_path: Path) -> None:

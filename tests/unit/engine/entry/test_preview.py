@@ -89,7 +89,7 @@ def test_what_is_wide_or_long_is_cut_and_says_so(tmp_path: Path) -> None:
     assert len(json.dumps(shown)) < 1024 * 1024
 
 
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     for content, code in ((b"", "empty_file"), (b"PK\3\4" + b"x" * 100, "damaged_file")):
         file = tmp_path / "file"
         file.write_bytes(content)

@@ -52,7 +52,7 @@ def test_missing_glyphs_come_from_the_host_or_are_reported(
 
 def test_many_missing_characters_are_counted() -> None:
     ideographs = "".join(map(chr, range(0x13000, 0x13100)))
-    [told] = [
+    [warning] = [
         one for one in export(plain(ideographs))["warnings"] if one["code"] == "missing_glyphs"
     ]
-    assert "and 236 more" in told["message"]
+    assert "and 236 more" in warning["message"]

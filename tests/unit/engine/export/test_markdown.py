@@ -21,16 +21,16 @@ from ade_engine.export.markdown import BLOCK_DEPTH_MAX, parse, plain, safe_url
 
 def parsed(text: str) -> Blocks:
     """Parse a text that gives no warning."""
-    told: list[str] = []
-    blocks = parse(text, lambda code, message: told.append(code))
-    assert told == []
+    warnings: list[str] = []
+    blocks = parse(text, lambda code, message: warnings.append(code))
+    assert warnings == []
     return blocks
 
 
 def warned(text: str) -> tuple[Blocks, list[str]]:
     """Parse a text; return its blocks and the codes of its warnings."""
-    told: list[str] = []
-    return parse(text, lambda code, message: told.append(code)), told
+    warnings: list[str] = []
+    return parse(text, lambda code, message: warnings.append(code)), warnings
 
 
 def line(text: str) -> tuple[tree.Inline, ...]:
@@ -152,9 +152,9 @@ def test_addresses_of_the_web_and_of_mail_are_links(url: str) -> None:
     ],
 )
 def test_other_addresses_become_text(url: str) -> None:
-    blocks, told = warned(f"[a](<{url}>)")
+    blocks, warnings = warned(f"[a](<{url}>)")
     assert blocks == (Paragraph((LiteralText("a"),)),)
-    assert told == ["link_removed"]
+    assert warnings == ["link_removed"]
     assert safe_url(url) is None
 
 
@@ -163,9 +163,9 @@ def test_an_invalid_address_is_not_a_link() -> None:
 
 
 def test_an_image_is_replaced_by_its_alternative_text() -> None:
-    blocks, told = warned("![a cat](https://a.b/cat.png)")
+    blocks, warnings = warned("![a cat](https://a.b/cat.png)")
     assert blocks == (Paragraph((LiteralText("[a cat]"),)),)
-    assert told == ["image_not_fetched"]
+    assert warnings == ["image_not_fetched"]
 
 
 def test_deep_nesting_is_flattened_and_complete() -> None:
@@ -181,9 +181,9 @@ def test_deep_nesting_is_flattened_and_complete() -> None:
 
 def test_text_beyond_the_limits_of_the_parser_is_shown_plain() -> None:
     text = "> " * 200 + "inmost"
-    blocks, told = warned(text)
+    blocks, warnings = warned(text)
     assert blocks == plain(text)
-    assert told == ["markdown_shown_plain"]
+    assert warnings == ["markdown_shown_plain"]
 
 
 def test_plain_text_keeps_its_lines_and_is_literal() -> None:

@@ -147,9 +147,9 @@ def test_content_that_does_not_fit_on_a_slide_is_scaled_to_fit(
 
 def test_a_slide_that_became_unreadable_gives_a_warning() -> None:
     result = export(text("# Fine"), text(f"# Full\n\n{FULL}"), view_mode="slide", title="T")
-    [told] = result["warnings"]
-    assert told["code"] == "slide_too_full"
-    assert told["message"].startswith("Slide 3 has too much content: it was scaled to ")
+    [warning] = result["warnings"]
+    assert warning["code"] == "slide_too_full"
+    assert warning["message"].startswith("Slide 3 has too much content: it was scaled to ")
     assert FULL.splitlines()[-1].partition(". ")[2] in set_texts("slides.typ")
 
 

@@ -10,7 +10,7 @@ from ade_engine.mapping.column_mapping import ColumnMapping, map_columns
 from ade_engine.mapping.scores import RawColumn
 from ade_engine.package import AuthorError, Column, load_package
 from ade_engine.package.author_errors import Misuse
-from ade_engine.package.views import Context, Table, TableMapping
+from ade_engine.package.function_arguments import Context, Table, TableMapping
 
 
 def mapped(folder: Path, columns: dict[str, list[Any]], **files: str) -> ColumnMapping:

@@ -10,7 +10,7 @@ from tests.unit.engine.package.packages import FIELD, write_package
 import ade_engine
 from ade_engine.package import AuthorError, Package, PackageInvalid, load_package
 from ade_engine.package.author_errors import DEPENDENCY_ERROR, PackageProblem
-from ade_engine.package.views import Context
+from ade_engine.package.function_arguments import Context
 
 
 def problems(folder: Path) -> list[PackageProblem]:
@@ -287,7 +287,7 @@ def test_what_is_said_of_an_exception_never_holds_a_value(
         assert failed.__context__ is None
 
 
-def test_names_that_the_source_uses_may_be_told(tmp_path: Path) -> None:
+def test_names_that_the_source_uses_may_be_shown(tmp_path: Path) -> None:
     text = FIELD + "def transform(value): return undefinde(value)"
     with load_package(write_package(tmp_path, columns__a=text)) as package:
         assert failure(package).failure.hint == "`undefinde` is not defined there."

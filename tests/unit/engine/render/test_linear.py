@@ -40,7 +40,7 @@ def cpu_seconds(act: Callable[[], object], tries: int) -> float:
 def grows_linearly(act: Callable[[str], object], before: str, unit: str, after: str) -> bool:
     """Tell whether twice the text takes about twice the time, from short ones to long ones.
 
-    Short ones come first: what grows exponentially is found before it takes for ever.
+    Short ones come first: what grows exponentially is found before it takes too long.
     """
     chars, last = CHARS_FIRST, FLOOR_SECONDS
     while chars <= CHARS_MAX:

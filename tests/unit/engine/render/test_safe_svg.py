@@ -118,8 +118,8 @@ def test_a_document_type_that_declares_anything_is_rejected(doctype: str) -> Non
 
 
 def test_the_document_type_of_graphviz_is_removed() -> None:
-    told = '<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/svg11.dtd">'
-    assert copied(told + drawing("<rect/>")) == copied(drawing("<rect/>"))
+    doctype = '<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/svg11.dtd">'
+    assert copied(doctype + drawing("<rect/>")) == copied(drawing("<rect/>"))
 
 
 @pytest.mark.parametrize("svg", ["", "words", "<svg", "<svg></g>", drawing("<text>&b;</text>")])

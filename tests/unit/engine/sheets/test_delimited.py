@@ -50,7 +50,7 @@ def test_what_was_written_is_read(rows: list[list[str]], ending: str, quoting: A
 
 
 @pytest.mark.parametrize(
-    ("encoding", "told"),
+    ("encoding", "encoding_name"),
     [
         ("utf-8", "utf-8"),
         ("utf-8-sig", "utf-8-sig"),
@@ -61,11 +61,11 @@ def test_what_was_written_is_read(rows: list[list[str]], ending: str, quoting: A
         ("cp1252", "cp1252"),
     ],
 )
-def test_the_encoding_is_found(tmp_path: Path, encoding: str, told: str) -> None:
+def test_the_encoding_is_found(tmp_path: Path, encoding: str, encoding_name: str) -> None:
     path = tmp_path / "text"
     path.write_bytes("Größe,Preis €\nzwölf,3\n".encode(encoding))
     with open_workbook(path) as book:
-        assert book.encoding == told
+        assert book.encoding == encoding_name
         assert cells_of(book.sheets[0]) == {
             (1, 1): "Größe",
             (1, 2): "Preis €",

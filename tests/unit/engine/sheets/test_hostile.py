@@ -92,7 +92,7 @@ def test_a_document_type_is_refused_wherever_it_is(book: Path, declaration: str,
         read(book)
 
 
-def test_a_password_is_asked_for_nobody(book: Path) -> None:
+def test_a_password_is_never_asked_for(book: Path) -> None:
     name = "EncryptedPackage".encode("utf-16-le")
     book.write_bytes(OLE + b"\0" * 600 + name + b"\0" * 600)
     with pytest.raises(EncryptedFile):

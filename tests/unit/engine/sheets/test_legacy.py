@@ -169,7 +169,7 @@ def test_the_same_workbook_in_four_formats_has_the_same_cells(ending: str) -> No
 
 @needs_corpus
 @pytest.mark.parametrize("name", ["pandas/test3.xls", "pandas/test3.xlsb"])
-def test_errors_in_binary_workbooks_are_told_from_empty_cells(name: str) -> None:
+def test_errors_in_binary_workbooks_differ_from_empty_cells(name: str) -> None:
     assert read(CORPUS / "workbooks" / name)[2, 1] == CellError("#N/A")
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.engine.sheets.workbook_files import cells_of, sheet_xml, sst, xlsx
 
 from ade_engine.errors import UnreadableFile
-from ade_engine.sheets.fast_path import FastPathUnsupported
+from ade_engine.sheets.fast_path_errors import FastPathUnsupported
 from ade_engine.sheets.workbook import open_workbook
 
 ROWS = "".join(

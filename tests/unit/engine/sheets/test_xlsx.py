@@ -26,7 +26,7 @@ def book(tmp_path: Path) -> Path:
     return tmp_path / "book.xlsx"
 
 
-def test_every_kind_of_cell_is_told_apart(book: Path) -> None:
+def test_every_kind_of_cell_is_distinguished(book: Path) -> None:
     rows = """<row r="2"><c r="B2" t="s"><v>1</v></c><c r="C2"><v>-1.5e3</v></c>
       <c r="D2" t="b"><v>1</v></c><c r="E2" s="1"><v>45000</v></c><c r="F2" t="e"><v>#REF!</v></c>
       <c r="G2"><f>A1+1</f></c><c r="H2" t="str"><f>A1</f><v>x</v></c>
@@ -68,7 +68,7 @@ def test_every_kind_of_cell_is_told_apart(book: Path) -> None:
         ('<c r="A1" t="b"><v>0</v></c>', CellKind.BOOL),
     ],
 )
-def test_a_formula_without_a_value_is_told_from_an_empty_cell(
+def test_a_formula_without_a_value_differs_from_an_empty_cell(
     book: Path, cell: str, kind: CellKind
 ) -> None:
     xlsx(book, sheet_xml(f'<row r="1">{cell}<c r="B1"><v>1</v></c></row>'), strings=sst("<t/>"))

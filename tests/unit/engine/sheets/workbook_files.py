@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ade_engine.sheets.fast_path import FastPathUnsupported
+from ade_engine.sheets.fast_path_errors import FastPathUnsupported
 from ade_engine.sheets.read_limits import ReadOptions
 from ade_engine.sheets.workbook import Sheet, open_workbook
 

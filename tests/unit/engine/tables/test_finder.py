@@ -98,7 +98,7 @@ def test_notes_below_are_not_data() -> None:
     assert 13 in table.skipped.get(RowKind.NOTE, table.skipped.get(RowKind.FOOTER, RowSpans()))
 
 
-def test_tables_one_under_another_are_told_apart() -> None:
+def test_tables_one_under_another_are_separated() -> None:
     other = ["Item", "Colour", "Weight", "Price"]
     things = [[f"Thing {n}", "red", 5 * n, 1.25 * n] for n in range(1, 9)]
     rows = [TITLE, HEADER, *people(8), BLANK, BLANK, ["Stock"], other, *things]
@@ -117,7 +117,7 @@ def test_a_header_repeated_on_each_page_is_skipped() -> None:
     assert table.skipped[RowKind.REPEATED_HEADER] == RowSpans([(14, 14)])
 
 
-def test_tables_side_by_side_are_told_apart() -> None:
+def test_tables_side_by_side_are_separated() -> None:
     left, right = people(12), people(6, 40)
     rows = [[*HEADER, None, *HEADER]]
     rows += [[*one, None, *(right[n] if n < len(right) else [])] for n, one in enumerate(left)]
@@ -246,7 +246,7 @@ def test_a_long_table_is_one_table_with_its_odd_rows(rows: int) -> None:
     assert (table.data_rows.first, table.data_rows.last) == (3, rows + 2)
 
 
-def test_columns_beyond_those_that_are_judged_belong_to_the_table() -> None:
+def test_columns_beyond_the_sampled_ones_belong_to_the_table() -> None:
     header = [f"Field {number}" for number in range(1, 301)]
     data = [[row * number for number in range(1, 301)] for row in range(1, 12)]
     table = only_table([header, *data])

@@ -1,4 +1,4 @@
-"""The filter of system calls, run by an interpreter of its own for every number."""
+"""The filter of system calls, run by its own interpreter for every number."""
 
 import errno
 import functools

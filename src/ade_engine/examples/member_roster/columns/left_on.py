@@ -4,7 +4,7 @@ FIELD = Field(label="Left on", type="date", order=50, synonyms=["end date", "lea
 
 
 def validate_column(column, table):
-    """Nobody leaves before joining."""
+    """A member cannot leave before joining."""
     joined = table.get("joined_on")
     if joined is None:
         return None

@@ -10,7 +10,7 @@ import pytest
 from tests.system.cells import cell
 from tests.system.server import JOBS, KEY, Server, Start, starting
 
-TWINS = 50
+DUPLICATES = 50
 HEADERS = {"Authorization": f"Bearer {KEY}"}
 # What it leaves tells how often it ran: chance is not the same twice.
 SOURCE = "import os\nopen('artifacts/chance', 'wb').write(os.urandom(16))\nos.urandom(8).hex()"
@@ -26,7 +26,7 @@ async def ask_together(servers: list[Server], body: dict[str, Any]) -> list[http
                     json=body,
                     headers={"Prefer": "wait=60"},
                 )
-                for number in range(TWINS)
+                for number in range(DUPLICATES)
             )
         )
 
@@ -43,7 +43,7 @@ def check_once(servers: list[Server], answers: list[httpx.Response]) -> str:
     return str(job_id)
 
 
-async def test_twins_run_once_and_get_the_same(tmp_path: Path) -> None:
+async def test_duplicates_run_once_and_get_the_same_result(tmp_path: Path) -> None:
     with starting(tmp_path) as start:
         server = start.server()
         body = cell(SOURCE)
@@ -56,7 +56,7 @@ async def test_twins_run_once_and_get_the_same(tmp_path: Path) -> None:
         assert answer.json()["deduplicated"]
 
 
-async def test_twins_on_two_servers_run_once(start_on_postgres: Start) -> None:
+async def test_duplicates_on_two_servers_run_once(start_on_postgres: Start) -> None:
     servers = [start_on_postgres.server(), start_on_postgres.server()]
     check_once(servers, await ask_together(servers, cell(SOURCE)))
 
@@ -76,7 +76,7 @@ async def test_a_client_that_loses_every_first_reply_makes_one_job(started: Star
     body = cell("1 + 1", priority="low") | {"target_id": "lane"}  # work that is never deduplicated
     for key in keys:
         headers = {**HEADERS, "Idempotency-Key": key}
-        with pytest.raises(httpx.ReadTimeout):  # it was sent, and nobody listens to the answer
+        with pytest.raises(httpx.ReadTimeout):  # it was sent, and no one reads the answer
             async with httpx.AsyncClient(timeout=httpx.Timeout(10, read=0.000001)) as lost:
                 await lost.post(url, json=body, headers=headers)
         async with httpx.AsyncClient(timeout=60) as client:

@@ -56,7 +56,7 @@ class Dialect(ABC):
         return query
 
     def shared(self, query: Select[Any], table: FromClause) -> Select[Any]:
-        """Keep the rows that are read from being changed by others, who may read them likewise."""
+        """Lock the rows that are read against changes by others; others may still read them."""
         return query
 
     def locked_skipping(self, query: Select[Any], table: FromClause) -> Select[Any]:
@@ -138,7 +138,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def lock_lanes(self, cursor: Any, lanes: list[str]) -> None:
-        """Keep others from changing who is next in these lanes, until the transaction ends."""
+        """Lock which job is next in these lanes until the transaction ends."""
 
     def readable_error(self, error: Exception) -> AdeError | None:
         """Return an error that an operator or a caller can act on, if there is one."""

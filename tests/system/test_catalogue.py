@@ -1,4 +1,4 @@
-"""Documents and configurations on a real server: kept over a crash, opened behind walls only."""
+"""Documents and configurations on a real server: kept over a crash, opened in the sandbox only."""
 
 import io
 from pathlib import Path
@@ -33,7 +33,7 @@ def has_loaded(pid: int, library: str) -> bool:
     return library in Path(f"/proc/{pid}/maps").read_text()
 
 
-def test_documents_are_opened_behind_walls_and_never_by_the_server(start: Start) -> None:
+def test_documents_are_opened_in_the_sandbox_and_never_by_the_server(start: Start) -> None:
     server = start.server()
     made = upload(server, workbook())
     shown = server.http.get(made["links"]["preview"])
@@ -46,7 +46,7 @@ def test_documents_are_opened_behind_walls_and_never_by_the_server(start: Start)
         assert not has_loaded(server.pid, library)
 
 
-def test_configurations_are_loaded_behind_walls(start: Start) -> None:
+def test_configurations_are_loaded_in_the_sandbox(start: Start) -> None:
     server = start.server()
     made = server.http.post(f"{WS}/configurations", json={"name": "c", "template": "payroll"})
     path = made.json()["links"]["self"]

@@ -7,6 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from ade.app.times import rfc3339
 
+SEQUENCE_MAX = 2**31 - 1
+"""The highest number that the database can give a version."""
+
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Uuid = Annotated[str, Field(json_schema_extra={"format": "uuid"})]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]

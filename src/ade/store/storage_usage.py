@@ -9,10 +9,10 @@ import json
 from collections.abc import Sequence
 
 from ade.domain.errors import StorageFull
+from ade.domain.units import MIB
 from ade.store.executor import Executor
 from ade.store.rows import Configuration, File
 
-MIB = 1024 * 1024
 Sizes = dict[str, int]
 # Versions never change and stay as long as their configuration. For each configuration: how many
 # versions were read, and the sizes of what is in them. They are read again when there are more.
@@ -82,6 +82,6 @@ class StorageUsage:
 def _refuse_above(quota_bytes: int, stored_bytes: int) -> None:
     if stored_bytes > quota_bytes:
         raise StorageFull(
-            f"The workspace may store {quota_bytes // MIB} MiB (ADE_WORKSPACE_STORAGE_MB);"
+            f"The workspace may store at most {quota_bytes // MIB} MiB (ADE_WORKSPACE_STORAGE_MB);"
             " delete documents or configurations."
         )
