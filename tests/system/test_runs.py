@@ -76,6 +76,11 @@ def test_a_run_writes_what_the_engine_alone_writes(
     assert artifact["job_id"] == run["run_id"]
     assert artifact["input"]["name"] == "roster.csv"
     assert artifact["summary"]["rows_written"] == 6
+    assert artifact["configuration"] == {
+        "configuration_id": configuration_id,
+        "sequence": run["version"]["sequence"],
+        "digest": run["version"]["digest"],
+    }
 
     answer = server.http.get(run["links"]["output"])
     assert answer.headers["content-type"].endswith("spreadsheetml.sheet")

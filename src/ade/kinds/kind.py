@@ -54,8 +54,8 @@ class Prepared:
     preload: tuple[str, ...] = ()
 
 
-class VersionNumber(Protocol):
-    """Name a version of a configuration by its number."""
+class VersionName(Protocol):
+    """Name a version of a configuration by its number and its content."""
 
     @property
     def configuration_id(self) -> str:
@@ -65,6 +65,11 @@ class VersionNumber(Protocol):
     @property
     def sequence(self) -> int:
         """Return the number."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Return the digest of its files."""
         ...
 
 
@@ -79,7 +84,7 @@ class JobIO(Protocol):
         """Return where the bytes of each file of a configuration's version are."""
         ...
 
-    async def version(self, workspace_id: str, version_id: str) -> VersionNumber:
+    async def version(self, workspace_id: str, version_id: str) -> VersionName:
         """Return which version of which configuration it is."""
         ...
 

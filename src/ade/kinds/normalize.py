@@ -43,12 +43,9 @@ class Normalize(Kind):
         """Lay out the document and the version's files as the run was submitted."""
         workspace_id, inputs = job.workspace_id, job.inputs
         document, name = await job_io.document(workspace_id, inputs["document_id"])
-        files = {
-            f"config/{path}": place
-            for path, place in (
-                await job_io.package(workspace_id, inputs["config_version_id"])
-            ).items()
-        }
+        version = await job_io.version(workspace_id, inputs["config_version_id"])
+        package = await job_io.package(workspace_id, inputs["config_version_id"])
+        files = {f"config/{path}": place for path, place in package.items()}
         place = f"inputs/01-{safe_filename(name)}"
         return Prepared(
             inputs={
@@ -58,6 +55,11 @@ class Normalize(Kind):
                 "output": "output",
                 "job_id": job.job_id,
                 "headers": inputs["headers"],
+                "configuration": {
+                    "configuration_id": version.configuration_id,
+                    "sequence": version.sequence,
+                    "digest": version.digest,
+                },
             },
             files={place: document, **files},
             outputs=OUTPUTS,

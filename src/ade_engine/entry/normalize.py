@@ -74,6 +74,8 @@ class NormalizeRequest:
     input_name: str = ""
     headers: bool = field(default_factory=headers_are_recorded)
     timings: bool = True
+    # Which version of which configuration the package is, where a server knows that.
+    configuration: Mapping[str, Any] | None = None
 
     @property
     def shown_name(self) -> str:
@@ -127,6 +129,7 @@ def main(inputs: dict[str, Any], channel: Channel) -> Any:
         input_name=str(inputs.get("input_name", "")),
         headers=bool(inputs.get("headers", headers_are_recorded())),
         timings=bool(inputs.get("timings", True)),
+        configuration=inputs.get("configuration"),
     )
     return normalize(request, _throttled(channel.progress))
 
@@ -153,6 +156,7 @@ def _run(request: NormalizeRequest, record: Recorder, progress: Progress) -> Non
         engine={"version": ENGINE_VERSION},
         package={"digest": PackageSource(request.config.resolve()).digest},
         input={"name": request.shown_name, "bytes": size},
+        **({"configuration": dict(request.configuration)} if request.configuration else {}),
     )
     with load_package(request.config) as package:
         record.emit(

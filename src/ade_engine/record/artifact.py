@@ -45,6 +45,8 @@ def artifact_of(events: Iterable[RunEvent]) -> dict[str, Any]:
         "events": _stages(events),
         "error": ended["data"].get("error"),
     }
+    if "configuration" in started:
+        artifact["configuration"] = started["configuration"]
     if "elapsed_ms" in ended:
         artifact["timings"] = _timings(events)
     return artifact

@@ -33,7 +33,8 @@ class EventName(StrEnum):
 
 
 MEANINGS = {
-    EventName.RUN_STARTED: "`job_id`, `engine`, the package's digest, the input's name and size",
+    EventName.RUN_STARTED: "`job_id`, `engine`, the package's digest, the input's name and size;"
+    " on a server also `configuration`: its id, and the sequence and digest of its version",
     EventName.PACKAGE_LOADED: "the package's `name` and `fields`",
     EventName.FILE_OPENED: "the file's `format`; for a text file also `encoding` and `delimiter`",
     EventName.SHEET_READ: "a sheet and the tables in it: stage `structure`",

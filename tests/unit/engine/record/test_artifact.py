@@ -9,7 +9,7 @@ import pytest
 from tests.unit.engine.pipeline.workbooks import Ran, run
 
 from ade_engine import record
-from ade_engine.entry.normalize import headers_are_recorded
+from ade_engine.entry.normalize import NormalizeRequest, headers_are_recorded, normalize
 from ade_engine.errors import EngineError
 from ade_engine.record.artifact import artifact_of
 
@@ -41,6 +41,23 @@ def test_a_run_gives_an_artifact_that_fits(tmp_path: Path) -> None:
         "validate",
         "output",
     ]
+
+
+def test_the_version_that_a_server_ran_is_recorded(tmp_path: Path) -> None:
+    ran = run(tmp_path, ROWS, **package())
+    assert "configuration" not in ran.artifact
+    version = {"configuration_id": "c", "sequence": 7, "digest": "sha256:d"}
+    request = NormalizeRequest(
+        ran.folder.parent / "in.xlsx",
+        tmp_path / "config",
+        tmp_path / "again",
+        configuration=version,
+    )
+    with pytest.raises(EngineError):  # the file is not there: a run that fails records it, too
+        normalize(request)
+    artifact = Ran(tmp_path / "again", {}).artifact
+    check(artifact)
+    assert artifact["configuration"] == version
 
 
 @pytest.mark.parametrize(
