@@ -55,7 +55,7 @@ def test_the_version_that_a_server_ran_is_recorded(tmp_path: Path) -> None:
     )
     with pytest.raises(EngineError):  # the file is not there: a run that fails records it, too
         normalize(request)
-    artifact = Ran(tmp_path / "again", {}).artifact
+    artifact = Ran(again, {}).artifact
     check(artifact)
     assert artifact["configuration"] == version
 
