@@ -47,12 +47,8 @@ def test_the_version_that_a_server_ran_is_recorded(tmp_path: Path) -> None:
     ran = run(tmp_path, ROWS, **package())
     assert "configuration" not in ran.artifact
     version = {"configuration_id": "c", "sequence": 7, "digest": "sha256:d"}
-    request = NormalizeRequest(
-        ran.folder.parent / "in.xlsx",
-        tmp_path / "config",
-        tmp_path / "again",
-        configuration=version,
-    )
+    missing, again = tmp_path / "missing.xlsx", tmp_path / "again"
+    request = NormalizeRequest(missing, tmp_path / "config", again, configuration=version)
     with pytest.raises(EngineError):  # the file is not there: a run that fails records it, too
         normalize(request)
     artifact = Ran(again, {}).artifact
