@@ -254,7 +254,7 @@ def _running(server: Server, run: dict[str, object]) -> set[int]:
 
 
 def test_a_killed_server_leaves_no_run_stuck(start: Start, tmp_path: Path) -> None:
-    server = start.server(**SHORT_LEASE)
+    server = start.server(**SHORT_LEASE, ADE_MAX_CONCURRENCY="1")  # so that the second one waits
     document_id = uploaded(server)
     busy = configured(server, {NAME: BUSY})
     cut_off = started(server, busy, document_id)

@@ -182,7 +182,7 @@ async def test_without_network_and_wheelhouse_there_is_nowhere_to_get_them(
     monkeypatch.setattr("uv.find_uv_bin", lambda: pytest.fail("uv was called"))
     for given, words in (
         ({"wheelhouse": None, "build_network": False}, "ADE_BUILD_NETWORK is off"),
-        ({"wheelhouse": Path("/nowhere/at/all")}, "ADE_WHEELHOUSE names a folder that is not"),
+        ({"wheelhouse": Path("/nowhere/at/all")}, "ADE_WHEELHOUSE names a folder that does not"),
     ):
         with pytest.raises(BuildFailed, match=words):
             await Workbench(configure(**given)).lock("greeting")

@@ -97,7 +97,7 @@ def test_the_name_is_on_disk_when_the_blob_is_kept(
 @pytest.mark.parametrize("name", ["", "sha256:", "../../etc/passwd", "sha256:" + "A" * 64, "md5:1"])
 def test_what_is_no_digest_is_no_path(blobs: Blobs, name: str) -> None:
     for look in (blobs.path, blobs.existing, blobs.uri):
-        with pytest.raises(ValueError, match="no digest"):
+        with pytest.raises(ValueError, match="not a digest"):
             look(name)
 
 
