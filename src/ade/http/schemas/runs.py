@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
@@ -93,6 +94,15 @@ class StartRunRequest(RequestModel):
     priority: Priority | None = None
     limits: RunLimits | None = None
     runtime_network_access: bool | None = None
+
+    @field_validator("version", mode="before")
+    @classmethod
+    def _check_version(cls, value: Any) -> Any:
+        """Reject what is no version with one message instead of one for each type."""
+        is_number = type(value) is int and 1 <= value <= SEQUENCE_MAX
+        if value is None or is_number or value in ("active", "draft"):
+            return value
+        raise PydanticCustomError("version", "give the number of a version, `active` or `draft`")
 
 
 def run_path(slug: str, run_id: str) -> str:
