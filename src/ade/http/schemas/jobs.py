@@ -1,6 +1,7 @@
 """Jobs as the API shows them, and what a person may send about one."""
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -203,7 +204,7 @@ def job_body(
         "finished_at": optional_time(job.finished_at),
         "duration_ms": duration_ms(job),
         "waiting": waiting,
-        "limits": stored_json(job.limits),
+        "limits": _limits(job.limits),
         "resource_usage": usage_body(job),
         "isolation": stored_json(job.isolation) or [],
         "error": stored_json(job.error),
@@ -217,6 +218,12 @@ def job_body(
             "output": f"{path}/output",
         },
     }
+
+
+@lru_cache(maxsize=1024)
+def _limits(stored: str) -> Any:
+    """Read limits; most jobs have the same ones."""
+    return stored_json(stored)
 
 
 def duration_ms(job: JobRow) -> int | None:
