@@ -518,6 +518,7 @@ async def test_only_runs_are_listed_newest_first(server: Server) -> None:
 
 # --- versions -------------------------------------------------------------------------------------
 
+REQUIRING = {"columns/name.py": PACKAGE["columns/name.py"], "requirements.txt": "greeting\n"}
 BROKEN = "from ade_engine import Field\n\nFIELD = Field(label='Name'\n"
 
 
@@ -650,3 +651,15 @@ async def test_a_refused_run_leaves_no_row_in_any_table(serve: Serve) -> None:
     again = await server.http.post(where, json=body, headers=key)
     assert again.status_code == 202  # the key was not used up
     assert again.json()["version"]["sequence"] == 2
+
+
+async def test_a_run_whose_requirements_are_gone_is_left_to_its_build(server: Server) -> None:
+    configuration_id, document_id = await configured(server, REQUIRING), await uploaded(server)
+    [file] = [
+        file
+        for file in await server.catalogue.draft(WORKSPACE, configuration_id)
+        if file.path == "requirements.txt"
+    ]
+    server.blobs.path(file.digest).unlink()
+    run = await started(server, configuration_id, document_id)
+    assert run["build"]["status"] == "queued"

@@ -4,11 +4,11 @@ The build itself is found or made when the submission is accepted (`ade.stages.b
 """
 
 import asyncio
-from functools import lru_cache
 
 from ade.app.catalogue import Catalogue
 from ade.app.job_requests import Caller
 from ade.domain.build import KIND
+from ade.domain.errors import NotFound
 from ade.domain.limits import Limits
 from ade.environments.environment import LOST, fingerprint_of, is_there
 from ade.environments.failure import BuildFailed, environment_gone, error_json
@@ -37,14 +37,9 @@ class BuildRequests:
             max_artifacts=0,
         )
 
-        @lru_cache(KNOWN_MAX)
-        def names_packages(digest: str) -> bool:
-            try:
-                return bool(read_requirements(blobs.read(digest)))
-            except BuildFailed:
-                return True  # the build says what is wrong with it
-
-        self._names_packages = names_packages
+        self._blobs = blobs
+        # Whether the build of a version has work, by the version's digest.
+        self._known_work: dict[str, bool] = {}
 
     async def required(
         self,
@@ -67,7 +62,7 @@ class BuildRequests:
             fingerprint=fingerprint_of(version),
             limits=self._limits,
             retries=self._settings.retry_max_attempts - 1,
-            has_work=await self._has_work(version.files),
+            has_work=await self._has_work(version),
             rebuild=rebuild,
             activate=activate,
         )
@@ -94,13 +89,23 @@ class BuildRequests:
         version = await self._catalogue.find_version(build.workspace_id, str(build.version_id))
         return accepted._replace(ensured=EnsuredBuild(version, build))
 
-    async def _has_work(self, files: list[File]) -> bool:
-        """Tell whether there are packages to install or hooks to run."""
+    async def _has_work(self, version: Version) -> bool:
+        """Tell whether there are packages to install or hooks to run; each version is read once."""
+        known = self._known_work.get(version.digest)
+        if known is None:
+            known = await asyncio.to_thread(self._find_work, version.files)
+            if len(self._known_work) >= KNOWN_MAX:
+                self._known_work.clear()
+            self._known_work[version.digest] = known
+        return known
+
+    def _find_work(self, files: list[File]) -> bool:
         if any(file.path.startswith(HOOK) for file in files):
             return True
         requirements = next((file for file in files if file.path == FILE), None)
-        if requirements is None or requirements.size_bytes == 0:
-            return False
-        if requirements.size_bytes > BYTES_MAX:
-            return True
-        return await asyncio.to_thread(self._names_packages, requirements.digest)
+        if requirements is None or requirements.size_bytes > BYTES_MAX:
+            return requirements is not None
+        try:
+            return bool(read_requirements(self._blobs.read(requirements.digest)))
+        except (BuildFailed, NotFound):
+            return True  # the build reports what is wrong with the file
