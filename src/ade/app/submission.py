@@ -7,7 +7,7 @@ wait for a client that prefers to wait, and the metrics.
     the client sends          the service does
     ------------------------  --------------------------------------------------------------
     Idempotency-Key           stores the answer in the transaction that creates the job, so a
-                              repetition gets the same answer (`ade.stages.idempotency`)
+                              repetition gets the same answer (`stages.submit.idempotency`)
     Prefer: wait=n            answers when the job has ended, or as it is after n seconds
     both                      stores the answer when it is given; a repetition before that is
                               refused (409)
@@ -140,7 +140,7 @@ class SubmissionService:
             raise
         metrics.submitted(outcome_of(accepted))
         if submission.required is not None and accepted.replayed is None:
-            # The server that was to answer the first request died: look up what its job stands on.
+            # The server that was to answer the first request died: look up what its job uses.
             accepted = await self._builds.with_build(accepted)
         location = view.location(accepted)
         if accepted.replayed is not None:

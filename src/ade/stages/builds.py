@@ -133,11 +133,11 @@ def _activate(tx: Transaction, ensured: EnsuredBuild, by: str) -> None:
 
 
 class SettledBuilds:
-    """Tell the builds that runs can start in from those that are of no use."""
+    """Tell the builds that runs can start in from those that cannot be used."""
 
     def __init__(self, builds: list[Build]) -> None:
         self._ready = {build.id for build in builds if build.status == BuildStatus.READY}
-        self.useless = [build for build in builds if build.id not in self._ready]
+        self.unusable = [build for build in builds if build.id not in self._ready]
 
     def lets_start(self, build_id: str | None) -> bool:
         """Tell whether a job does not have to wait for its build."""

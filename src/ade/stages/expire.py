@@ -120,5 +120,5 @@ def _queue_due(tx: Transaction, due: list[JobRow]) -> None:
         eligible = free and settled.lets_start(job.build_id)
         moves.append(transitions.move(job, Status.QUEUED, Cause.DUE, tx.now_us, eligible=eligible))
     _move_all(tx, due, moves)
-    for build in settled.useless:
+    for build in settled.unusable:
         transitions.release_runs(tx, build)

@@ -88,7 +88,7 @@ def _resume(tx: Transaction, job: JobRow, request: Resume) -> None:
         not_before=job.not_before if early else None,
     )
     transitions.apply(tx, [move])
-    for build in settled.useless:
+    for build in settled.unusable:
         transitions.release_runs(tx, build)
     if on_lane:
         transitions.promote(tx, transitions.lanes_of([job]))

@@ -91,19 +91,19 @@ class JobSubmissions:
     """Answer the routes that take jobs of the execution contract."""
 
     def __init__(self, context: AppContext) -> None:
-        self._door = context
+        self._context = context
         self._body_bytes_max = context.settings.payload_max_kb * 1024
 
     async def submit_one(self, scope: Scope, receive: Receive, workspace: str) -> RawResponse:
         """Submit one job."""
-        auth = await self._door.authenticator.authorize(scope, workspace, Role.EDITOR)
+        auth = await self._context.authenticator.authorize(scope, workspace, Role.EDITOR)
         return await self.submit_as(scope, receive, auth)
 
     async def submit_as(
         self, scope: Scope, receive: Receive, auth: Authorization, target_id: str | None = None
     ) -> RawResponse:
         """Submit one job for an authorized client, on a target if one is named."""
-        context = self._door
+        context = self._context
         body = await read_body(scope, receive, self._body_bytes_max)
         endpoint = "POST jobs" if target_id is None else f"POST targets/{target_id}/jobs"
         request = client_request(scope, auth, endpoint, body)
@@ -117,7 +117,7 @@ class JobSubmissions:
 
     async def submit_batch(self, scope: Scope, receive: Receive, workspace: str) -> RawResponse:
         """Submit many jobs in one transaction; each is accepted or refused by itself."""
-        context = self._door
+        context = self._context
         auth = await context.authenticator.authorize(scope, workspace, Role.EDITOR)
         body = await read_body(scope, receive, self._body_bytes_max * BATCH_BODIES_MAX)
         request = client_request(scope, auth, "POST jobs/batch")
