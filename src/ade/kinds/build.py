@@ -39,16 +39,15 @@ class BuildJob(Kind):
         """Lay out the version's files."""
         workspace_id, inputs = job.workspace_id, job.inputs
         try:
-            version = await job_io.version(workspace_id, inputs["config_version_id"])
-            files = await job_io.package(workspace_id, inputs["config_version_id"])
+            package = await job_io.package(workspace_id, inputs["config_version_id"])
         except NotFound as error:
             raise FilesGone(error.detail) from None
         return Prepared(
             inputs={
                 "build_id": inputs["build_id"],
                 "attempt": job.attempt,
-                "configuration_id": version.configuration_id,
-                "sequence": version.sequence,
+                "configuration_id": package.configuration_id,
+                "sequence": package.sequence,
             },
-            files={f"config/{path}": place for path, place in files.items()},
+            files=package.below("config"),
         )

@@ -54,23 +54,18 @@ class Prepared:
     preload: tuple[str, ...] = ()
 
 
-class VersionName(Protocol):
-    """Name a version of a configuration by its number and its content."""
+@dataclass(frozen=True, slots=True)
+class VersionPackage:
+    """Name a version of a configuration, and say where the bytes of its files are."""
 
-    @property
-    def configuration_id(self) -> str:
-        """Return the configuration."""
-        ...
+    configuration_id: str
+    sequence: int
+    digest: str
+    files: Mapping[str, Path]
 
-    @property
-    def sequence(self) -> int:
-        """Return the number."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """Return the digest of its files."""
-        ...
+    def below(self, folder: str) -> dict[str, Path]:
+        """Return where the bytes of its files are, by their paths below a folder of the job."""
+        return {f"{folder}/{path}": place for path, place in self.files.items()}
 
 
 class JobIO(Protocol):
@@ -80,12 +75,8 @@ class JobIO(Protocol):
         """Return where a document's bytes are, and its name."""
         ...
 
-    async def package(self, workspace_id: str, version_id: str) -> dict[str, Path]:
-        """Return where the bytes of each file of a configuration's version are."""
-        ...
-
-    async def version(self, workspace_id: str, version_id: str) -> VersionName:
-        """Return which version of which configuration it is."""
+    async def package(self, workspace_id: str, version_id: str) -> VersionPackage:
+        """Return a version of a configuration, and where the bytes of its files are."""
         ...
 
     async def blob(self, workspace_id: str, digest: str) -> Path:

@@ -43,9 +43,7 @@ class Normalize(Kind):
         """Lay out the document and the version's files as the run was submitted."""
         workspace_id, inputs = job.workspace_id, job.inputs
         document, name = await job_io.document(workspace_id, inputs["document_id"])
-        version = await job_io.version(workspace_id, inputs["config_version_id"])
         package = await job_io.package(workspace_id, inputs["config_version_id"])
-        files = {f"config/{path}": place for path, place in package.items()}
         place = f"inputs/01-{safe_filename(name)}"
         return Prepared(
             inputs={
@@ -56,12 +54,12 @@ class Normalize(Kind):
                 "job_id": job.job_id,
                 "headers": inputs["headers"],
                 "configuration": {
-                    "configuration_id": version.configuration_id,
-                    "sequence": version.sequence,
-                    "digest": version.digest,
+                    "configuration_id": package.configuration_id,
+                    "sequence": package.sequence,
+                    "digest": package.digest,
                 },
             },
-            files={place: document, **files},
+            files={place: document, **package.below("config")},
             outputs=OUTPUTS,
             environment=await job_io.environment(workspace_id, inputs["build_id"]),
         )

@@ -12,8 +12,8 @@ from ade.clock import Clock, SystemClock, new_id
 from ade.domain.errors import NotFound, StorageFull, Unavailable
 from ade.domain.outcome import Artifact, OutputFile
 from ade.domain.units import MIB
+from ade.kinds.kind import VersionPackage
 from ade.storage import Blobs
-from ade.store.rows import Version
 
 NO_CATALOGUE = "This worker has no catalogue of documents, configurations and artifacts."
 OCTETS = "application/octet-stream"
@@ -48,11 +48,7 @@ class NoJobIO:
         """Raise that there are no documents."""
         raise Unavailable(NO_CATALOGUE)
 
-    async def package(self, workspace_id: str, version_id: str) -> dict[str, Path]:
-        """Raise that there are no configurations."""
-        raise Unavailable(NO_CATALOGUE)
-
-    async def version(self, workspace_id: str, version_id: str) -> Version:
+    async def package(self, workspace_id: str, version_id: str) -> VersionPackage:
         """Raise that there are no configurations."""
         raise Unavailable(NO_CATALOGUE)
 
@@ -84,15 +80,12 @@ class CatalogueJobIO:
         (path,) = await self._places({f"document {found.name[:100]!r}": found.digest})
         return path, found.name
 
-    async def package(self, workspace_id: str, version_id: str) -> dict[str, Path]:
-        """Return where the bytes of each file of a configuration's version are."""
+    async def package(self, workspace_id: str, version_id: str) -> VersionPackage:
+        """Return a version of a configuration, and where the bytes of its files are."""
         version = await self.catalogue.find_version(workspace_id, version_id)
         digests = {file.path: file.digest for file in version.files}
-        return dict(zip(digests, await self._places(digests), strict=True))
-
-    async def version(self, workspace_id: str, version_id: str) -> Version:
-        """Return a version of a configuration."""
-        return await self.catalogue.find_version(workspace_id, version_id)
+        files = dict(zip(digests, await self._places(digests), strict=True))
+        return VersionPackage(version.configuration_id, version.sequence, version.digest, files)
 
     async def blob(self, workspace_id: str, digest: str) -> Path:
         """Return where the bytes with a digest are, if the workspace has them."""
