@@ -97,7 +97,7 @@ class Driver:
         parameters = {name: value for name, value in facts.items() if not callable(value)}
         spec = RunSpec(
             entry="ade_engine.entry.cell",
-            inputs=cell_inputs(source, parameters, "no_entrypoint"),
+            inputs=cell_inputs(source, parameters, asked.get("entrypoint")),
             limits=Limits(**limits),
             folder=self._around.kept,
             network=asked.get("network", False),
@@ -254,7 +254,7 @@ class Bare:
             "companion_pid": around.victim.pid,
             "companion_folder": str(around.outside),
         }
-        inputs = cell_inputs(asked["source"], parameters, "no_entrypoint")
+        inputs = cell_inputs(asked["source"], parameters, None)
         given = {"folder": str(folder), "source_folder": str(ROOT / "src"), "inputs": inputs}
         timeout_ms = {**LIMITS, **asked.get("limits", {})}["timeout_ms"]
         value, words = await asyncio.to_thread(self._run, json.dumps(given), timeout_ms / 1000 + 5)

@@ -1,6 +1,7 @@
 """The test's side of a driver: start it in a mode, send it snippets, read the answers."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,16 +15,29 @@ DRIVER = Path(__file__).parent / "driver.py"
 class DriverClient:
     """Hold a driver that is ready for snippets."""
 
-    def __init__(self, mode: Mode | None, without: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        mode: Mode | None,
+        without: tuple[str, ...] = (),
+        *,
+        group: Path | None = None,
+        scratch: Path | None = None,
+        memory_cgroup: int = 0,
+    ) -> None:
+        """Start a driver; one that is measured has a `group` and a folder for its jobs' files."""
         layers = {"level": "bare"} if mode is None else mode.layers(without)
+        layers |= {"memory_cgroup": memory_cgroup} if memory_cgroup else {}
+        measured = [] if group is None else ["--group", str(group), "--scratch", str(scratch)]
         program = [sys.executable, "-B", str(DRIVER), json.dumps(layers)]
         self._process = subprocess.Popen(
-            program if mode is None else mode.command(program),
+            program if mode is None else mode.command(program, measured),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd="/",
             text=True,
+            env=os.environ if scratch is None else {**os.environ, "TMPDIR": str(scratch)},
         )
+        self.pid = self._process.pid
         self.is_ready = self._answer().get("ready", False)
 
     def run(self, **asked: Any) -> dict[str, Any]:

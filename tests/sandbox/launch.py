@@ -3,6 +3,8 @@
     --user N         become the ordinary user N
     --without NAME   drop one capability for good
     --docker         drop what Docker drops, and put up the rules of its default seccomp profile
+    --group PATH     join a memory group of version 1
+    --scratch PATH   mount a file system of its own at this folder
 
 Run by root. Where the interpreter lies below a folder that other users may not enter (a home of
 mode 0700), what is needed of that folder is shown to the program in a mount namespace of its own.
@@ -45,9 +47,17 @@ def main() -> None:
     parser.add_argument("--user", type=int)
     parser.add_argument("--without", choices=CAPABILITIES, action="append", default=[])
     parser.add_argument("--docker", action="store_true")
+    parser.add_argument("--group", type=Path)
+    parser.add_argument("--scratch")
     parser.add_argument("program", nargs="+")
     asked = parser.parse_args()
+    if asked.group is not None:
+        (asked.group / "cgroup.procs").write_text("0")
     show_to_others({Path(sys.base_prefix), Path(sys.prefix), ROOT})
+    if asked.scratch is not None:
+        linux.unshare(linux.CLONE_NEWNS)
+        linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
+        linux.mount("scratch", asked.scratch, "tmpfs", linux.MS_NOSUID, "size=2g,mode=1777")
     _drop({CAPABILITIES[name] for name in asked.without})
     if asked.docker:
         _drop(set(range(41)) - {CAPABILITIES[name] for name in KEPT_BY_DOCKER})

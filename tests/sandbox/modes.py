@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,15 @@ class Mode:
             "without": list(without),
         }
 
-    def command(self, program: list[str]) -> list[str]:
-        """Return the command that starts a program in this situation."""
-        if self.options is None or os.geteuid() != 0:
+    def command(self, program: list[str], measured: Sequence[str] = ()) -> list[str]:
+        """Return the command that starts a program in this situation; `measured` are more options.
+
+        Root starts a program as it is by not going through the launcher.
+        """
+        if os.geteuid() != 0 or (self.options is None and not measured):
             return program
-        return [sys.executable, "-I", "-B", str(HERE / "launch.py"), *self.options, "--", *program]
+        options = [*measured, *(self.options or ())]
+        return [sys.executable, "-I", "-B", str(HERE / "launch.py"), *options, "--", *program]
 
 
 AS_USER = ("--user", str(USER))

@@ -20,7 +20,7 @@ with ThreadPoolExecutor(2) as threads:
 FORKS = """
 import os, threading
 go = threading.Event()
-waiting = threading.Thread(target=go.wait)
+waiting = threading.Thread(target=go.wait, daemon=True)  # where forks are denied, it ends too
 waiting.start()
 pid = os.fork()
 if pid == 0:

@@ -17,6 +17,7 @@ from typing import Protocol
 
 import structlog
 
+from ade.clock import FileClock
 from ade.domain.units import DAY_SECONDS, MIB
 from ade.environments.environment import LOST, STAMP
 from ade.environments.failure import environment_gone, error_json
@@ -58,10 +59,12 @@ class BuildRecords(Protocol):
 
 
 async def collect_for_ever(builds: BuildRecords, settings: Settings) -> None:
-    """Collect now and then, until cancelled."""
+    """Collect now and then, until cancelled; not while a step of the clock misdates young files."""
+    clock = FileClock()
     while True:
         try:
-            await collect(builds, settings)
+            if clock.steady_seconds() > YOUNG_SECONDS:
+                await collect(builds, settings)
         except Exception as error:
             log.warning("cannot collect environments", reason=type(error).__name__)
         await asyncio.sleep(COLLECT_EVERY_SECONDS)
@@ -99,7 +102,7 @@ def _is_idle(idle_seconds: float, settings: Settings, *, named: bool) -> bool:
 def _environments(root: Path) -> dict[str, float]:
     """Find every complete environment and for how long it was not used."""
     found = {}
-    now = time.time()
+    now = time.time()  # noqa: TID251 - compared with the dates of files
     for stamp in root.glob(f"{'[0-9a-f]' * 64}/{STAMP}"):
         with contextlib.suppress(OSError):
             found[f"sha256:{stamp.parent.name}"] = now - stamp.stat().st_mtime
@@ -112,7 +115,8 @@ def _remove(root: Path, digest: str, settings: Settings) -> int:
     gone = root / UNFINISHED / secrets.token_hex(8)
     gone.parent.mkdir(parents=True, exist_ok=True)
     try:
-        idle_seconds = time.time() - (root / name / STAMP).stat().st_mtime
+        now = time.time()  # noqa: TID251 - compared with the dates of files
+        idle_seconds = now - (root / name / STAMP).stat().st_mtime
         if not _is_idle(idle_seconds, settings, named=False):
             return 0
         (root / name).rename(gone)
@@ -124,14 +128,15 @@ def _remove(root: Path, digest: str, settings: Settings) -> int:
 
 def _remove_leftovers(root: Path, settings: Settings) -> int:
     """Delete what builds left that were killed: no build lasts longer than its timeout."""
-    oldest = time.time() - settings.build_timeout_seconds - YOUNG_SECONDS
+    now = time.time()  # noqa: TID251 - compared with the dates of files
+    oldest = now - settings.build_timeout_seconds - YOUNG_SECONDS
     removed = 0
     for entry in _entries(root / UNFINISHED):
         with contextlib.suppress(OSError):
             if entry.stat(follow_symlinks=False).st_mtime < oldest:
                 shutil.rmtree(entry.path, ignore_errors=True)
                 removed += 1
-    forgotten = time.time() - settings.resolution_hours * 3600
+    forgotten = now - settings.resolution_hours * 3600
     for entry in _entries(root / RESOLVED):
         with contextlib.suppress(OSError):
             if entry.stat(follow_symlinks=False).st_mtime < forgotten:

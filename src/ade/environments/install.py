@@ -85,7 +85,7 @@ def _complete(made: Path, lock: Lock, settings: Settings) -> None:
     stamp = {
         "digest": lock.digest,
         "made": secrets.token_hex(8),
-        "made_at": time.time(),
+        "made_at": time.time(),  # noqa: TID251 - a record for people
         "interpreter": interpreter(),
         "uv": uv_version(),
         "packages": lock.packages,

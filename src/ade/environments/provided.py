@@ -7,6 +7,7 @@ needs no registry for them, and they are not installed a second time.
 
 import zipfile
 from functools import cache
+from importlib.machinery import all_suffixes
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,8 @@ ROOTS = ("numpy", "polars", "python-calamine", "isal")
 OWN = "ade"
 # Top-level names that would stand before the engine's own if a package brought them.
 RESERVED = ("ade", "ade_engine", "isal", "numpy", "polars", "python_calamine")
+# Extension modules for other interpreters are refused too: they have no business there.
+MODULE_SUFFIXES = (*all_suffixes(), ".so", ".pyd", ".pyc", ".pyo")
 WHEEL = "Wheel-Version: 1.0\nGenerator: ade\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 BARE = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
 
@@ -74,9 +77,33 @@ def offer(folder: Path) -> list[str]:
 
 
 def refuse_shadows(packages: Path) -> None:
-    """Raise if what was installed would stand in the way of the engine."""
-    for name in RESERVED:
-        if (packages / name).exists() or (packages / f"{name}.py").exists():
+    """Raise if what was installed would stand in the way of the engine.
+
+    Files of the kind `.pth` are not read there: only the folder itself is on the import path.
+    """
+    reserved = reserved_names()
+    for entry in packages.iterdir():
+        name = importable_name(entry.name, is_folder=entry.is_dir())
+        if name is not None and name.casefold() in reserved:
             raise not_installed(
                 f"A package of requirements.txt brings a module {name!r}, which is the engine's."
             )
+
+
+@cache
+def reserved_names() -> frozenset[str]:
+    """List the top-level modules of what the engine runs on, in lower case."""
+    found = {*RESERVED}
+    for package in provided():
+        installed = _installed(package.name)
+        for file in (installed.files or ()) if installed and package.name != OWN else ():
+            name = importable_name(file.parts[0], is_folder=len(file.parts) > 1)
+            found |= {name.casefold()} if name is not None else set()
+    return frozenset(found - {"__pycache__", "bin"})
+
+
+def importable_name(entry: str, *, is_folder: bool) -> str | None:
+    """Return the module that an entry of an import path can be imported as, by any Python here."""
+    name, _, suffix = entry.partition(".")
+    is_module = not suffix if is_folder else f".{suffix}".endswith(MODULE_SUFFIXES)
+    return name if is_module and name.isidentifier() else None

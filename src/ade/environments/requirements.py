@@ -34,6 +34,11 @@ def read_requirements(content: bytes) -> list[str]:
     return found
 
 
+def names_of(requirements: list[str]) -> list[str]:
+    """Return the names of the required packages."""
+    return [Requirement(HASH.sub("", line).strip()).name for line in requirements]
+
+
 def _lines(text: str) -> list[tuple[int, str]]:
     """Join continued lines and drop comments; a line keeps the number of its beginning."""
     joined: list[tuple[int, str]] = []

@@ -129,7 +129,8 @@ def _listing(wheelhouse: Path) -> list[list[object]]:
 def _recall(memory: Path, seconds_max: float) -> str | None:
     try:
         kept = json.loads(memory.read_text(encoding="utf-8"))
-        age_seconds = time.time() - kept["at"]
+        now = time.time()  # noqa: TID251 - a step costs a resolution, or repeats an old one
+        age_seconds = now - kept["at"]
         return str(kept["lock"]) if 0 <= age_seconds < seconds_max else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -138,5 +139,6 @@ def _recall(memory: Path, seconds_max: float) -> str | None:
 def _remember(memory: Path, text: str, folder: Path) -> None:
     memory.parent.mkdir(parents=True, exist_ok=True)
     written = folder / "resolved.json"
-    written.write_text(json.dumps({"at": time.time(), "lock": text}), encoding="utf-8")
+    at = time.time()  # noqa: TID251 - compared with the clock of the same machine
+    written.write_text(json.dumps({"at": at, "lock": text}), encoding="utf-8")
     written.replace(memory)

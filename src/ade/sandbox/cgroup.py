@@ -1,5 +1,6 @@
 """Control groups (cgroups), where this process may create them: exact limits, by the kernel.
 
+This module has what both versions of the interface share, and version 1; `cgroup_v2` has version 2.
 Memory groups limit the processes of one job. A group is used by one child after another and never
 by two at once: creating and removing one for each job would cost more than the job. Without groups
 the supervisor alone enforces the memory limit.
@@ -16,7 +17,6 @@ import errno
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from ade.domain.units import MIB
@@ -24,6 +24,7 @@ from ade.sandbox.folders import abandoned, own_name
 from ade.sandbox.usage import read_facts
 
 ROOT = Path("/sys/fs/cgroup")
+KILL = "cgroup.kill"  # of version 2
 IDLE_MB = 1024
 # The weight of a process of niceness 0; each step of niceness divides it by NICE_STEP.
 SHARES_WHOLE, NICE_STEP, SHARES_MIN = 1024, 1.25, 2
@@ -31,25 +32,15 @@ REMOVE_TRIES = 50
 REMOVE_SECONDS = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """Hold the file names of one version of the interface."""
-
-    entrance: str
-    limit: str
-    events: str
-
-
-_V1 = _Files("tasks", "memory.limit_in_bytes", "memory.oom_control")
-_V2 = _Files("cgroup.procs", "memory.max", "memory.events")
-
-
 class MemoryGroup:
     """Limit the memory of one tree of processes at a time."""
 
-    def __init__(self, folder: Path, files: _Files) -> None:
+    ENTRANCE = "tasks"
+    LIMIT = "memory.limit_in_bytes"
+    EVENTS = "memory.oom_control"
+
+    def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
-        self._files = files
         self._kills_seen = 0
         self._is_up_to_date = True
 
@@ -59,12 +50,12 @@ class MemoryGroup:
         if not self._is_up_to_date:  # `has_killed` was not called for the child before
             self._kills_seen = self._kills()
         self._is_up_to_date = False
-        with self._opened(self._files.entrance) as entrance:
+        with self._opened(self.ENTRANCE) as entrance:
             yield entrance
 
     def limit(self, limit_mb: int) -> None:
         """Set the memory limit of all processes in the group."""
-        with self._opened(self._files.limit) as limit:
+        with self._opened(self.LIMIT) as limit:
             os.write(limit, b"%d" % (limit_mb * MIB))
 
     def has_killed(self) -> bool:
@@ -73,8 +64,14 @@ class MemoryGroup:
         self._is_up_to_date = True
         return self._kills_seen > before
 
+    def kill(self) -> None:
+        """Kill every process of the group where the kernel can do that; version 1 cannot.
+
+        A job's processes die with its first one in any case.
+        """
+
     def _kills(self) -> int:
-        events = read_facts(f"{self._folder}/{self._files.events}")
+        events = read_facts(f"{self._folder}/{self.EVENTS}")
         _, _, behind = events.partition(b"oom_kill ")
         return int(behind.split(b"\n", 1)[0] or 0)
 
@@ -93,31 +90,32 @@ class MemoryGroup:
 
 
 class MemoryGroups:
-    """Hold the memory groups of one pool."""
+    """Hold the memory groups of one pool; `weighs` tells whether they also weigh its CPU time."""
 
-    def __init__(self, folder: Path, files: _Files) -> None:
+    VERSION = 1
+    weighs = False
+
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._files = files
         self._free: list[MemoryGroup] = []
         self._made: list[MemoryGroup] = []
 
     @classmethod
     def find(cls) -> "MemoryGroups | None":
         """Create a folder for groups below this process's own; None if that is not allowed."""
-        for base, files in _bases():
-            folder = _new_folder(base)
-            if folder is None:
-                continue
-            found = cls(folder, files)
-            try:
-                found._probe()
-            except OSError:
-                found.close()
-                continue
-            return found
-        return None
+        below = next((path for names, path in own_groups() if "memory" in names), None)
+        folder = None if below is None else new_folder(ROOT / "memory" / below)
+        if folder is None:
+            return None
+        found = cls(folder)
+        try:
+            found.probe()
+        except OSError:
+            found.close()
+            return None
+        return found
 
-    def _probe(self) -> None:
+    def probe(self) -> None:
         """Create one group and use it; raise OSError if something is not allowed."""
         group = self.take()
         group.limit(IDLE_MB)
@@ -130,9 +128,12 @@ class MemoryGroups:
             return self._free.pop()
         folder = self._folder / f"job-{len(self._made)}"
         folder.mkdir()
-        group = MemoryGroup(folder, self._files)
+        group = self._group(folder)
         self._made.append(group)
         return group
+
+    def _group(self, folder: Path) -> MemoryGroup:
+        return MemoryGroup(folder)
 
     def give_back(self, group: MemoryGroup) -> None:
         """Return a group whose processes are dead, for the next child."""
@@ -158,8 +159,8 @@ class CpuGroup:
     @classmethod
     def find(cls, nice: int, jobs: int) -> "CpuGroup | None":
         """Create a group for a number of concurrent jobs; None if that is not allowed."""
-        found = next((path for names, path in _own_groups() if "cpu" in names), None)
-        folder = None if found is None else _new_folder(ROOT / "cpu" / found)
+        found = next((path for names, path in own_groups() if "cpu" in names), None)
+        folder = None if found is None else new_folder(ROOT / "cpu" / found)
         if folder is None:
             return None
         shares = max(SHARES_MIN, round(jobs * SHARES_WHOLE / NICE_STEP**nice))
@@ -178,6 +179,8 @@ class CpuGroup:
 
 def _remove_left(folder: Path) -> None:
     with contextlib.suppress(OSError):
+        if (folder / KILL).exists():
+            (folder / KILL).write_text("1")
         for inside in folder.iterdir():
             if inside.is_dir():
                 inside.rmdir()
@@ -196,7 +199,7 @@ def remove_when_empty(folder: Path) -> None:
         time.sleep(REMOVE_SECONDS)
 
 
-def _new_folder(base: Path) -> Path | None:
+def new_folder(base: Path) -> Path | None:
     """Create a folder of this process, if that is allowed, and remove abandoned ones."""
     for left in abandoned(base):
         _remove_left(left)
@@ -208,22 +211,7 @@ def _new_folder(base: Path) -> Path | None:
     return folder
 
 
-def _bases() -> list[tuple[Path, _Files]]:
-    """List where memory groups may be created: below the groups that this process is in."""
-    bases = []
-    for controllers, below in _own_groups():
-        if "memory" in controllers:
-            bases.append((ROOT / "memory" / below, _V1))
-        elif controllers == [""] and (ROOT / "cgroup.controllers").exists():
-            # Version 2: memory must have been delegated to this group's children.
-            base = ROOT / below
-            with contextlib.suppress(OSError):
-                if "memory" in (base / "cgroup.subtree_control").read_text().split():
-                    bases.append((base, _V2))
-    return bases
-
-
-def _own_groups() -> list[tuple[list[str], str]]:
+def own_groups() -> list[tuple[list[str], str]]:
     """List the groups that this process is in: the controllers of each, and its path."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()

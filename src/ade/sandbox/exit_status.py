@@ -8,7 +8,7 @@ outside.
 import errno
 import os
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ade.domain.limits import Limits
@@ -19,13 +19,14 @@ NEARLY_ALL_CPU = 0.9  # the kernel and the supervisor do not measure at the same
 DETAILS_CHARS_MAX = 24_000
 DETAILS_DEPTH_MAX = 4
 DETAIL_NAME_CHARS_MAX = 100
-DENIED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENOSYS}
-DENIED_NUMBERS = tuple(DENIED)  # a child may send an unhashable value, which a set refuses
+# A tuple: a child may send an unhashable value, which a set refuses.
+DENIED_NUMBERS = (errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENOSYS)
 FULL = {errno.ENOSPC, errno.EDQUOT}
 ALLOCATION_FAILED = ("memory allocation of", "bad_alloc", "cannot allocate memory")
 DETAILS = ("file", "line", "column", "function", "traceback", "type")
 VIOLATIONS_SHOWN_MAX = 20
 LINE_MAX = 10**9
+MESSAGE_CHARS_MAX = 2_000
 
 
 @dataclass(slots=True)
@@ -52,9 +53,15 @@ def classify_exit(seen: ExitObservation) -> JobError | None:
         or _failed(seen)
         or _without_result(seen)
     )
-    if error is not None and seen.violations:
+    if error is not None and seen.violations and not _is_unrelated(error):
         error.details["refused"] = seen.violations[:VIOLATIONS_SHOWN_MAX]
     return error
+
+
+def _is_unrelated(error: JobError) -> bool:
+    """Tell whether an error has a reason of its own, so that no refused call is behind it."""
+    has_reason = "type" in error.details or "exception" in error.details
+    return has_reason and error.category is not Category.SANDBOX_VIOLATION
 
 
 def bounded_details(details: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +122,7 @@ def _killed_by_kernel(seen: ExitObservation) -> JobError | None:
     if number == signal.SIGXCPU or (number == signal.SIGKILL and used_up):
         return cpu_error(seen.limits)
     if number == signal.SIGXFSZ:
-        return _file_error(seen)
+        return _file_error()
     if number == signal.SIGSYS:
         return _refused(seen, "The job made a system call of another processor architecture.")
     if number == signal.SIGKILL:
@@ -149,20 +156,41 @@ def _failed(seen: ExitObservation) -> JobError | None:
     if not isinstance(failure, dict):
         return _undescribed()
     if "exit" in failure:
-        return _exited(failure["exit"])
+        return _exited(failure["exit"], failure.get("exit_message"))
     if "result_not_json" in failure:
         return JobError(
             Category.USER_CODE_ERROR, "BAD_RESULT", str(failure["result_not_json"])[:500]
         )
+    if "result_too_deep" in failure:
+        message = f"The result is nested deeper than {failure['result_too_deep']} levels."
+        return limit_error("RESULT_TOO_DEEP", message[:200])
     if not isinstance(failure.get("type"), str):
         return _undescribed()
     declared = failure.get("declared")
-    if isinstance(declared, dict) and (error := _declared(seen, declared)) is not None:
+    is_refusal = _is_refusal(seen, failure)
+    if isinstance(declared, dict) and (error := _declared(seen, declared, is_refusal)) is not None:
         return error
     return _exception(seen, failure)
 
 
-def _declared(seen: ExitObservation, declared: dict[str, Any]) -> JobError | None:
+def _is_refusal(seen: ExitObservation, failure: dict[str, Any]) -> bool:
+    """Tell whether an exception, or what it was raised for, is an operation that was denied.
+
+    That some call was refused earlier says nothing: most libraries try things and do without.
+    """
+    numbers = failure.get("errnos")
+    found = (
+        [*numbers, failure.get("errno")] if isinstance(numbers, list) else [failure.get("errno")]
+    )
+    if any(number in DENIED_NUMBERS for number in found):
+        return True
+    # Without network, looking up a name fails with an error of the C library.
+    return failure.get("is_name_lookup") is True and any(
+        name.startswith("socket ") for name in seen.violations
+    )
+
+
+def _declared(seen: ExitObservation, declared: dict[str, Any], is_refusal: bool) -> JobError | None:
     """Take an error that the job declared itself; it may not claim a failure of ADE."""
     try:
         category = Category(declared.get("category") or Category.VALIDATION_ERROR)
@@ -173,9 +201,11 @@ def _declared(seen: ExitObservation, declared: dict[str, Any]) -> JobError | Non
         return None
     if code == "OUT_OF_MEMORY" or details.get("exception") == "MemoryError":
         return located(memory_error(seen.limits), _location(details))
+    if (limited := _file_limit(details.get("errno"), message, details)) is not None:
+        return limited
     if category in (Category.INTERNAL_ERROR, Category.SANDBOX_VIOLATION):
         category = Category.USER_CODE_ERROR
-    is_refusal = bool(seen.violations) or details.get("errno") in DENIED_NUMBERS
+    is_refusal = is_refusal or details.get("errno") in DENIED_NUMBERS
     if category is Category.USER_CODE_ERROR and is_refusal:
         return _refused(seen, message, **details)
     return JobError(category, code, message, details)
@@ -194,20 +224,14 @@ def _exception(seen: ExitObservation, failure: dict[str, Any]) -> JobError:
         return limit_error(
             "PROCESS_LIMIT", f"The job started too many processes or threads: {message}", **details
         )
-    if number in FULL:
-        return limit_error("DISK_LIMIT", f"The job's folder or /tmp is full: {message}", **details)
-    if number == errno.EFBIG:
-        return _file_error(seen, **details)
-    if number == errno.EMFILE:
-        return limit_error(
-            "OPEN_FILES_LIMIT", f"The job opened too many files: {message}", **details
-        )
+    if (limited := _file_limit(number, message, details)) is not None:
+        return limited
     if "ModuleNotFoundError" in bases:
         module = str(failure.get("module") or "?")
         text = f"The module {module!r} is not installed in the job's environment."
         details["module"] = module
         return JobError(Category.DEPENDENCY_ERROR, "MODULE_NOT_FOUND", text, details)
-    if seen.violations or number in DENIED:
+    if _is_refusal(seen, failure):
         return _refused(seen, message, **details)
     return JobError(Category.USER_CODE_ERROR, "PYTHON_EXCEPTION", message, details)
 
@@ -229,13 +253,32 @@ def _refused(seen: ExitObservation, message: str, **details: Any) -> JobError:
     return JobError(Category.SANDBOX_VIOLATION, "OPERATION_DENIED", text, details)
 
 
-def _file_error(seen: ExitObservation, **details: Any) -> JobError:
-    return limit_error("FILE_SIZE_LIMIT", "The job wrote a file larger than it may be.", **details)
+def _file_limit(number: Any, message: str, details: dict[str, Any]) -> JobError | None:
+    """Return the limit on files that the errno of an exception tells of, if it does."""
+    if not isinstance(number, int):
+        return None
+    if number in FULL:
+        return limit_error("DISK_LIMIT", f"The job's folder or /tmp is full: {message}", **details)
+    if number == errno.EFBIG:
+        return _file_error(**details)
+    if number == errno.EMFILE:
+        return limit_error(
+            "OPEN_FILES_LIMIT", f"The job opened too many files: {message}", **details
+        )
+    return None
 
 
-def _exited(code: Any) -> JobError:
+def _file_error(**details: Any) -> JobError:
+    message = "The job wrote a file larger than it may be."
+    error = located(limit_error("FILE_SIZE_LIMIT", message), _location(details))
+    return replace(error, details={**details, **error.details})
+
+
+def _exited(code: Any, text: Any = None) -> JobError:
     code = code if isinstance(code, int) else 1
     message = f"The job ended itself with exit code {code} before it gave a result."
+    if isinstance(text, str):
+        message = f"The job ended itself with exit code {code}: {text[:MESSAGE_CHARS_MAX]}"
     return JobError(Category.USER_CODE_ERROR, "EXITED_WITHOUT_RESULT", message, {"exit_code": code})
 
 
@@ -253,8 +296,6 @@ def _without_result(seen: ExitObservation) -> JobError | None:
     if len(results) > 1:
         message = "The job gave more than one result; none of them can be believed."
         return JobError(Category.USER_CODE_ERROR, "BAD_RESULT", message, {"results": len(results)})
-    if seen.violations:
-        return _refused(seen, "It then ended without a result.")
     message = f"The job's process ended with exit code {code} before it gave a result."
     return JobError(Category.USER_CODE_ERROR, "EXITED_WITHOUT_RESULT", message, {"exit_code": code})
 

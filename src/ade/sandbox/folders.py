@@ -97,16 +97,17 @@ def holds_little(folder: int) -> bool:
     return held.f_files - held.f_ffree <= LITTLE_FILES and taken_bytes <= LITTLE_BYTES
 
 
-def fits(path: Path, bytes_max: int, entries_max: int) -> bool:
+def fits(path: Path, bytes_max: int, entries_max: int, *, unnamed_bytes: int = 0) -> bool:
     """Tell whether a folder that a job writes to is within its limits; links are not followed.
 
-    It descends by descriptors, so that no path becomes too long, and at most DEPTH_MAX levels.
+    `unnamed_bytes` is the size of what is in no folder. It descends by descriptors, so that no path
+    becomes too long, and at most DEPTH_MAX levels.
     """
     try:
         top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
-        return True
-    size = entries = 0
+        return unnamed_bytes <= bytes_max
+    size, entries = unnamed_bytes, 0
     open_folders = [top]
     listed = [_listing(top)]
     try:

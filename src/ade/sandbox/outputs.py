@@ -8,6 +8,7 @@ skipped.
 
 import errno
 import hashlib
+import itertools
 import os
 import stat
 from collections.abc import Mapping
@@ -99,7 +100,8 @@ def _names(folder: int, below: str, collected: CollectedFiles) -> list[str]:
             continue
         try:
             with os.scandir(opened) as listed:
-                entries = sorted(listed, key=lambda entry: entry.name)
+                some = itertools.islice(listed, ENTRIES_MAX - seen + 1)
+                entries = sorted(some, key=lambda entry: entry.name)
             for entry in entries:
                 seen += 1
                 name = f"{inside}/{entry.name}" if inside else entry.name
@@ -153,7 +155,7 @@ def _take(
 def _copy(source: int, place: Path, bytes_max: int) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(place, flags, 0o644), "wb") as file:
+    with open(os.open(place, flags, 0o600), "wb") as file:
         while size < bytes_max and (piece := os.read(source, min(CHUNK_BYTES, bytes_max - size))):
             digest.update(piece)
             file.write(piece)
@@ -169,7 +171,11 @@ def _reason(error: OSError) -> str:
 
 
 def output_files(collected: CollectedFiles, messages: ChildMessages) -> tuple[OutputFile, ...]:
-    """Return the collected files, each with the job's description of it, as far as it is valid."""
+    """Return the collected files, each with the job's description of it, as far as it is valid.
+
+    Files that the job described come first, in the order in which it described them.
+    """
+    order = {name: place for place, name in enumerate(messages.declared)}
     return tuple(
         OutputFile(
             file.name,
@@ -179,7 +185,7 @@ def output_files(collected: CollectedFiles, messages: ChildMessages) -> tuple[Ou
             _kind(messages.declared.get(file.name, {}).get("kind")),
             _metadata(messages.declared.get(file.name, {}).get("metadata")),
         )
-        for file in collected.files
+        for file in sorted(collected.files, key=lambda file: order.get(file.name, len(order)))
     )
 
 

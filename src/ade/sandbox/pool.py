@@ -15,14 +15,26 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ade.sandbox.cgroup import CpuGroup, MemoryGroups
+import structlog
+
+from ade.domain.units import MIB
+from ade.sandbox.cgroup import CpuGroup
+from ade.sandbox.cgroup_v2 import JobBounds, find_groups
 from ade.sandbox.child.apply_layers import NAMESPACES
 from ade.sandbox.child.plan import LANDLOCK, ZygotePlan
 from ade.sandbox.folders import abandoned, own_name, remove_tree
 from ade.sandbox.runtime_environment import SOURCE, Environment
-from ade.sandbox.zygote_client import Child, SetupFailed, ZygoteClient, ZygoteGone
+from ade.sandbox.spec import over_bytes_max
+from ade.sandbox.zygote_child import Child
+from ade.sandbox.zygote_client import SetupFailed, ZygoteClient, ZygoteGone, ZygoteTooSlow
 
+log = structlog.get_logger()
 SPAWN_TRIES = 2
+# The next spare is made when a job has ended, or has run for so long: a fork beside a job that
+# takes a few milliseconds would slow it down by a fifth.
+REFILL_SECONDS = 0.02
+# After the end of a job its result goes first.
+REFILL_AFTER_SECONDS = 0.001
 USERS_MAX = 64
 
 
@@ -38,7 +50,7 @@ class PoolRules:
     inodes: int = 10_000
     processes: int = 64
     open_files: int = 256
-    nice: int = 10
+    nice: int = 5
     jobs_at_once: int = 2
 
 
@@ -50,7 +62,7 @@ class Layers:
     landlock: int
     by_root: bool
     user_base: int | None
-    memory_cgroup: bool = False
+    memory_cgroup: int = 0  # the version of the interface; 0 if there are no groups
     without: tuple[str, ...] = ()
 
 
@@ -69,7 +81,8 @@ class Pool:
         self._filling: set[asyncio.Task[None]] = set()
         self._users = itertools.cycle(range(USERS_MAX))
         self._cold: set[str] = set()
-        self._groups = MemoryGroups.find() if layers.memory_cgroup else None
+        bounds = JobBounds(self.threads_max, rules.nice, rules.jobs_at_once)
+        self._groups = find_groups(bounds) if layers.memory_cgroup else None
         self._share = CpuGroup.find(rules.nice, rules.jobs_at_once) if rules.nice else None
         self._closed = False
 
@@ -92,10 +105,14 @@ class Pool:
     def limit_memory(self, child: Child, memory_mb: int) -> None:
         """Set the kernel's memory limit of a child, if it is in a cgroup.
 
-        The files of the job's folder are in memory too and have their own limits, so this limit
-        leaves room for them; the supervisor bounds what the processes use.
+        Where the files of the job's folder are in memory too, they have their own limits, and this
+        limit leaves room for them; the supervisor bounds what the processes use.
         """
-        if child.group is not None:
+        if child.group is None:
+            return
+        if self.layers.level == LANDLOCK:
+            child.group.limit(over_bytes_max(memory_mb * MIB) // MIB)
+        else:
             child.group.limit(memory_mb + self._rules.job_mb + 2 * self._rules.tmp_mb)
 
     def isolation(self, *, network: bool) -> tuple[str, ...]:
@@ -126,13 +143,18 @@ class Pool:
                 await asyncio.shield(zygote.started)
                 if zygote.is_cold and not zygote.plan.cold:
                     # Its imports left threads or open files, which a fork would lose or share.
+                    log.warning(
+                        "modules cannot be preloaded, so jobs that need them start more slowly",
+                        modules=list(environment.preload),
+                    )
                     self._cold.add(environment.key)
                     zygote.close()
                     continue
                 child = await self._child(zygote)
             except BaseException as error:
                 self._ended(zygote)
-                if attempt == SPAWN_TRIES - 1 or not isinstance(error, ZygoteGone | SetupFailed):
+                is_last = attempt == SPAWN_TRIES - 1 or isinstance(error, ZygoteTooSlow)
+                if is_last or not isinstance(error, ZygoteGone | SetupFailed):
                     raise
             else:
                 self._refill(zygote)
@@ -142,6 +164,23 @@ class Pool:
     def warm(self, environment: Environment) -> None:
         """Start an environment's zygote, with a spare child, before a job needs it."""
         self._fill_soon(self._zygote(environment, network=False))
+
+    async def prepare(self, environment: Environment) -> bool:
+        """Start an environment's zygote in advance, and wait until it can be used.
+
+        Return False, and start nothing, if zygotes use more than half of their memory.
+        """
+        used_kb = sum(zygote.memory_kb for zygote in self.zygotes)
+        if self._closed or used_kb > self._rules.memory_mb_max * 1024 // 2:
+            return False
+        zygote = self._zygote(environment, network=False)
+        await asyncio.shield(zygote.started)
+        if zygote.is_cold and not zygote.plan.cold:
+            self._cold.add(environment.key)
+            zygote.close()
+        else:
+            self._refill(zygote)
+        return True
 
     # --- zygotes --------------------------------------------------------------------------------
 
@@ -184,7 +223,7 @@ class Pool:
             by_root=self.layers.by_root,
             scratch=self._new_scratch(user) if self.layers.level == LANDLOCK else "",
             landlock=self.layers.landlock,
-            memfd=self.layers.memory_cgroup,
+            memory_group=bool(self.layers.memory_cgroup),
             job_mb=rules.job_mb,
             tmp_mb=rules.tmp_mb,
             shared_mb=rules.tmp_mb,
@@ -202,7 +241,10 @@ class Pool:
         folder = base / own_name()
         folder.mkdir(mode=0o700, parents=True)
         if user != -1:
-            os.chown(folder, user, user)
+            # The user may pass and no more: whoever may rename a child's folder could put a link
+            # in its place, before the worker gives the folder to the user.
+            os.chown(folder, -1, user)
+            folder.chmod(0o710)
         return str(folder)
 
     def _forget(self, zygote: ZygoteClient) -> None:
@@ -273,6 +315,8 @@ class Pool:
     def _discard(self, child: Child) -> None:
         """Kill a child, and release what belongs to it."""
         child.signal(signal.SIGKILL)
+        if child.group is not None:
+            child.group.kill()
         self._let_go(child)
         child.ended.add_done_callback(self._sweep)
 
@@ -295,8 +339,12 @@ class Pool:
         return None
 
     def _refill(self, zygote: ZygoteClient) -> None:
+        """Make the next spare while a job runs; at level `landlock` a zygote has one child."""
         if self.layers.level != LANDLOCK and not zygote.is_cold:
-            self._fill_soon(zygote)
+            self._fill_later(zygote, REFILL_SECONDS)
+
+    def _fill_later(self, zygote: ZygoteClient, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self._fill_soon, zygote)
 
     def _fill_soon(self, zygote: ZygoteClient) -> None:
         task = asyncio.create_task(self._fill(zygote))
@@ -304,15 +352,12 @@ class Pool:
         task.add_done_callback(self._filling.discard)
 
     def finished(self, child: Child) -> None:
-        """Release a child that has run its job.
-
-        At level `landlock` a zygote has one child at a time, so its next spare is made only now.
-        """
+        """Release a child that has run its job, and make the next spare."""
         self._discard(child)
-        zygote = child.zygote
+        zygote: ZygoteClient = child.zygote
         self._ended(zygote)
-        if self.layers.level == LANDLOCK and not zygote.is_cold and zygote.is_alive:
-            self._fill_soon(zygote)
+        if not zygote.is_cold and zygote.is_alive:
+            self._fill_later(zygote, REFILL_AFTER_SECONDS)
 
     async def _fill(self, zygote: ZygoteClient) -> None:
         """Make a spare child, unless there are enough."""

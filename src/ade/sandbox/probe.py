@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ade.domain.limits import Limits
-from ade.sandbox.cgroup import CpuGroup, MemoryGroups
+from ade.sandbox.cgroup import CpuGroup
+from ade.sandbox.cgroup_v2 import JobBounds, find_groups
 from ade.sandbox.child.apply_layers import NAMESPACES
 from ade.sandbox.child.plan import FULL, LANDLOCK
 from ade.sandbox.folders import closed_to_others
@@ -36,6 +37,8 @@ CANARY_LIMITS = Limits(
     timeout_ms=20_000, cpu_ms=10_000, memory_mb=256, max_output_kb=16, max_artifacts=0
 )
 SECONDS_MAX = 60.0
+CANNOT_JOIN = "] write: "  # in the error of a child that could not write to its cgroup's file
+COUNTED = "counted every 25 ms, with a limit per process; no cgroup: shared memory is refused"
 LANDLOCK_SCOPED = 6  # the version from which Landlock restricts signals
 WHY_NOT_FULL = {
     "user": "jobs share the worker's user namespace",
@@ -83,15 +86,19 @@ async def probe(user_base: int, scratch: Path | None = None, nice: int = NICE) -
         return _nothing({FULL: reason, LANDLOCK: reason})
     harmless = await _control()
     reasons: dict[str, str] = {}
-    for layers in _ways(version, user_base, memory_cgroup=_has_memory_groups()):
+    memory_cgroup, weighs = _memory_groups()
+    for layers in _ways(version, user_base, memory_cgroup=memory_cgroup):
         why_not = _unreadable(layers) or await _try(layers, scratch, harmless)
+        if layers.memory_cgroup and CANNOT_JOIN in (why_not or ""):
+            layers = replace(layers, memory_cgroup=0)  # noqa: PLW2901 - the next best
+            why_not = await _try(layers, scratch, harmless)
         if why_not is None:
-            return _report(layers, reasons, nice)
+            return _report(layers, reasons, nice, weighs=weighs)
         reasons[layers.level] = "; ".join(filter(None, (reasons.get(layers.level), why_not)))
     return _nothing(reasons)
 
 
-def _ways(version: int, user_base: int, *, memory_cgroup: bool) -> Iterator[Layers]:
+def _ways(version: int, user_base: int, *, memory_cgroup: int) -> Iterator[Layers]:
     """List the configurations to try, the strongest first."""
     is_root = os.geteuid() == 0
     base = user_base if is_root else None
@@ -102,12 +109,13 @@ def _ways(version: int, user_base: int, *, memory_cgroup: bool) -> Iterator[Laye
         yield Layers(LANDLOCK, version, by_root=False, user_base=base, memory_cgroup=memory_cgroup)
 
 
-def _has_memory_groups() -> bool:
-    groups = MemoryGroups.find()
+def _memory_groups() -> tuple[int, bool]:
+    """Return the version of memory groups, 0 if there are none, and whether they weigh CPU time."""
+    groups = find_groups(JobBounds(processes=1, nice=NICE, jobs=1))
     if groups is None:
-        return False
+        return 0, False
     groups.close()
-    return True
+    return groups.VERSION, groups.weighs
 
 
 def _unreadable(layers: Layers) -> str | None:
@@ -166,7 +174,7 @@ def _bare_environment() -> Environment:
 # --- the report -----------------------------------------------------------------------------------
 
 
-def _report(layers: Layers, reasons: dict[str, str], nice: int) -> SandboxReport:
+def _report(layers: Layers, reasons: dict[str, str], nice: int, *, weighs: bool) -> SandboxReport:
     full = layers.level == FULL
     found = [
         LayerStatus(name, UP) if full else LayerStatus(name, WEAKER, WHY_NOT_FULL[name])
@@ -176,7 +184,7 @@ def _report(layers: Layers, reasons: dict[str, str], nice: int) -> SandboxReport
     found.append(LayerStatus("seccomp", UP, "denied calls are reported by name"))
     found.append(_user_status(layers))
     found.append(_memory_status(layers))
-    found.append(_processor_status(nice))
+    found.append(_processor_status(nice, weighs=weighs and layers.memory_cgroup > 0))
     remedy = "" if full else _remedy(reasons.get(FULL, ""))
     return SandboxReport(layers.level, tuple(found), remedy, layers)
 
@@ -200,25 +208,23 @@ def _user_status(layers: Layers) -> LayerStatus:
 
 def _memory_status(layers: Layers) -> LayerStatus:
     if layers.memory_cgroup:
-        return LayerStatus(
-            "memory", UP, "measured every 25 ms, with a limit by the kernel (cgroup)"
-        )
-    return LayerStatus(
-        "memory", WEAKER, "measured every 25 ms, with a limit per process; no cgroup"
-    )
+        version = f"cgroup v{layers.memory_cgroup}"
+        return LayerStatus("memory", UP, f"measured every 25 ms; the kernel limits it ({version})")
+    return LayerStatus("memory", WEAKER, COUNTED)
 
 
-def _processor_status(nice: int) -> LayerStatus:
+def _processor_status(nice: int, *, weighs: bool) -> LayerStatus:
     if not nice:
         return LayerStatus("processor", WEAKER, "jobs run at normal priority: ADE_WORKER_NICE is 0")
     share = CpuGroup.find(nice, jobs=1)
-    if share is None:
+    if share is not None:
+        share.close()
+    if share is None and not weighs:
         return LayerStatus(
             "processor",
             WEAKER,
             "each process of a job has a low priority, but not the job as a whole; no cgroup",
         )
-    share.close()
     return LayerStatus(
         "processor", UP, "a job weighs as much as one process of low priority (cgroup)"
     )

@@ -1,6 +1,6 @@
 """What to run in a child, and how many resources it may use."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,15 @@ class WorkerBounds:
     file_mb: int = 100
     result_bytes: int = MIB
     artifact_mb: int = 256
-    nice: int = 10
+    nice: int = 5
+
+
+# Is called with the name of a stream and what was read from it.
+OnOutput = Callable[[str, bytes], None]
+
+
+def ignore_output(stream: str, data: bytes) -> None:
+    """Leave what the code writes to its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,7 @@ class RunSpec:
     folder: name) are copied into `folder`, and everything below its `artifacts/` into
     `folder/artifacts`; without `folder` nothing is collected. `environment` is the digest of a
     build's installed packages, None for ADE's own; `preload` names modules that the code should
-    find imported in ADE's own environment.
+    find imported in ADE's own environment. `on_output` hears what the code writes, while it runs.
     """
 
     entry: str
@@ -40,6 +48,12 @@ class RunSpec:
     outputs: Mapping[str, str] = field(default_factory=dict)
     environment: str | None = None
     preload: tuple[str, ...] = ()
+    on_output: OnOutput = ignore_output
+
+
+def over_bytes_max(limit_bytes: int) -> int:
+    """Return how far a job may be over a limit while it reports where it was; then it is killed."""
+    return limit_bytes * 5 // 4 + 32 * MIB
 
 
 def data_bytes(limits: Limits) -> int:

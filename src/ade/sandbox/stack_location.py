@@ -45,7 +45,15 @@ DOING = {
     "package": "working on the rows",
     "writing": "writing the output",
 }
-PROGRESS = {"reading": "reading the file", "writing": "writing the output"}
+# What the engine says that it is doing: a phase, or the hooks of an event.
+PROGRESS = {
+    "reading": "reading the file",
+    "writing": "writing the output",
+    **{
+        event: f"running {event}"
+        for event in ("on_job_start", "on_table_mapped", "on_table_written", "on_job_end")
+    },
+}
 _ENGINE = re.compile(r"/ade_engine/(\w+)/\w+\.py$")
 
 

@@ -5,7 +5,10 @@ import os
 from collections import deque
 from collections.abc import Callable
 
+from ade.domain.output import cut_note
+
 CHUNK_BYTES = 64 * 1024
+DRAIN_READS_MAX = 32  # twice what a pipe can hold
 
 
 class PipeReader:
@@ -32,8 +35,10 @@ class PipeReader:
             self.close()
 
     def drain(self) -> None:
-        """Read what is available now."""
-        while not self.ended.is_set():
+        """Read what is available now, but not for ever what is written meanwhile."""
+        for _ in range(DRAIN_READS_MAX):
+            if self.ended.is_set():
+                return
             try:
                 piece = os.read(self._descriptor, CHUNK_BYTES)
             except (BlockingIOError, ConnectionResetError):
@@ -84,9 +89,8 @@ class BoundedOutput:
         tail = b"".join(self._tail)[-self._tail_max :] if self._tail_max else b""
         if not self.dropped_bytes:
             return (bytes(self._head) + tail).decode("utf-8", errors="replace")
-        cut = f"\n[output cut: {self.dropped_bytes} bytes were dropped here]\n"
         head = self._head.decode("utf-8", errors="replace")
-        return head + cut + tail.decode("utf-8", errors="replace")
+        return head + cut_note(self.dropped_bytes) + tail.decode("utf-8", errors="replace")
 
 
 class LineSplitter:

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,14 @@ import structlog
 
 from ade.domain.job import Status
 from ade.domain.outcome import Category, CodeLocation, JobError, Outcome, located
+from ade.domain.output import Stream
 from ade.domain.units import MIB
 from ade.sandbox import usage
 from ade.sandbox.child.apply_layers import LENGTH
 from ade.sandbox.child.job_process import FILES_AT_ONCE
+from ade.sandbox.child_exit import ChildExit
 from ade.sandbox.child_messages import ChildMessages, OnProgress
+from ade.sandbox.denied_calls import DeniedCalls
 from ade.sandbox.exit_status import (
     VIOLATIONS_SHOWN_MAX,
     ExitObservation,
@@ -34,7 +38,7 @@ from ade.sandbox.exit_status import (
     stopped_error,
 )
 from ade.sandbox.folders import fits
-from ade.sandbox.layers import seccomp
+from ade.sandbox.open_files import unnamed_bytes
 from ade.sandbox.outputs import (
     ARTIFACTS,
     CollectedFiles,
@@ -46,23 +50,24 @@ from ade.sandbox.outputs import (
     output_files,
 )
 from ade.sandbox.pool import Pool
+from ade.sandbox.process_identity import handles_signal
 from ade.sandbox.runtime_environment import Environment
-from ade.sandbox.spec import RunSpec, WorkerBounds, data_bytes
+from ade.sandbox.spec import RunSpec, WorkerBounds, data_bytes, over_bytes_max
 from ade.sandbox.stack_location import ANSWER_SECONDS, JobSources, locate
 from ade.sandbox.streams import BoundedOutput, LineSplitter, PipeReader
-from ade.sandbox.zygote_client import Child, ChildExit, SetupFailed, ZygoteGone
+from ade.sandbox.zygote_child import Child
+from ade.sandbox.zygote_client import SetupFailed, ZygoteGone
 from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
 log = structlog.get_logger()
 MEASURE_SECONDS = 0.025
 MEASURE_SHARE = 20  # measuring takes at most one part in so many of the event loop's time
-FOLDER_EVERY = 8  # of so many measurements one includes the folder
+CLOSE_SHARE = 5  # likewise, for a job that nothing but the measuring keeps from its memory limit
+CLOSE_TO_LIMIT = 0.5
 STOP_GRACE_SECONDS = 2.0
 DRAIN_SECONDS = 0.5
 PROGRESS_BYTES_TOTAL = 8 * MIB
-REFUSALS_MAX = 64
 OUTPUT_FLOOD_BYTES = 8 * MIB
-FAMILIES = {1: "AF_UNIX", 2: "AF_INET", 10: "AF_INET6", 16: "AF_NETLINK", 17: "AF_PACKET"}
 
 
 class Stopped(Exception):
@@ -88,11 +93,11 @@ class SandboxedRun:
         self._killed_for: JobError | None = None
         self._is_stopped = False
         self._is_stack_requested = self._is_killed = False
-        self._violations: list[str] = []
-        self._refusals = 0
+        self._denied: DeniedCalls | None = None
         self._received_bytes = 0
         self._taking: asyncio.Task[Child] | None = None
-        self._messages = ChildMessages(on_progress)
+        self._on_start: Callable[[], None] = lambda: None
+        self._messages = ChildMessages(on_progress, spec.on_output)
         self._usage = usage.TreeUsage()
         output_bytes = spec.limits.max_output_kb * 1024
         self._flood_bytes = max(OUTPUT_FLOOD_BYTES, 8 * output_bytes)
@@ -102,10 +107,17 @@ class SandboxedRun:
     # --- control by the worker ------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Ask the code to end, and kill it if it does not end soon."""
+        """Ask the code to end, and kill it if it does not end soon.
+
+        Code that does not handle SIGTERM would end at once, but the kernel ignores the default
+        action for the first process of a pid namespace, so it is killed.
+        """
         if not self._is_stopped:
             self._is_stopped = True
             if self._child is not None:
+                if not handles_signal(self._child.pid, signal.SIGTERM):
+                    self.kill()
+                    return
                 self._child.signal(signal.SIGTERM)
             asyncio.get_running_loop().call_later(STOP_GRACE_SECONDS, self.kill)
 
@@ -138,6 +150,10 @@ class SandboxedRun:
         self._is_stack_requested = True
         self._child.signal(STACK_DUMP_SIGNAL)
         asyncio.get_running_loop().call_later(ANSWER_SECONDS, self.kill)
+
+    def when_started(self, call: Callable[[], None]) -> None:
+        """Call back when a child has been taken and receives the job."""
+        self._on_start = call
 
     # --- from the first step to the last --------------------------------------------------------
 
@@ -175,31 +191,39 @@ class SandboxedRun:
             raise
 
     async def _see_through(self, child: Child) -> Outcome:
-        loop = asyncio.get_running_loop()
-        monitor = usage.UsageMonitor(child.pid, self._spec.limits.memory_mb * 1024)
+        monitor = usage.UsageMonitor(
+            child.pid,
+            self._spec.limits.memory_mb * 1024,
+            has_own_network="net" in self._pool.isolation(network=self._spec.network),
+        )
         intakes = [
-            PipeReader(child.release("stdout"), self._take(self._stdout)),
-            PipeReader(child.release("stderr"), self._take(self._stderr)),
+            PipeReader(child.release("stdout"), self._take(Stream.STDOUT, self._stdout)),
+            PipeReader(child.release("stderr"), self._take(Stream.STDERR, self._stderr)),
         ]
         if child.listener >= 0:
-            loop.add_reader(child.listener, self._refuse, child)
+            self._denied = DeniedCalls(child.release("listener"))
         if self._killed_for is not None or self._is_stopped:
             child.signal(signal.SIGKILL)
         line = PipeReader(os.dup(child.line.fileno()), self._receive)
         watching = asyncio.create_task(self._watch(child, monitor))
+        # Another process may hold the child's end of the line open, and not read it.
+        child.ended.add_done_callback(lambda _: _end_sending(child.line))
         try:
+            self._on_start()
             await self._send_spec(child)
             ended = await child.ended
         finally:
             watching.cancel()
-            if child.listener >= 0:
-                loop.remove_reader(child.listener)
+            if self._denied is not None:
+                self._denied.close()
             for intake in (*intakes, line):
                 intake.drain()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_SECONDS):
                     for intake in (*intakes, line):
                         await intake.ended.wait()
+                    if self._denied is not None:
+                        await self._denied.settled.wait()
             for intake in (*intakes, line):
                 intake.close()
         return await self._conclude(child, ended, monitor.baseline_kb)
@@ -217,6 +241,8 @@ class SandboxedRun:
                     "data_bytes": data_bytes(limits),
                     "file_bytes": bounds.file_mb * MIB,
                     "nice": bounds.nice,
+                    "artifacts": limits.max_artifacts,
+                    "artifact_bytes": bounds.artifact_mb * MIB,
                 },
             }
         ).encode()
@@ -244,9 +270,10 @@ class SandboxedRun:
 
     # --- output and messages --------------------------------------------------------------------
 
-    def _take(self, kept: BoundedOutput) -> Callable[[bytes], None]:
+    def _take(self, stream: Stream, kept: BoundedOutput) -> Callable[[bytes], None]:
         def take(piece: bytes) -> None:
             kept.take(piece)
+            self._spec.on_output(stream, piece)
             if kept.taken_bytes > self._flood_bytes:
                 megabytes = self._flood_bytes // MIB
                 message = f"The job printed more than {megabytes} MiB and was stopped."
@@ -265,19 +292,10 @@ class SandboxedRun:
             message = f"The result is larger than {self._bounds.result_bytes // 1024} KiB."
             self._kill_for(limit_error("RESULT_TOO_LARGE", message))
 
-    def _refuse(self, child: Child) -> None:
-        """Deny a system call, and record its name; after too many the listener is closed."""
-        refused = seccomp.refuse_next(child.listener)
-        if refused is not None:
-            name, arguments = refused
-            if name == "socket":
-                name = f"socket {FAMILIES.get(arguments[0], arguments[0])}"
-            if name not in self._violations:
-                self._violations.append(name)
-            self._refusals += 1
-        if refused is None or self._refusals >= REFUSALS_MAX:
-            asyncio.get_running_loop().remove_reader(child.listener)
-            os.close(child.release("listener"))
+    @property
+    def _violations(self) -> list[str]:
+        """List the system calls that were denied."""
+        return [] if self._denied is None else self._denied.names
 
     # --- limits ---------------------------------------------------------------------------------
 
@@ -291,10 +309,10 @@ class SandboxedRun:
             self._kill_for(JobError(Category.INTERNAL_ERROR, "WATCH_LOST", message))
 
     async def _measure(self, child: Child, monitor: usage.UsageMonitor) -> None:
-        measured, wait = 0, MEASURE_SECONDS
+        loop = asyncio.get_running_loop()
+        wait, folder_due = MEASURE_SECONDS, 0.0
         while not self._is_killed:
             await asyncio.sleep(wait)
-            measured += 1
             now, took = await usage.in_turns(monitor.measure())
             self._usage = usage.TreeUsage(
                 max(now.memory_kb, self._usage.memory_kb),
@@ -302,14 +320,20 @@ class SandboxedRun:
                 max(now.threads, self._usage.threads),
             )
             self._stop_at_limits(now)
-            if child.scratch is not None and measured % FOLDER_EVERY == 0:
-                await self._watch_folder(child.scratch)
+            if child.scratch is not None and loop.time() >= folder_due:
+                folder_took = await self._watch_folder(child, child.scratch)
+                folder_due = loop.time() + MEASURE_SHARE * folder_took
             # Measuring a large tree takes long, and the event loop serves other jobs too.
-            wait = max(MEASURE_SECONDS, MEASURE_SHARE * took)
+            is_close = now.memory_kb > CLOSE_TO_LIMIT * self._spec.limits.memory_mb * 1024
+            share = CLOSE_SHARE if is_close and child.group is None else MEASURE_SHARE
+            wait = max(MEASURE_SECONDS, share * took)
 
     def _stop_at_limits(self, now: usage.TreeUsage) -> None:
         limits = self._spec.limits
-        if now.memory_kb > data_bytes(limits) // 1024:  # there is no time for a stack trace
+        memory_bytes = now.memory_kb * 1024
+        is_growing = memory_bytes > over_bytes_max(limits.memory_mb * MIB)
+        if memory_bytes > data_bytes(limits) or (self._is_stack_requested and is_growing):
+            # There is no time for a stack trace.
             self._kill_for(memory_error(limits))
         elif now.memory_kb > limits.memory_mb * 1024:
             self._end_for(memory_error(limits))
@@ -319,14 +343,31 @@ class SandboxedRun:
             message = "The job started too many processes or threads."
             self._kill_for(limit_error("PROCESS_LIMIT", message))
 
-    async def _watch_folder(self, scratch: Path) -> None:
-        """Enforce the size of a folder on a real disk, which has no quota."""
+    async def _watch_folder(self, child: Child, scratch: Path) -> float:
+        """Enforce the size of a folder on a real disk, which has no quota; return the CPU seconds.
+
+        A job that was asked for its stack and writes on is killed before it answers.
+        """
         megabytes, entries_max = self._pool.folder_bounds
-        if not await asyncio.to_thread(fits, scratch, megabytes * MIB, entries_max):
-            message = (
-                f"The job's folder grew over {megabytes} MiB, {entries_max} entries or its depth."
-            )
-            self._end_for(limit_error("DISK_LIMIT", message))
+        message = (
+            f"The job's files grew over {megabytes} MiB, {entries_max} entries or their depth."
+        )
+        error = limit_error("DISK_LIMIT", message)
+        is_asked = self._is_stack_requested
+        bytes_max = over_bytes_max(megabytes * MIB) if is_asked else megabytes * MIB
+        has_room, took = await asyncio.to_thread(self._has_room, child, scratch, bytes_max)
+        if not has_room:
+            (self._kill_for if is_asked else self._end_for)(error)
+        return took
+
+    def _has_room(self, child: Child, scratch: Path, bytes_max: int) -> tuple[bool, float]:
+        """Tell whether the job's files fit, and how many CPU seconds it took to find out."""
+        began = time.thread_time()
+        _, entries_max = self._pool.folder_bounds
+        file_bytes_max = self._bounds.file_mb * MIB
+        unnamed = unnamed_bytes(child.pid, scratch, child.zygote.plan.user, file_bytes_max)
+        has_room = fits(scratch, bytes_max, entries_max, unnamed_bytes=unnamed)
+        return has_room, time.thread_time() - began
 
     # --- the end --------------------------------------------------------------------------------
 
@@ -356,8 +397,8 @@ class SandboxedRun:
         error = error or missing_error(self._spec.outputs, named) or artifact_error(artifacts)
         if error is None:
             outputs["result_json"] = self._messages.first("result")
-        logs = logs_of(artifacts)
-        if self._violations and error is None:
+        logs = [*logs_of(artifacts), *self._messages.warning_logs()]
+        if self._violations and (error is None or "refused" not in error.details):
             tried = ", ".join(self._violations[:VIOLATIONS_SHOWN_MAX])
             logs.append({"level": "warning", "message": f"The sandbox refused: {tried}."})
         return Outcome(
@@ -406,3 +447,9 @@ class SandboxedRun:
             error=error,
             isolation=self._pool.isolation(network=self._spec.network),
         )
+
+
+def _end_sending(line: socket.socket) -> None:
+    """Let whoever sends on this line find it closed; what the child sent can still be read."""
+    with contextlib.suppress(OSError):
+        line.shutdown(socket.SHUT_RDWR)  # shut for writing only, it would not wake a sender

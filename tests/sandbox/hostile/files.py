@@ -4,6 +4,7 @@ from tests.sandbox.hostile.snippet import (
     DENIED,
     DISK,
     FILE_SIZE,
+    LANDLOCK,
     NO_HARM,
     OK,
     RAISED,
@@ -536,6 +537,137 @@ time.sleep(patience)
 """,
         DISK,
         slow=True,
+    ),
+    Snippet(
+        "deleted_files_in_deep_folders",
+        """
+for _ in range(30):
+    os.mkdir("d" * 200)
+    os.chdir("d" * 200)
+for number in range(10):
+    os.write(os.open("big", os.O_WRONLY | os.O_CREAT), bytes(4 << 20))
+    os.unlink("big")
+time.sleep(patience)
+"harm"
+""",
+        DISK,
+        slow=True,
+    ),
+    Snippet(
+        "unnamed_files",
+        """
+kept = []
+for number in range(10):
+    kept.append(os.open(".", os.O_TMPFILE | os.O_WRONLY))
+    os.write(kept[-1], bytes(4 << 20))
+time.sleep(patience)
+"harm"
+""",
+        DISK,
+        slow=True,
+    ),
+    Snippet(
+        "deleted_but_mapped_files",
+        """
+libc.mmap.restype = ctypes.c_void_p
+for number in range(10):
+    file = os.open("big", os.O_RDWR | os.O_CREAT)
+    os.unlink("big")
+    os.write(file, bytes(4 << 20))
+    libc.mmap(None, ctypes.c_size_t(4096), 1, 1, file, ctypes.c_long(0))
+    os.close(file)
+time.sleep(patience)
+"harm"
+""",
+        DISK,
+        slow=True,
+    ),
+    Snippet(
+        "deleted_files_in_a_socket",
+        """
+one, other = socket.socketpair()
+for number in range(10):
+    file = os.open("big", os.O_WRONLY | os.O_CREAT)
+    os.unlink("big")
+    os.write(file, bytes(4 << 20))
+    socket.send_fds(one, [b"x"], [file])
+    os.close(file)
+time.sleep(patience)
+"harm"
+""",
+        DISK,
+        slow=True,
+    ),
+    Snippet(
+        "deleted_files_without_a_first_thread",
+        """
+import threading
+def take():
+    time.sleep(0.1)
+    for number in range(10):
+        file = os.open("big", os.O_WRONLY | os.O_CREAT)
+        os.unlink("big")
+        os.write(file, bytes(4 << 20))
+    time.sleep(patience)
+    os.write(3, b'{"result": "harm"}' + bytes([10]))
+    os._exit(0)
+threading.Thread(target=take).start()
+libc.syscall(ctypes.c_long(calls["exit"]), ctypes.c_long(0))
+""",
+        (DISK, "USER_CODE_ERROR/EXITED_WITHOUT_RESULT"),  # at full the write fails in the thread
+        at_landlock=DISK,
+        control="without the sandbox descriptor 3 is another file",
+        slow=True,
+        seconds_max=9,
+        only=LANDLOCK,
+    ),
+    Snippet(
+        "preallocated_files",
+        """
+kept = []
+for number in range(10):
+    kept.append(os.open("big", os.O_WRONLY | os.O_CREAT))
+    os.unlink("big")
+    call("fallocate", kept[-1], 1, 0, 64 << 20)  # FALLOC_FL_KEEP_SIZE: no limit on a file holds
+time.sleep(patience)
+"harm"
+""",
+        (DISK, FILE_SIZE),
+        at_landlock=RAISED,  # a file system without it says the same, and libraries write instead
+    ),
+    Snippet(
+        "instantly_allocated_files",
+        """
+for number in range(30):
+    file = os.open(f"big{number}", os.O_WRONLY | os.O_CREAT)
+    call("fallocate", file, 0, 0, 7 << 20)
+time.sleep(patience)
+"harm"
+""",
+        DISK,
+        at_landlock=RAISED,
+    ),
+    Snippet(
+        "many_links",
+        """
+for number in range(3_000):
+    os.symlink("x" * 1000, f"link{number}")
+time.sleep(patience)
+"harm"
+""",
+        DISK,
+        limits={"cpu_ms": 5000},
+        slow=True,
+    ),
+    Snippet(
+        "locks_on_shared_files",
+        """
+import fcntl
+shared = os.open(os.path.join(readable, "shared.py"), os.O_RDONLY)
+fcntl.flock(shared, fcntl.LOCK_EX | fcntl.LOCK_NB)
+"harm"
+""",
+        DENIED,
     ),
     Snippet(
         "closed_folders",

@@ -10,14 +10,7 @@ WITHOUT_NAMESPACES = tuple(mode.name for mode in MODES if mode.level == LANDLOCK
 WITH_NAMESPACES = tuple(mode.name for mode in MODES if mode.level != LANDLOCK)
 
 
-UNCOUNTED = "only a memory cgroup counts it, and here there is none"
-ON_A_DISK = "the watch over a folder on a disk goes by paths, from outside"
-
-GAPS: dict[str, tuple[tuple[str, ...], str]] = {
-    "page_tables": (EVERYWHERE, UNCOUNTED),
-    "buffers_of_sockets": (WITH_NAMESPACES, UNCOUNTED),
-    "deleted_but_open_files": (WITHOUT_NAMESPACES, ON_A_DISK),
-}
+GAPS: dict[str, tuple[tuple[str, ...], str]] = {}
 
 BY_CHANCE: set[str] = set()
 # Situations in which no job runs at all.

@@ -1,6 +1,6 @@
 """The interpreter itself: what it inherits, what it finds, what can be done to the runtime."""
 
-from tests.sandbox.hostile.snippet import NO_HARM, OK, RAISED, Snippet
+from tests.sandbox.hostile.snippet import NO_HARM, NO_RESULT, OK, RAISED, Snippet
 
 
 def _verdict(
@@ -63,7 +63,7 @@ for name in [name for name in sys.modules if name.startswith("json")]:
 import json
 json.dumps([1])
 """,
-        value="[1]",
+        NO_RESULT,  # as in any script: its folder comes first
     ),
     _verdict("no_modules", "sys.modules.clear(); 3", (OK, RAISED)),
     _verdict(
@@ -101,7 +101,11 @@ for name in ("json", *engine, "os"):
         "import builtins; [hasattr(builtins, 'left_here'), os.path.exists('companion')]",
         value=[False, False],
     ),
-    _verdict("empty_folder", "sorted(set(os.listdir('.')) - {'artifacts', 'tmp'})", value=[]),
+    _verdict(
+        "its_own_file_only",
+        "sorted(set(os.listdir('.')) - {'artifacts', 'tmp'})",
+        value=["cell.py"],
+    ),
     _verdict(
         "ordinary_work",
         """
@@ -119,7 +123,7 @@ os.rename("a.txt", "b.txt"); os.stat("b.txt")
 seen + [open("b.txt").read(), str(decimal.Decimal("1.1") + 1)]
 """,
         value=["x", "x", "2.1"],
-        artifacts=("report.csv",),
+        artifacts=("b.txt", "report.csv"),
     ),
     _verdict(
         "ordinary_async",
@@ -154,5 +158,6 @@ open("a", "w").write("x"); shutil.copy2("a", "b"); os.chmod("b", 0o600); open("b
         at_landlock=OK,
         in_mode={"user-landlock": "SANDBOX_VIOLATION/OPERATION_DENIED"},
         value="x",
+        artifacts=("a", "b"),
     ),
 ]

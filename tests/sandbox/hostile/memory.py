@@ -1,6 +1,6 @@
 """Memory, in every way that a process can take it."""
 
-from tests.sandbox.hostile.snippet import DENIED, MEMORY, Snippet
+from tests.sandbox.hostile.snippet import DENIED, MEMORY, RAISED, Snippet
 
 HOLD = """
 time.sleep(patience)
@@ -30,7 +30,52 @@ for at in range(0, len(kept), 4096):
     kept[at] = 1
 """
         + HOLD,
+        DENIED,
+        refused="mmap MAP_SHARED|MAP_ANONYMOUS",
+    ),
+    Snippet(
+        "shared_memory_that_is_not_mapped",
+        """
+import mmap
+kept = mmap.mmap(-1, 152 << 20)
+for start in range(0, len(kept), 8 << 20):
+    kept[start : start + (8 << 20)] = bytes(8 << 20)
+    kept.madvise(mmap.MADV_DONTNEED, start, 8 << 20)  # the pages stay, and no process has them
+"""
+        + HOLD,
+        DENIED,
+        refused="mmap MAP_SHARED|MAP_ANONYMOUS",
+    ),
+    Snippet(
+        "shared_memory_of_a_device",
+        """
+import mmap
+with open("/dev/zero", "rb") as zero:
+    kept = mmap.mmap(zero.fileno(), 152 << 20, mmap.MAP_SHARED, mmap.PROT_READ)
+for start in range(0, len(kept), 8 << 20):
+    for at in range(start, start + (8 << 20), 4096):
+        kept[at]
+    kept.madvise(mmap.MADV_DONTNEED, start, 8 << 20)
+"""
+        + HOLD,
+        RAISED,
+        at_landlock=DENIED,
+    ),
+    Snippet(
+        "memory_without_a_first_thread",
+        """
+import threading
+def take():
+    time.sleep(0.1)
+    kept = bytearray(b"x") * (150 << 20)
+    time.sleep(patience)
+    os.write(3, b'{"result": "harm"}' + bytes([10]))
+    os._exit(0)
+threading.Thread(target=take).start()
+libc.syscall(ctypes.c_long(calls["exit"]), ctypes.c_long(0))  # of this thread alone
+""",
         MEMORY,
+        control="without the sandbox descriptor 3 is another file",
     ),
     Snippet(
         "memory_of_children",
@@ -139,6 +184,18 @@ time.sleep(patience)
         MEMORY,
         at_landlock=DENIED,
         slow=True,
+    ),
+    Snippet(
+        "buffers_of_pipes",
+        """
+import fcntl
+kept = [os.pipe() for _ in range(20)]
+for _, end in kept:
+    fcntl.fcntl(end, 1031, 1 << 20)  # F_SETPIPE_SZ
+    os.write(end, bytes(1 << 20))
+"harm"
+""",
+        DENIED,
     ),
     Snippet(
         "mapped_files",

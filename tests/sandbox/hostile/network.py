@@ -1,6 +1,6 @@
 """Reaching the network, and other processes that listen on the machine."""
 
-from tests.sandbox.hostile.snippet import DENIED, HARM, OK, Snippet
+from tests.sandbox.hostile.snippet import DENIED, HARM, OK, RAISED, Snippet
 
 X86 = "x86_64"
 
@@ -74,6 +74,8 @@ code = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[
 subprocess.run([sys.executable, "-I", "-c", code, str(tcp_port)], check=True)
 "harm"
 """,
+        expected=RAISED,  # the child's error, which its parent sees as an exit code
+        at_landlock=DENIED,  # to start the child
         slow=True,
     ),
     Snippet(

@@ -339,6 +339,24 @@ os.sched_setaffinity(victim_pid, {min(os.sched_getaffinity(0))})
         NOT_THERE,
         at_landlock=DENIED,
     ),
+    *(
+        Snippet(name, f"{attempt}\n'harm'", NOT_THERE, at_landlock=DENIED)
+        for name, attempt in {
+            "group_of_another": "os.getpgid(victim_pid)",
+            "session_of_another": "os.getsid(victim_pid)",
+            "pidfd_of_another": "os.pidfd_open(victim_pid)",
+            "priority_of_another": "os.getpriority(os.PRIO_PROCESS, victim_pid)",
+            "processors_seen_of_another": "os.sched_getaffinity(victim_pid)",
+            "scheduler_of_another": "os.sched_getscheduler(victim_pid)",
+            "capabilities_of_another": """
+head = (ctypes.c_uint * 2)(0x20080522, victim_pid)
+call("capget", head, (ctypes.c_uint * 6)())
+""",
+            "time_of_another": """
+call("clock_gettime", (~victim_pid << 3) | 2, (ctypes.c_long * 2)())
+""",
+        }.items()
+    ),
     Snippet(
         "ptrace",
         """
@@ -516,6 +534,20 @@ def forever():
 [threading.Thread(target=forever).start() for _ in range(5)]
 "returned"
 """,
+        TIMED_OUT,  # Python waits for them
+        limits=SHORT,
+        control=NO_HARM,
+    ),
+    Snippet(
+        "daemon_threads_at_the_end",
+        """
+import threading
+def forever():
+    while True:
+        time.sleep(0.1)
+[threading.Thread(target=forever, daemon=True).start() for _ in range(5)]
+"returned"
+""",
         OK,
         value="returned",
         control=NO_HARM,
@@ -564,7 +596,7 @@ done = subprocess.run(["/bin/sh", "-c", f"cat {outside}/secret"], capture_output
     Snippet(
         "terminating_itself",
         "signal.raise_signal(signal.SIGTERM); 'still here'",
-        "USER_CODE_ERROR/EXITED_WITHOUT_RESULT",
+        (OK, BY_SIGNAL),  # the kernel ignores it for the first process of a namespace
         control=NO_HARM,
     ),
 ]

@@ -30,7 +30,7 @@ def frame(words):
 
 SNIPPETS = [
     _verdict("exit_0_without_a_result", "os._exit(0)", NO_RESULT),
-    _verdict("sys_exit_0", "sys.exit(0)", NO_RESULT),
+    _verdict("sys_exit_0", "sys.exit(0)", OK),
     _verdict("sys_exit_of_an_object", "sys.exit(object())", NO_RESULT),
     _verdict("closed_descriptors", "os.closerange(0, 60); 1", (NO_RESULT, WORDLESS)),
     _verdict("closed_stdout", "sys.stdout.close(); os.close(1); 5", OK, value=5),
@@ -122,8 +122,7 @@ Channel._send = lambda self, line: None
     _verdict(
         "atexit",
         FRAME + "import atexit; atexit.register(frame, {'result': 2}); 1",
-        OK,
-        value=1,
+        BAD_RESULT,
     ),
     _verdict(
         "weakref_at_the_end",
@@ -135,8 +134,7 @@ kept = Kept()
 weakref.finalize(kept, frame, {"result": 2})
 1
 """,
-        OK,
-        value=1,
+        BAD_RESULT,
     ),
     # --- values ---------------------------------------------------------------------------------
     _verdict("huge_result", "'x' * (1 << 20)", RESULT),
@@ -153,9 +151,7 @@ weakref.finalize(kept, frame, {"result": 2})
     _verdict("long_number", "10 ** 6000", BAD_RESULT),
     _verdict("odd_numbers", "[float('nan'), float('inf'), -0.0]", OK, value=[None, None, -0.0]),
     _verdict("odd_keys", "{1: 2, None: 3, (1,): 4}", OK, value={"1": 2, "None": 3, "(1,)": 4}),
-    _verdict(
-        "hostile_repr", "class A:\n    def __repr__(self): raise ValueError('x')\nA()", RAISED
-    ),
+    _verdict("hostile_repr", "class A:\n    def __repr__(self): raise ValueError('x')\nA()", OK),
     _verdict("hostile_str", "class S(str):\n    def __str__(self): return 5\nS('x')", (OK, RAISED)),
     _verdict(
         "hostile_items",

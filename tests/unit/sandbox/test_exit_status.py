@@ -62,13 +62,23 @@ TABLE: list[tuple[str, int, dict[str, Any], str | None]] = [
     ("no room", _exit(1), {"messages": [_os_error(errno.ENOSPC)]}, "RESOURCE_LIMIT/DISK_LIMIT"),
     ("no quota", _exit(1), {"messages": [_os_error(errno.EDQUOT)]}, "RESOURCE_LIMIT/DISK_LIMIT"),
     ("too large a file", _exit(1), {"messages": [_os_error(errno.EFBIG)]}, "RESOURCE_LIMIT/FILE_SIZE_LIMIT"),
+    ("too large a file in a function", _exit(1), {"messages": [_declared_failure("author_code_failed", errno=errno.EFBIG)]}, "RESOURCE_LIMIT/FILE_SIZE_LIMIT"),
+    ("too large an output", _exit(1), {"messages": [_declared_failure("output_not_written", "RESOURCE_LIMIT", errno=errno.EFBIG)]}, "RESOURCE_LIMIT/FILE_SIZE_LIMIT"),
+    ("no room in a function", _exit(1), {"messages": [_declared_failure("author_code_failed", errno=errno.ENOSPC)]}, "RESOURCE_LIMIT/DISK_LIMIT"),
+    ("an errno that is none", _exit(1), {"messages": [_declared_failure("author_code_failed", errno=[27])]}, "USER_CODE_ERROR/AUTHOR_CODE_FAILED"),
     ("too many files", _exit(1), {"messages": [_os_error(errno.EMFILE)]}, "RESOURCE_LIMIT/OPEN_FILES_LIMIT"),
     ("not allowed", _exit(1), {"messages": [_os_error(errno.EPERM)]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
     ("read-only", _exit(1), {"messages": [_os_error(errno.EROFS)]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
     ("not found is no violation", _exit(1), {"messages": [_os_error(errno.ENOENT)]}, "USER_CODE_ERROR/PYTHON_EXCEPTION"),
-    ("an exception after a refusal", _exit(1), {"messages": [_raised()], "violations": ["socket AF_INET"]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
+    ("a bug after a refusal", _exit(1), {"messages": [_raised()], "violations": ["socket AF_INET"]}, "USER_CODE_ERROR/PYTHON_EXCEPTION"),
+    ("what wraps a refusal", _exit(1), {"messages": [_raised("URLError", errnos=[errno.EPERM])], "violations": ["socket AF_INET"]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
+    ("a name that cannot be looked up", _exit(1), {"messages": [_raised("gaierror", is_name_lookup=True)], "violations": ["socket AF_INET"]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
+    ("a name that does not exist", _exit(1), {"messages": [_raised("gaierror", is_name_lookup=True)]}, "USER_CODE_ERROR/PYTHON_EXCEPTION"),
+    ("errnos of no kind", _exit(1), {"messages": [_raised(errnos={"a": 1})]}, "USER_CODE_ERROR/PYTHON_EXCEPTION"),
+    ("errnos of any kind", _exit(1), {"messages": [_raised(errnos=[[], {}, "1"])]}, "USER_CODE_ERROR/PYTHON_EXCEPTION"),
+    ("a declared bug after a refusal", _exit(1), {"messages": [_declared_failure("author_code_failed")], "violations": ["socket AF_INET6"]}, "USER_CODE_ERROR/AUTHOR_CODE_FAILED"),
     ("a result in spite of a refusal", 0, {"messages": [RESULT], "violations": ["socket AF_INET"]}, None),
-    ("an end after a refusal", 0, {"violations": ["ptrace"]}, "SANDBOX_VIOLATION/OPERATION_DENIED"),
+    ("an end after a refusal", 0, {"violations": ["ptrace"]}, "USER_CODE_ERROR/EXITED_WITHOUT_RESULT"),
     ("a module", _exit(1), {"messages": [_raised("ModuleNotFoundError", module="x")]}, "DEPENDENCY_ERROR/MODULE_NOT_FOUND"),
     ("a crash", SEGV, {}, "USER_CODE_ERROR/KILLED_BY_SIGNAL"),
     ("a crash for want of memory", ABORTED, {"stderr": "memory allocation of 5 bytes failed"}, "RESOURCE_LIMIT/MEMORY_LIMIT"),
@@ -93,7 +103,7 @@ def test_verdict(status: int, seen: dict[str, Any], verdict: str | None) -> None
 
 def test_what_was_refused_is_named() -> None:
     seen = ExitObservation(
-        _exit(1), LIMITS, messages=[_raised()], violations=["ptrace", "socket AF_INET"]
+        _exit(1), LIMITS, messages=[_os_error(errno.EPERM)], violations=["ptrace", "socket AF_INET"]
     )
     error = classify_exit(seen)
     assert error is not None
@@ -101,9 +111,25 @@ def test_what_was_refused_is_named() -> None:
     assert "ptrace" in error.message
 
 
+def test_a_bug_is_not_put_down_to_an_earlier_refusal() -> None:
+    seen = ExitObservation(_exit(1), LIMITS, messages=[_raised()], violations=["socket AF_INET6"])
+    error = classify_exit(seen)
+    assert error is not None
+    assert "refused" not in error.details
+    assert "AF_INET6" not in error.message
+
+
+def test_the_message_of_an_exit_is_kept() -> None:
+    failure = {"failure": {"exit": 1, "exit_message": "no input given"}}
+    error = classify_exit(ExitObservation(_exit(1), LIMITS, messages=[failure]))
+    assert error is not None
+    assert error.message.endswith("exit code 1: no input given")
+
+
 def test_a_storm_of_refusals_is_bounded() -> None:
     names = [f"call {number}" for number in range(1000)]
-    error = classify_exit(ExitObservation(_exit(1), LIMITS, messages=[_raised()], violations=names))
+    raised = [_os_error(errno.EPERM)]
+    error = classify_exit(ExitObservation(_exit(1), LIMITS, messages=raised, violations=names))
     assert error is not None
     assert len(error.details["refused"]) == 20
     assert len(error.message) < 300

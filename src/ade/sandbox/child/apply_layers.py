@@ -196,7 +196,7 @@ class LayerSetup:
             own = f"/proc/{os.getpid()}"
             readable = [
                 *root_filesystem.readable_paths(plan.readable, plan.network),
-                *root_filesystem.DEVICES,
+                *root_filesystem.devices(memory_group=plan.memory_group),
             ]
             readable += [f"{own}/{name}" for name in OWN_FACTS]
             listable = [f"{own}/task"]

@@ -1,6 +1,6 @@
 """Run one spec in a fresh interpreter, in a process whose layers are applied already.
 
-`python -I -B cold_start.py SOURCE PATH...`
+`python -s -B cold_start.py SOURCE PATH...`
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 def main() -> None:
     """Read the spec that was left in the job's folder, and run it."""
     source, *paths = sys.argv[1:]
-    sys.path[:0] = [*paths, source]
+    sys.path[:1] = [*paths, source]  # instead of the folder of this script
     from ade.sandbox.child import job_process
 
     with open(job_process.SPEC_FILE, encoding="utf-8") as file:

@@ -4,14 +4,19 @@ What Python itself does after a fork is for threads that no longer exist. A zygo
 and doing it anyway would copy a hundred pages in each child. So `threading` and `random` (which
 every child seeds anew) are imported before anything is recorded here; the handlers that packages
 register while they are imported are called as Python would call them.
+
+What compiled libraries register to be called at exit is dropped: such a handler may wait for a
+thread of the zygote, which a forked job does not have.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import random  # noqa: F401
 import threading  # noqa: F401
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,11 +35,19 @@ def recording() -> Iterator[None]:
         register(**handlers)  # a job may fork as Python does
         _recorded.append(handlers)
 
+    at_exit = atexit.register
+
+    def record_exit(function: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(function, (FunctionType, MethodType)):
+            at_exit(function, *args, **kwargs)
+        return function
+
     os.register_at_fork = record
+    atexit.register = record_exit  # type: ignore[assignment]
     try:
         yield
     finally:
-        os.register_at_fork = register
+        os.register_at_fork, atexit.register = register, at_exit
 
 
 def call(when: str) -> None:

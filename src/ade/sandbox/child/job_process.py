@@ -14,7 +14,6 @@ import json
 import linecache
 import os
 import resource
-import signal
 import socket
 import sys
 import time
@@ -46,6 +45,7 @@ def prepare(plan: ZygotePlan) -> None:
     """Do once, in the zygote, what is the same for every child."""
     policy = seccomp.Policy(**plan.policy_facts, listened="notify" not in plan.without)
     _prepared["filter"] = seccomp.assemble(policy)
+    _set_search_path(plan.interpreter)
     if not plan.cold:
         os.dup2(2, 1)  # a pipe, like a job's stdout: a stream caches what kind of file it is on
         set_up_streams()
@@ -162,7 +162,13 @@ def _copy_in(name: str, source: int) -> None:
 def _set_folders(folder: str, temporary: str) -> None:
     """Tell the job through its environment where it may write files."""
     os.makedirs(temporary, exist_ok=True)
-    os.environ.update(HOME=folder, ADE_JOB_FOLDER=folder, TMPDIR=temporary)
+    os.environ.update(HOME=folder, ADE_JOB_FOLDER=folder, TMPDIR=temporary, LOGNAME="job")
+
+
+def _set_search_path(interpreter: str) -> None:
+    """Let `python3` be the interpreter that runs the job."""
+    folder = os.path.dirname(interpreter)
+    os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
 
 
 def _set_limits(limits: dict[str, int], data_bytes: int) -> None:
@@ -184,19 +190,23 @@ def _exec_interpreter(plan: ZygotePlan, spec: dict[str, Any]) -> None:
     with open(SPEC_FILE, "w", encoding="utf-8") as file:
         json.dump(spec, file)
     script = os.path.join(plan.source, "ade", "sandbox", "child", "cold_start.py")
-    argv = [plan.interpreter, "-I", "-B", script, plan.source, *plan.paths]
+    argv = [plan.interpreter, "-s", "-B", script, plan.source, *plan.paths]
     os.execve(plan.interpreter, argv, os.environ)
 
 
 def run(spec: dict[str, Any]) -> int:
     """Run the spec's entry; return the exit status."""
+    from ade_engine.channel import ArtifactLimits
     from ade_engine.run_entry import run_entry
 
+    sys.argv[:] = [""]  # the plan is of no interest to the job
     os.set_inheritable(LINE, False)
     linux.prctl(linux.PR_SET_NAME, _NAME)
     gc.enable()
     os.write(LINE, b'{"begun": true}\n')  # what follows on the line comes from the job's code
-    return run_entry(spec["entry"], spec["inputs"], _prepared["line"])
+    limits = spec["limits"]
+    kept = ArtifactLimits(limits["artifacts"], limits["artifact_bytes"])
+    return run_entry(spec["entry"], spec["inputs"], _prepared["line"], kept)
 
 
 def warm_up() -> None:
@@ -205,6 +215,7 @@ def warm_up() -> None:
     Every type, name and instruction is written to when it is first used, and a child that writes to
     a page copies it first.
     """
+    from ade_engine.channel import Channel
     from ade_engine.entry import cell
     from ade_engine.run_entry import run_entry
     from ade_engine.stack_dump import STACK_DUMP_SIGNAL
@@ -214,19 +225,19 @@ def warm_up() -> None:
         _reseed()
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
             run_entry(cell.__name__, json.loads(json.dumps(cell.cell_inputs("None"))), nowhere)
+            cell.rehearse_end(Channel(nowhere))
     sys.modules["__main__"] = main
     linecache.cache.pop(cell.FILE, None)
     faulthandler.unregister(STACK_DUMP_SIGNAL)
 
 
 def set_up_streams() -> None:
-    """Open the streams that a job's code finds, and let SIGTERM end the process."""
+    """Open the streams that a job's code finds."""
     for name, descriptor, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
         stream = _stream(descriptor, mode)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     _prepared["line"] = os.fdopen(LINE, "w", encoding="utf-8", closefd=False)
-    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
     time.tzset()
 
 

@@ -28,6 +28,7 @@ LINE = 3
 def main() -> None:
     """Read the plan, apply the layers, become the zygote."""
     linux.close_from(4)
+    os.setsid()  # a signal to its own group would reach the worker, in whatever pid namespace
     plan = ZygotePlan.from_json(sys.argv[2])
     try:
         if plan.level == FULL:
@@ -41,7 +42,8 @@ def main() -> None:
         sys.exit(f"{error.strerror or error}")
     interpreter = plan.interpreter
     script = os.path.join(plan.source, "ade", "sandbox", "child", "zygote.py")
-    os.execve(interpreter, [interpreter, "-I", "-B", script, plan.source, sys.argv[2]], os.environ)
+    # Not -I, which would ignore PYTHONHASHSEED; the environment holds nothing but what ADE set.
+    os.execve(interpreter, [interpreter, "-s", "-B", script, plan.source, sys.argv[2]], os.environ)
 
 
 def _enter_namespaces(plan: ZygotePlan) -> None:
@@ -63,7 +65,9 @@ def _enter_namespaces(plan: ZygotePlan) -> None:
     if pid:
         _report_launched(pid)
         os._exit(0)
-    root_filesystem.build(plan.readable, plan.network, [JOB_FOLDER, "/tmp", "/proc", "/dev/shm"])
+    folders = [JOB_FOLDER, "/tmp", "/proc", "/dev/shm"]
+    devices = root_filesystem.devices(memory_group=plan.memory_group)
+    root_filesystem.build(plan.readable, plan.network, folders, devices)
     linux.set_hostname("ade")
     if plan.by_root:
         _change_user(plan)
@@ -88,18 +92,22 @@ def _change_user(plan: ZygotePlan) -> None:
 def _restrict(plan: ZygotePlan) -> None:
     """Restrict this process to the files and system calls that a zygote needs."""
     calls = SyscallList()
-    if plan.level == FULL:
-        privileges.drop_capabilities(calls)
-    else:
+    privileges.drop_capabilities(calls)
+    if plan.level != FULL:
         readable = root_filesystem.readable_paths(plan.readable, plan.network)
         landlock.add_calls(
             calls,
-            [*readable, *root_filesystem.DEVICES, "/proc"],
+            [*readable, *root_filesystem.devices(memory_group=plan.memory_group), "/proc"],
             [plan.scratch, "/dev/null"],
             network=plan.network,
             of_version=plan.landlock,
         )
-    policy = seccomp.Policy(zygote=True, network=plan.network, memfd=plan.memfd)
+    policy = seccomp.Policy(
+        zygote=True,
+        namespaces=plan.level == FULL,
+        network=plan.network,
+        memory_group=plan.memory_group,
+    )
     seccomp.add_calls(calls, seccomp.assemble(policy), pid=os.getpid())
     calls.execute_all()
 

@@ -30,7 +30,7 @@ class ZygotePlan:
     by_root: bool = False  # root mounts first, and changes its user afterwards
     scratch: str = ""
     landlock: int = 0
-    memfd: bool = False
+    memory_group: bool = False
     job_mb: int = 256
     tmp_mb: int = 64
     shared_mb: int = 64
@@ -55,7 +55,7 @@ class ZygotePlan:
         return {
             "forks": full,
             "network": self.network,
-            "memfd": self.memfd,
+            "memory_group": self.memory_group,
             # Without a mount namespace, and as the worker's own user, a job could reach its files.
             "by_path": full or self.user != -1,
         }

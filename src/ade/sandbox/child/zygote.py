@@ -1,4 +1,4 @@
-"""Import once, fork often: `python -I -B zygote.py SOURCE PLAN`, with the worker's line as fd 3.
+"""Import once, fork often: `python -s -B zygote.py SOURCE PLAN`, with the worker's line as fd 3.
 
 The loop has no threads and allocates almost nothing. It reads fixed messages from its line, forks,
 reports how its children end, and dies when the line is closed.
@@ -17,7 +17,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if __name__ == "__main__":  # run by its path, by the environment's interpreter
-    sys.path.insert(0, sys.argv[1])
+    sys.path[0] = sys.argv[1]  # instead of the folder of this script
 
 from ade.sandbox.child import fork_hooks, job_process, zygote_messages
 from ade.sandbox.child.plan import ZygotePlan

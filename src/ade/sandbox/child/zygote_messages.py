@@ -7,6 +7,7 @@ memory that the next job is forked from.
 from __future__ import annotations
 
 import array
+import os
 import socket
 import struct
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,10 @@ _FIELDS = struct.Struct("=IiQQQQ")
 LAUNCHED, HELLO, COLD, SPAWN, SPAWNED, NOT_SPAWNED, ENDED = range(1, 8)
 DESCRIPTORS_MAX = 8
 CREDENTIALS = struct.Struct("3i")
+
+
+class Malformed(Exception):
+    """A message has another size than all messages, or more descriptors than any."""
 
 
 class Message(NamedTuple):
@@ -45,17 +50,23 @@ def send(line: socket.socket, message: Message, descriptors: Iterable[int] = ())
 def receive(line: socket.socket) -> tuple[Message, list[int], int] | None:
     """Receive (message, descriptors, pid of the sender); None when the line is closed.
 
-    The pid is the kernel's (SCM_CREDENTIALS), and 0 unless the socket was set to receive it.
+    The pid is the kernel's (SCM_CREDENTIALS), and 0 unless the socket was set to receive it. A
+    message that is malformed raises Malformed, and its descriptors are closed.
     """
     room = socket.CMSG_SPACE(4 * DESCRIPTORS_MAX) + socket.CMSG_SPACE(CREDENTIALS.size)
-    data, extra, _, _ = line.recvmsg(_FIELDS.size, room, socket.MSG_CMSG_CLOEXEC)
-    if len(data) < _FIELDS.size:
-        return None
+    data, extra, flags, _ = line.recvmsg(_FIELDS.size, room, socket.MSG_CMSG_CLOEXEC)
     descriptors, sender = array.array("i"), 0
     for level, kind, content in extra:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             descriptors.frombytes(content[: len(content) - len(content) % descriptors.itemsize])
         elif level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
             sender = CREDENTIALS.unpack(content)[0]
+    is_whole = len(data) == _FIELDS.size and not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC)
+    if not is_whole:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        if data or descriptors:
+            raise Malformed("a message has another size, or too many descriptors")
+        return None
     kind, status, number, user_us, system_us, peak_kb = _FIELDS.unpack(data)
     return Message(kind, number, status, user_us, system_us, peak_kb), list(descriptors), sender

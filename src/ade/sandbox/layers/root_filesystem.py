@@ -14,10 +14,13 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 FILES = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/fonts", "/etc/mime.types")
 NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/services", "/etc/ssl", "/etc/pki",
                  "/etc/ca-certificates")  # fmt: skip
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
+MEMORY_DEVICE = "/dev/zero"
 GENERATED = {
-    "/etc/passwd": "job:x:1000:1000:job:/job:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
-    "/etc/group": "job:x:1000:\nnogroup:x:65534:\n",
+    "/etc/passwd": "root:x:0:0:root:/:/bin/false\n"
+    "job:x:1000:1000:job:/job:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+    "/etc/group": "root:x:0:\njob:x:1000:\nnogroup:x:65534:\n",
+    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
 ROOT_BYTES_MAX = 1024 * 1024
@@ -37,7 +40,14 @@ def readable_paths(plan_readable: Iterable[str], network: bool) -> list[str]:
     return kept
 
 
-def build(readable: Iterable[str], network: bool, folders: Iterable[str]) -> None:
+def devices(*, memory_group: bool) -> tuple[str, ...]:
+    """List the devices of a job; a shared mapping of /dev/zero is memory that a group counts."""
+    return (*DEVICES, MEMORY_DEVICE) if memory_group else DEVICES
+
+
+def build(
+    readable: Iterable[str], network: bool, folders: Iterable[str], devices: Iterable[str]
+) -> None:
     """Build the root in this mount namespace and enter it; `folders` are empty mount points.
 
     All trees are copied before anything is mounted, because a mount may hide the path to another
@@ -47,7 +57,7 @@ def build(readable: Iterable[str], network: bool, folders: Iterable[str]) -> Non
     paths = readable_paths(readable, network)
     links = {path: os.readlink(path) for path in paths if os.path.islink(path)}
     trees = {path: linux.clone_tree(path) for path in paths if path not in links}
-    devices = {path: linux.clone_tree(path) for path in DEVICES}
+    device_trees = {path: linux.clone_tree(path) for path in devices}
     is_folder = {path: os.path.isdir(path) for path in trees}
     linux.mount("root", STAGE, "tmpfs", linux.MS_NOSUID, f"size={ROOT_BYTES_MAX},mode=755")
     for path, target in links.items():
@@ -56,10 +66,12 @@ def build(readable: Iterable[str], network: bool, folders: Iterable[str]) -> Non
     for path, tree in trees.items():
         linux.restrict_tree(tree, READ_ONLY | linux.MOUNT_ATTR_NODEV)
         _place(tree, path, is_folder=is_folder[path])
-    for path, tree in devices.items():
+    for path, tree in device_trees.items():
         linux.restrict_tree(tree, linux.MOUNT_ATTR_NOSUID)
         _place(tree, path, is_folder=False)
     for path, text in GENERATED.items():
+        if path in trees or path in links:  # with network access the job sees the machine's
+            continue
         _make_parents(path)
         with open(STAGE + path, "w", encoding="ascii") as file:
             file.write(text)

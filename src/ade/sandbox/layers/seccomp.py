@@ -39,16 +39,27 @@ RET_ERRNO = 0x00050000
 RET_NOTIFY = 0x7FC00000
 RET_KILL = 0x80000000
 
-CLONE_THREAD = 0x00010000
+CLONE_THREAD, CLONE_FILES = 0x00010000, 0x00000400
 CLONE_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag
 FIFO, REGULAR = 0x1000, 0x8000
 FORMAT_BITS = 0xF000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 FIOSETOWN, SIOCSPGRP = 0x8901, 0x8902
 OWNER_COMMANDS = (8, 10, 15)  # F_SETOWN, F_SETSIG, F_SETOWN_EX
+# F_SETLEASE and F_NOTIFY tell what other jobs do with a shared file; F_SETPIPE_SZ enlarges a pipe
+# to a mebibyte of memory that is counted nowhere.
+FILE_COMMANDS_REFUSED = (1024, 1026, 1031)
+MAP_SHARED, MAP_ANONYMOUS = 0x01, 0x20  # MAP_SHARED_VALIDATE has the bit of MAP_SHARED too
+CLOSE_RANGE_UNSHARE = 2
+SOL_SOCKET, BUFFER_SIZES = 1, (7, 8)  # SO_SNDBUF, SO_RCVBUF
+NEGATIVE = 0x80000000
+DONE_NOTHING = RET_ERRNO  # the call returns 0 and has no effect
 # The options of prctl that a job may use: reading facts, setting names, giving up rights.
 PRCTL_ALLOWED = (3, 7, 14, 15, 16, 21, 23, 27, 30, 38, 39, 41, 42, 0x53564D41)
 PRCTL_SET_PDEATHSIG = 1
+# These return a pidfd of the process at the other end of a socket: a handle of the worker.
+SO_PASSPIDFD, SO_PEERPIDFD = 76, 77
+NO_OPTION = RET_ERRNO | errno.ENOPROTOOPT
 
 ALLOWED = """
     read write open openat openat2 close stat fstat lstat newfstatat statx poll ppoll lseek mmap
@@ -56,7 +67,7 @@ ALLOWED = """
     preadv pwritev preadv2 pwritev2 access faccessat faccessat2 pipe pipe2 select pselect6
     sched_yield mremap msync mincore madvise dup dup2 dup3 pause nanosleep clock_nanosleep
     getitimer alarm setitimer getpid sendfile recvfrom sendmsg recvmsg shutdown getsockname
-    getpeername setsockopt getsockopt execve execveat exit wait4 waitid uname fcntl flock fsync
+    getpeername getsockopt execve execveat exit wait4 waitid uname fsync
     fdatasync truncate ftruncate getdents getdents64 getcwd chdir fchdir rename renameat renameat2
     mkdir mkdirat rmdir creat link linkat unlink unlinkat symlink symlinkat readlink readlinkat
     umask gettimeofday getrlimit setrlimit prlimit64 getrusage sysinfo times getuid
@@ -85,7 +96,15 @@ SIGNALS = "kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo tkill pidfd_send_signal
 
 FORKS = "fork vfork".split()
 
-OF_A_PROCESS = "prlimit64 sched_setaffinity".split()
+# Calls whose first argument is a pid, for a job that shares its pid namespace with others.
+CHANGES_A_PROCESS = "prlimit64 sched_setaffinity".split()
+OF_A_PROCESS = [
+    *CHANGES_A_PROCESS,
+    *"getpgid getsid setpgid pidfd_open sched_getparam sched_getscheduler".split(),
+    *"sched_getattr sched_rr_get_interval get_robust_list".split(),
+]
+
+CLOCKS = "clock_gettime clock_getres clock_nanosleep timer_create".split()
 
 REPORTED = """
     ptrace process_vm_readv process_vm_writev process_madvise kcmp pidfd_getfd mount umount2
@@ -101,20 +120,24 @@ REPORTED = """
 """.split()
 
 # Only for the zygote, which applies the layers of its jobs.
-LAYER_SETUP = """
-    mount umount2 open_tree move_mount sethostname capset seccomp landlock_create_ruleset
-    landlock_add_rule landlock_restrict_self
+OWN_LAYERS = """
+    capset seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self
 """.split()
+LAYER_SETUP = [*OWN_LAYERS, *"mount umount2 open_tree move_mount sethostname".split()]
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Hold what differs between filters; a `zygote` may apply layers, and has no listener."""
+    """Hold what differs between filters; a `zygote` may apply layers, and has no listener.
+
+    Without `namespaces` it creates none, mounts nothing, and sees every process of its user.
+    """
 
     zygote: bool = False
+    namespaces: bool = True
     forks: bool = True
     network: bool = False
-    memfd: bool = False
+    memory_group: bool = False
     by_path: bool = True
     listened: bool = True
 
@@ -196,6 +219,13 @@ def _rules(policy: Policy) -> dict[int, Code]:
                 rules[number] = code
 
     rule(ALLOWED, allow)
+    rule(["mmap"], allow if policy.memory_group or policy.zygote else _no_shared_memory(denied))
+    rule(["fcntl"], _file_commands(policy, denied))
+    rule(["getsockopt"], [_argument(2), *_one_of([SO_PEERPIDFD], NO_OPTION, RET_ALLOW)])
+    rule(["setsockopt"], _socket_options())
+    # A lock on a file that several jobs can read is a channel between them. Libraries take ENOSYS
+    # for a file system without locks.
+    rule(["flock"], allow if policy.zygote else [_give(RET_ERRNO | errno.ENOSYS)])
     rule(REPORTED, deny)
     rule(BY_PATH, allow if policy.by_path else deny)
     rule(NETWORKING, allow if policy.network else deny)
@@ -210,18 +240,35 @@ def _rules(policy: Policy) -> dict[int, Code]:
         # Running as the same user, it could also change the limits and priority of others, or
         # have the kernel send them a signal when one of its pipes is read.
         rule(OF_A_PROCESS, [_argument(0), *_one_of([0, OWN_PID], RET_ALLOW, denied)])
-        rule(["setpriority"], _own_priority(denied))
-        rule(["fcntl"], [_argument(1), *_one_of(OWNER_COMMANDS, denied, RET_ALLOW)])
+        # The C library asks for the processors of a thread, and works without an answer.
+        not_there = RET_ERRNO | errno.ENOSYS
+        rule(["sched_getaffinity"], [_argument(0), *_one_of([0, OWN_PID], RET_ALLOW, not_there)])
+        rule(["setpriority", "getpriority"], _own_priority(denied))
+        rule(["capget"], deny)
+        # A negative clock is that of a process, or of a file.
+        rule(CLOCKS, [_argument(0), (_AT_LEAST, 0, 1, NEGATIVE), _give(denied), _give(RET_ALLOW)])
+        # Its folder is on a disk, and allocation takes no time; libraries write zeros instead.
+        rule(["fallocate"], [_give(RET_ERRNO | errno.EOPNOTSUPP)])
+        # Its open files are counted, so all of its threads must have the same ones.
+        shared = [(_ANY_BIT, 0, 1, CLOSE_RANGE_UNSHARE), _give(denied), _give(RET_ALLOW)]
+        rule(["close_range"], [_argument(2), *shared])
     may = [*PRCTL_ALLOWED, PRCTL_SET_PDEATHSIG] if policy.forks else PRCTL_ALLOWED
     rule(["prctl"], allow if policy.zygote else [_argument(0), *_one_of(may, RET_ALLOW, denied)])
-    never = [TIOCSTI, TIOCLINUX] if policy.forks else [TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP]
+    is_in_namespace = policy.forks and policy.namespaces
+    never = [TIOCSTI, TIOCLINUX] if is_in_namespace else [TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP]
     rule(["ioctl"], [_argument(1), *_one_of(never, denied, RET_ALLOW)])
     rule(["mknod"], _files_only(1, denied))
     rule(["mknodat"], _files_only(2, denied))
     rule(["personality"], [_argument(0), *_one_of([0, 0xFFFFFFFF], RET_ALLOW, denied)])
-    rule(["memfd_create"], allow if policy.memfd else [_give(RET_ERRNO | errno.ENOSYS)])
+    rule(["memfd_create"], allow if policy.memory_group else [_give(RET_ERRNO | errno.ENOSYS)])
     if policy.zygote:
-        rule(LAYER_SETUP, allow)
+        rule(LAYER_SETUP if policy.namespaces else OWN_LAYERS, allow)
+    if policy.zygote and not policy.namespaces:
+        # Its jobs may signal themselves, so its filter allows signals; Landlock restricts them. It
+        # opens the pidfds of its children, whose pids are not known yet.
+        rule(CHANGES_A_PROCESS, [_argument(0), *_one_of([0], RET_ALLOW, denied)])
+        rule(["setpriority"], _own_priority(denied))
+        rule(["fcntl"], [_argument(1), *_one_of(OWNER_COMMANDS, denied, RET_ALLOW)])
     return rules
 
 
@@ -265,13 +312,50 @@ def _without_address(denied: int) -> Code:
 
 
 def _clone(policy: Policy, denied: int) -> Code:
-    if policy.zygote:
+    if policy.zygote and policy.namespaces:
         return [_give(RET_ALLOW)]
     no_namespaces = [_argument(0), (_ANY_BIT, 0, 1, CLONE_NAMESPACES), _give(denied)]
     if policy.forks:
         return [*no_namespaces, _give(RET_ALLOW)]
-    thread = [(_ANY_BIT, 0, 1, CLONE_THREAD), _give(RET_ALLOW), _give(denied)]
+    thread = [
+        (_ANY_BIT, 1, 0, CLONE_THREAD),
+        _give(denied),
+        (_ANY_BIT, 0, 1, CLONE_FILES),
+        _give(RET_ALLOW),
+        _give(denied),
+    ]
     return [*no_namespaces, *thread]
+
+
+def _no_shared_memory(denied: int) -> Code:
+    """Deny shared anonymous memory: its pages stay when no process has them mapped."""
+    return [
+        _argument(3),
+        (_ANY_BIT, 0, 2, MAP_ANONYMOUS),
+        (_ANY_BIT, 0, 1, MAP_SHARED),
+        _give(denied),
+        _give(RET_ALLOW),
+    ]
+
+
+def _file_commands(policy: Policy, denied: int) -> Code:
+    if policy.zygote:
+        return [_give(RET_ALLOW)]
+    owners = () if policy.forks else OWNER_COMMANDS
+    return [_argument(1), *_one_of([*owners, *FILE_COMMANDS_REFUSED], denied, RET_ALLOW)]
+
+
+def _socket_options() -> Code:
+    """Ignore requests for larger socket buffers, whose memory is counted nowhere."""
+    return [
+        _argument(1),
+        (_EQUAL, 1, 0, SOL_SOCKET),
+        _give(RET_ALLOW),
+        _argument(2),
+        (_EQUAL, 0, 1, SO_PASSPIDFD),
+        _give(NO_OPTION),
+        *_one_of(BUFFER_SIZES, DONE_NOTHING, RET_ALLOW),
+    ]
 
 
 def _own_priority(denied: int) -> Code:

@@ -23,8 +23,17 @@ from ade.sandbox.layers.seccomp import (
 from ade.sandbox.layers.syscall_numbers import NUMBERS
 
 JOB, ZYGOTE = Policy(), Policy(zygote=True)
+ZYGOTE_ALONE = Policy(zygote=True, namespaces=False)
 ALONE = Policy(forks=False, by_path=False)
-POLICIES = [JOB, ALONE, ZYGOTE, Policy(network=True), Policy(memfd=True), Policy(listened=False)]
+POLICIES = [
+    JOB,
+    ALONE,
+    ZYGOTE,
+    ZYGOTE_ALONE,
+    Policy(network=True),
+    Policy(memory_group=True),
+    Policy(listened=False),
+]
 NOT_THERE = RET_ERRNO | errno.ENOSYS
 NUMBERS_MAX = 600
 assemble = functools.cache(seccomp.assemble)
@@ -78,10 +87,11 @@ def test_what_is_not_named_does_not_exist(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
-def test_every_number_gets_one_of_four_answers(policy: Policy) -> None:
+def test_every_number_gets_a_known_answer(policy: Policy) -> None:
     code = assemble(policy)
     answers = {run(code, number) for number in range(NUMBERS_MAX)}
-    assert answers <= {RET_ALLOW, RET_NOTIFY, NOT_THERE, RET_ERRNO | errno.EPERM}
+    errors = {NOT_THERE, RET_ERRNO | errno.EPERM, RET_ERRNO | errno.EOPNOTSUPP}
+    assert answers <= {RET_ALLOW, RET_NOTIFY, *errors}
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
@@ -152,7 +162,7 @@ def test_sending_without_an_address_only(address: int) -> None:
 def test_clone_without_namespaces(flags: int) -> None:
     has_namespaces = flags & 0x7E020080
     assert ask(JOB, "clone", flags) == (RET_NOTIFY if has_namespaces else RET_ALLOW)
-    is_thread = flags & 0x00010000
+    is_thread = flags & 0x00010000 and flags & 0x00000400  # one that shares its open files
     alone = RET_ALLOW if is_thread and not has_namespaces else RET_NOTIFY
     assert ask(ALONE, "clone", flags) == alone
 
@@ -194,7 +204,77 @@ def test_terminals_are_not_typed_into() -> None:
 
 def test_memory_files_only_where_they_are_counted() -> None:
     assert ask(JOB, "memfd_create") == NOT_THERE
-    assert ask(Policy(memfd=True), "memfd_create") == RET_ALLOW
+    assert ask(Policy(memory_group=True), "memfd_create") == RET_ALLOW
+
+
+ANONYMOUS, SHARED, PRIVATE, SHARED_VALIDATE = 0x20, 1, 2, 3
+
+
+@given(kind=st.sampled_from([PRIVATE, SHARED, SHARED_VALIDATE]), more=st.integers(0, 0xFFFF))
+def test_shared_memory_only_where_it_is_counted(kind: int, more: int) -> None:
+    flags = more & ~0x0F | kind
+    is_refused = kind != PRIVATE and flags & ANONYMOUS
+    answer = ask(JOB, "mmap", 0, 1 << 20, 3, flags, -1 & 0xFFFFFFFF)
+    assert answer == (RET_NOTIFY if is_refused else RET_ALLOW)
+    for policy in (Policy(memory_group=True), ZYGOTE):
+        assert ask(policy, "mmap", 0, 1 << 20, 3, flags, -1 & 0xFFFFFFFF) == RET_ALLOW
+
+
+@pytest.mark.parametrize("command", [1024, 1026, 1031])
+def test_files_are_not_used_to_tell_or_to_hide(command: int) -> None:
+    for policy in (JOB, ALONE):
+        assert ask(policy, "fcntl", 5, command) == RET_NOTIFY
+        assert ask(policy, "fcntl", 5, 6) == RET_ALLOW  # F_SETLK, which SQLite needs
+        assert ask(policy, "flock", 5, 2) == NOT_THERE
+
+
+def test_buffers_of_sockets_keep_their_size() -> None:
+    for option in (7, 8):
+        assert ask(JOB, "setsockopt", 5, 1, option) == RET_ERRNO  # and 0: as if it were done
+    assert ask(JOB, "setsockopt", 5, 1, 9) == RET_ALLOW
+    assert ask(JOB, "setsockopt", 5, 6, 7) == RET_ALLOW
+
+
+def test_no_socket_tells_the_process_at_its_other_end() -> None:
+    for policy in POLICIES:
+        for name, option in (("getsockopt", 77), ("setsockopt", 76)):
+            assert ask(policy, name, 5, 1, option) == RET_ERRNO | errno.ENOPROTOOPT
+            assert ask(policy, name, 5, 1, 4) == RET_ALLOW  # SO_ERROR, SO_REUSEADDR, ...
+
+
+def test_a_zygote_without_namespaces_opens_its_children_and_changes_no_process() -> None:
+    other = 4321
+    assert ask(ZYGOTE_ALONE, "pidfd_open", other) == RET_ALLOW
+    for name in ("prlimit64", "sched_setaffinity"):
+        assert ask(ZYGOTE_ALONE, name, 0) == RET_ALLOW
+        assert ask(ZYGOTE_ALONE, name, other) == RET_NOTIFY
+        assert ask(ZYGOTE, name, other) == RET_ALLOW
+
+
+@pytest.mark.parametrize("mode", [0, 1, 3, 0x10])
+def test_nothing_is_allocated_on_a_disk_without_being_written(mode: int) -> None:
+    assert ask(ALONE, "fallocate", 5, mode) == RET_ERRNO | errno.EOPNOTSUPP
+    assert ask(JOB, "fallocate", 5, mode) == RET_ALLOW
+
+
+def test_alone_the_open_files_of_all_threads_are_the_same() -> None:
+    assert ask(ALONE, "close_range", 3, 9, 2) == RET_NOTIFY
+    assert ask(ALONE, "close_range", 3, 9, 4) == RET_ALLOW
+    assert ask(JOB, "close_range", 3, 9, 2) == RET_ALLOW
+
+
+def test_alone_nothing_is_learnt_of_other_processes() -> None:
+    own = seccomp.OWN_PID
+    for name in ("getpgid", "getsid", "pidfd_open", "sched_getscheduler", "sched_getattr"):
+        assert [ask(ALONE, name, pid) for pid in (0, own)] == [RET_ALLOW, RET_ALLOW]
+        assert ask(ALONE, name, own + 1) == RET_NOTIFY
+        assert ask(JOB, name, own + 1) == RET_ALLOW
+    assert ask(ALONE, "sched_getaffinity", own + 1) == NOT_THERE
+    assert ask(ALONE, "getpriority", 0, own + 1) == RET_NOTIFY
+    assert ask(ALONE, "getpriority", 2, 0) == RET_NOTIFY
+    assert ask(ALONE, "capget") == RET_NOTIFY
+    assert ask(ALONE, "clock_gettime", 2) == RET_ALLOW
+    assert ask(ALONE, "clock_gettime", (~12345 << 3 | 2) & 0xFFFFFFFF) == RET_NOTIFY
 
 
 def test_a_zygote_may_build_and_a_job_may_not() -> None:
