@@ -17,23 +17,27 @@ from ade.stages import (
     expire,
     finish,
     finish_and_claim,
+    output,
     renew,
     report,
     resume,
     retain,
     stop,
+    workers,
 )
 from ade.stages.claim import ClaimRequest
 from ade.stages.expire import Swept
 from ade.stages.finish import Finish, Finished
 from ade.stages.finish_and_claim import FinishAndClaim, FinishedAndClaimed
 from ade.stages.kernel_settings import KernelSettings
+from ade.stages.output import OutputAppend
 from ade.stages.report import AttemptReport
 from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.retain import Retain
 from ade.stages.stop import Stop
 from ade.stages.submit import idempotency, submit
 from ade.stages.submit.model import Accepted, Submission
+from ade.stages.workers import RunningWorker
 from ade.store.port import Reading, Result, Store
 from ade.store.rows import Claim, IdempotencyRow, JobRef, JobRow, LeaseRef, Renewed
 
@@ -55,12 +59,15 @@ class Verbs:
         self.finish = partial(finish.finish, settings)
         self.finish_and_claim = partial(finish_and_claim.finish_and_claim, settings)
         self.report = partial(report.report, settings)
+        self.append_output = partial(output.append_output, settings)
         self.stop = partial(stop.stop, settings)
         self.resume = partial(resume.resume, settings)
         self.resolve = partial(resume.resolve, settings)
         self.clear = partial(resume.clear, settings)
-        self.expire = partial(expire.expire, settings)
+        self.expire = partial(expire.expire, settings, store.clock)
         self.retain = partial(retain.retain, settings)
+        self.note_worker = partial(workers.note_worker, settings)
+        self.forget_worker = partial(workers.forget_worker, settings)
 
 
 class Kernel:
@@ -128,6 +135,10 @@ class Kernel:
         """Append to a job's log while holding its lease; False if the log is full."""
         return await self._one(self.verbs.report, report)
 
+    async def append_output(self, append: OutputAppend) -> None:
+        """Append what a job writes while holding its lease, or raise LeaseLost."""
+        await self._one(self.verbs.append_output, append)
+
     async def stop(self, request: Stop) -> JobRow:
         """Cancel or pause a job."""
         return await self._exported(await self._one(self.verbs.stop, request))
@@ -153,6 +164,14 @@ class Kernel:
     async def retain(self, workspace_id: str) -> list[JobRef]:
         """Delete old jobs of a workspace, and return which."""
         return await self._one(self.verbs.retain, Retain(workspace_id))
+
+    async def note_worker(self, worker: RunningWorker) -> None:
+        """Note that a worker is running."""
+        await self._one(self.verbs.note_worker, worker)
+
+    async def forget_worker(self, name: str) -> None:
+        """Forget a worker that has stopped."""
+        await self._one(self.verbs.forget_worker, name)
 
     async def read(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 from tests.processes import eventually, is_alive, jobs_of
-from tests.system.server import JOBS, Server, Start, echo, long_echo
+from tests.system.server import JOBS, Server, Start, echo, long_echo, mirrored
 
 
 def test_what_was_accepted_runs_after_a_crash(start: Start) -> None:
@@ -123,3 +123,18 @@ def test_crash_after_crash_the_attempts_are_counted(start: Start) -> None:
     found = server.ended_job(job)
     assert (found["status"], found["attempt"]) == ("failed", 2)
     assert found["error"]["code"] == "LEASE_LOST"
+
+
+def test_an_event_file_that_a_crash_left_short_is_completed(start: Start) -> None:
+    server = start.server()
+    job = server.submit(value="short")
+    server.ended_job(job)
+    folder = start.data_dir / "jobs" / job["job_id"]
+    whole = mirrored(folder, 3)
+    server.kill()
+    # As if it had died after the commit of the last event, with a line half written.
+    file = folder / "events.ndjson"
+    file.write_bytes(file.read_bytes()[:-20])
+    again = start.server()
+    assert mirrored(folder, 3) == whole
+    assert again.stop() == 0

@@ -12,15 +12,17 @@ from ade.domain.events import EventType
 from ade.domain.job import LOCAL_POOL, TERMINAL, Cause, Status, StopRequest, is_allowed
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome
+from ade.domain.output import Piece, PieceBatch, batch_of
 from ade.kernel import Kernel
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish, Finished
+from ade.stages.output import OutputAppend
 from ade.stages.report import AttemptReport
 from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.stop import Stop
 from ade.stages.submit.model import Accepted, Submission
 from ade.store.port import Reading
-from ade.store.rows import Claim, JobRef, JobRow, LeaseRef, NewEvent, Renewed
+from ade.store.rows import Claim, JobRef, JobRow, LeaseRef, NewEvent, OutputBatch, Renewed
 
 LIMITS = Limits(timeout_ms=60_000, cpu_ms=60_000, memory_mb=512, max_output_kb=256, max_artifacts=9)
 ALL = 100_000
@@ -124,6 +126,14 @@ class Acts:
         said = tuple((EventType.LOG, {"line": line}) for line in lines)
         kept: bool = self.kernel.now.report(AttemptReport(held(claim), said, progress))
         return kept
+
+    def write(self, claim: Claim, *texts: str, starts: int = 0) -> None:
+        """Append output to the log of a job, as one batch for each text."""
+        self.kernel.now.append_output(OutputAppend(held(claim), batches(*texts, starts=starts)))
+
+    def output(self, job: JobRow | Claim) -> list[OutputBatch]:
+        """Read what a job wrote."""
+        return self.kernel.now.read(lambda reading: reading.read_output(ref(job), 0, ALL))
 
     def cancel(self, job: JobRow | Claim) -> JobRow:
         """Ask that a job be cancelled."""
@@ -232,8 +242,12 @@ def _look_at_everything(reading: Reading) -> Seen:
 
 
 def _check_log(job: JobRow, events: list[NewEvent]) -> None:
-    """A log has no gap, follows the transition table with its causes, and has every attempt."""
+    """A log has no gap, never runs backwards, follows the transition table, has every attempt."""
     assert [event.seq for event in events] == list(range(1, job.event_seq + 1)), job
+    if job.pool == LOCAL_POOL:  # when an agent's job was dispatched is in no column
+        times = [event.at for event in events]
+        assert times == sorted(times), "the log runs backwards"
+        assert job.submitted_at <= (job.started_at or times[-1]) <= (job.finished_at or times[-1])
     changes = [
         (LEAVES_IN[EventType(e.type)], Cause(json.loads(e.data)["cause"]))
         for e in events
@@ -269,6 +283,15 @@ def _check_lane(lane: list[JobRow]) -> None:
 def ref(job: JobRow | Claim) -> JobRef:
     """Name a job."""
     return JobRef(job.workspace_id, job.id)
+
+
+def batches(*texts: str, starts: int = 0) -> tuple[PieceBatch, ...]:
+    """Make batches of one piece, each after the other."""
+    made: list[PieceBatch] = []
+    for text in texts:
+        made.append(batch_of([Piece("stdout", starts, text)]))
+        starts = made[-1].ends
+    return tuple(made)
 
 
 def held(claim: Claim) -> LeaseRef:

@@ -18,7 +18,7 @@ from ade.stages.kernel_settings import KernelSettings
 from ade.stages.submit.model import Accepted
 from ade.store.directory import key_digest
 from ade.store.group_commit import OutcomeUnknown
-from ade.store.rows import File
+from ade.store.rows import File, NewUserSession
 from ade.store.session import Session
 from ade.store.transaction import SqlTransaction
 
@@ -220,6 +220,26 @@ async def test_every_change_of_the_directory_is_looked_up(
     assert await directory.list_members(workspace.id) == []
     breaks()
     assert await directory.secret("links") == await directory.secret("links")
+    breaks()
+    second = await directory.add_operator_key(member.user_id, "second")
+    breaks()
+    await directory.revoke_operator_key(second.key.id)
+    sessions = directory.user_sessions()
+    breaks()
+    link = await asyncio.to_thread(sessions.make_link, 60)
+    breaks()
+    assert isinstance(await sessions.begin_by_link(link, ""), NewUserSession)
+    breaks()
+    new = await sessions.begin(secret, "")
+    breaks()
+    assert await sessions.touch(new.session) == new.session
+    breaks()
+    await sessions.end(new.session.id)
+    breaks()
+    await sessions.end_all_of_key(new.session.key_id)
+    breaks()
+    await sessions.end_all_of_user(new.session.user_id)
+    assert await sessions.list_all() == []
 
 
 # --- a session at work ----------------------------------------------------------------------------

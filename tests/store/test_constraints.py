@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Table
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from tests.databases import WORKSPACE, SqlDatabase
 from tests.store.model.invariants import JOB_INVARIANTS, ImpossibleRow, check_job
@@ -55,7 +55,9 @@ OVER = [
     WAITING | {"status": status, "finished_at": 1}
     for status in ("succeeded", "failed", "timed_out", "cancelled")
 ]
+EVALUATED = {"evaluation": "partial", "counts": "{}"}
 POSSIBLE = [
+    OVER[0] | EVALUATED,
     QUEUED,
     WAITING,
     RUNNING,
@@ -98,6 +100,9 @@ IMPOSSIBLE: list[tuple[str, dict[str, Any]]] = [
     ("jobs_counts", QUEUED | {"fence": -1}),
     ("jobs_counts", QUEUED | {"retries_left": -1}),
     ("jobs_counts", QUEUED | {"event_seq": -1}),
+    ("jobs_evaluation", OVER[0] | EVALUATED | {"evaluation": "good"}),
+    ("jobs_evaluation", OVER[0] | EVALUATED | {"counts": None}),
+    *[("jobs_evaluation", row | EVALUATED) for row in (QUEUED, RUNNING, PENDING, PAUSED)],
 ]
 ORPHANS: list[tuple[str, dict[str, Any]]] = [
     ("workspace_id", QUEUED | {"workspace_id": id_(999)}),
@@ -178,9 +183,61 @@ def test_the_memory_store_refuses_the_same(name: str, values: dict[str, Any]) ->
 def test_no_constraint_is_left_out() -> None:
     constraints = schema.requests.constraints | schema.jobs.constraints
     checks = {c.name for c in constraints if isinstance(c, CheckConstraint)}
-    assert checks == set(JOB_INVARIANTS) == {f"ck_{name}" for name, _ in IMPOSSIBLE}
+    # The memory store notes elsewhere which jobs are set aside, and keeps both halves as one.
+    by_row = checks - {"ck_jobs_set_aside"}
+    assert by_row == set(JOB_INVARIANTS) == {f"ck_{name}" for name, _ in IMPOSSIBLE}
     foreign = {c.name for c in constraints if isinstance(c, ForeignKeyConstraint)}
-    assert foreign == {f"fk_requests_{name}" for name, _ in ORPHANS}
+    assert foreign - {"fk_jobs_workspace_id_id"} == {f"fk_requests_{name}" for name, _ in ORPHANS}
+
+
+def _half(values: dict[str, Any], table: Table) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name in table.c}
+
+
+FOREIGN_KEY = re.compile("foreign key", re.IGNORECASE)
+
+
+def test_a_job_cannot_be_without_its_request(tables: SqlDatabase) -> None:
+    with pytest.raises(IntegrityError, match=FOREIGN_KEY):
+        tables.insert("jobs", **_half(QUEUED, schema.jobs))
+
+
+def test_a_request_cannot_be_deleted_before_its_job(tables: SqlDatabase) -> None:
+    insert_job(tables, QUEUED)
+    with pytest.raises(IntegrityError, match=FOREIGN_KEY), tables.connect() as connection:
+        connection.execute(schema.requests.delete())
+    with tables.connect() as connection:
+        connection.execute(schema.jobs.delete())
+        connection.execute(schema.requests.delete())
+
+
+@pytest.mark.parametrize(
+    "parent", [schema.documents, schema.builds, schema.workspaces, schema.requests]
+)
+def test_a_parent_of_a_job_cannot_be_deleted(tables: SqlDatabase, parent: Table) -> None:
+    insert_job(tables, QUEUED | RUN)
+    with pytest.raises(IntegrityError, match=FOREIGN_KEY), tables.connect() as connection:
+        connection.execute(parent.delete())
+
+
+@pytest.mark.parametrize(
+    "table", [schema.documents, schema.builds, schema.configurations, schema.requests, schema.jobs]
+)
+def test_the_key_of_a_job_or_its_parent_cannot_be_changed(
+    tables: SqlDatabase, table: Table
+) -> None:
+    insert_job(tables, QUEUED | RUN)
+    with pytest.raises(IntegrityError, match=FOREIGN_KEY), tables.connect() as connection:
+        connection.execute(table.update().values(id=id_(999)))
+
+
+@pytest.mark.parametrize("wrong", [QUEUED, RUNNING, PENDING, PAUSED, *OVER])
+def test_only_a_job_that_waits_for_nothing_else_is_set_aside(
+    tables: SqlDatabase, wrong: dict[str, Any]
+) -> None:
+    insert_job(tables, WAITING | {"id": id_(101), "needs_kind": "echo"})
+    with pytest.raises(IntegrityError, match="ck_jobs_set_aside"):
+        insert_job(tables, wrong | {"needs_kind": "echo"})
 
 
 @pytest.mark.parametrize(("name", "values"), ORPHANS, ids=_name)
@@ -251,6 +308,7 @@ def test_one_event_in_each_place_from_one_up(tables: SqlDatabase) -> None:
         {"status": "building"},  # what is under way is for its job to say
         {"job_id": None},
         {"version_id": None},
+        {"started_at": 1},
         {"finished_at": 1},
         {"error": "{}"},
         {"environment": "sha256:e"},
@@ -310,6 +368,50 @@ def test_impossible_rows_of_other_tables(
     more: dict[str, Any] = {"digest": "d"} if table == "documents" else {}
     with pytest.raises(IntegrityError):
         tables.insert(table, **{"created_at": 0} | more | values)
+
+
+def _key(tables: SqlDatabase) -> dict[str, Any]:
+    """Insert a key, and return what names it."""
+    tables.insert("users", id=id_(5), name="u", operator=0, created_at=0)
+    tables.insert("api_keys", id=id_(6), digest="d", user_id=id_(5), label="", created_at=0)
+    return {"key_id": id_(6), "digest": "sha256:d", "created_at": 10}
+
+
+SEEN = {"client": "", "last_seen_at": 10, "expires_at": 11}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("digest", {"digest": "the token itself"}),
+        ("last_seen_at", {"last_seen_at": 9}),
+        ("expires_at", {"expires_at": 10}),
+    ],
+)
+def test_impossible_sessions(tables: SqlDatabase, name: str, changes: dict[str, Any]) -> None:
+    session = {"user_id": id_(5), **_key(tables), **SEEN}
+    tables.insert("sessions", id=id_(7), **session)
+    with pytest.raises(IntegrityError, match=f"ck_sessions_{name}"):
+        tables.insert("sessions", id=id_(8), **session | {"digest": "sha256:e"} | changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [("digest", {"digest": "the token itself"}), ("expires_at", {"expires_at": 10})],
+)
+def test_impossible_links(tables: SqlDatabase, name: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(IntegrityError, match=f"ck_login_links_{name}"):
+        tables.insert("login_links", id=id_(7), **_key(tables) | {"expires_at": 11} | changes)
+
+
+def test_a_deleted_key_takes_its_sessions_along(tables: SqlDatabase) -> None:
+    named = _key(tables)
+    tables.insert("sessions", id=id_(7), user_id=id_(5), **named, **SEEN)
+    tables.insert("login_links", id=id_(8), **named, expires_at=11)
+    with tables.connect() as connection:
+        connection.execute(schema.api_keys.delete())
+        for table in (schema.sessions, schema.login_links):
+            assert connection.execute(table.select()).all() == []
 
 
 @pytest.mark.parametrize("role", ["owner", ""])

@@ -102,6 +102,11 @@ def append(acts: Acts) -> None:
     second.does_nothing(lambda tx: list(tx.append([Append(*second.stale, 1, 100, None)])))
 
 
+def hold_output(acts: Acts) -> None:
+    second = Second(acts)
+    second.does_nothing(lambda tx: list(tx.hold_output([second.stale])))
+
+
 def request_stop(acts: Acts) -> None:
     second = Second(acts)
     second.does_nothing(lambda tx: list(tx.request_stop([StopRow(*second.stale, "cancel")])))
@@ -194,6 +199,7 @@ CHECKS = [
     end_beside_the_right_one,
     move,
     append,
+    hold_output,
     request_stop,
     report_started,
     clear_lane,

@@ -15,7 +15,7 @@ SEPARATORS = ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"]
 def test_a_line_ends_at_a_line_feed_only(separator: str) -> None:
     data = json.dumps({"message": f"a{separator}b"}, ensure_ascii=False)
     lines = (
-        job_log.first_line(5, "queued", "{}") + "2" + job_log.line_after_seq(6, "job.failed", data)
+        job_log.first_line(5, "queued", "{}") + "2 6" + job_log.line_after_time("job.failed", data)
     )
     assert job_log.parse("w", "j", lines) == [
         NewEvent("w", "j", 1, 5, "job.queued", "{}"),

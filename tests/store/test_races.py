@@ -4,30 +4,32 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from copy import copy
 from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
-from tests.databases import SqlDatabase, libpq
+from tests.databases import WORKSPACE, SqlDatabase, libpq
 from tests.processes import PATIENCE_SECONDS
-from tests.store.acts import Acts, submission, success
+from tests.store.acts import Acts, failure, ref, submission, success
 from tests.store.conformance.test_builds import Site, made, version
 
 from ade.clock import ManualClock
-from ade.domain.errors import LeaseLost
+from ade.domain.errors import LeaseLost, NotFound
 from ade.domain.job import Status
 from ade.kernel import Kernel
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
+from ade.stages.resume import Resume
+from ade.stages.retain import Retain
 from ade.stages.submit.model import Accepted, Idempotency
 from ade.store import schema
 from ade.store.builds import BuildChanges
 from ade.store.port import Transaction
-from ade.store.rows import Activation
+from ade.store.rows import Activation, JobRow
 
 SERVERS = 2
 
@@ -201,16 +203,25 @@ class Held:
         self._pool.shutdown()
 
 
+BLOCKED = (
+    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
+
+
 def wait_until_blocked(url: str) -> None:
     """Return when a transaction of this database waits for another."""
-    waiting = (
-        "SELECT 1 FROM pg_stat_activity"
-        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    )
     until = time.monotonic() + 30
     with psycopg.connect(libpq(url), autocommit=True) as connection:
-        while connection.execute(waiting).fetchone() is None:
+        while connection.execute(BLOCKED).fetchone() is None:
             assert time.monotonic() < until, "nothing waits"
+
+
+def wait_until_blocked_or_done(url: str, call: Future[Any]) -> None:
+    """Return when a call waits for another transaction, or has returned without waiting."""
+    until = time.monotonic() + 30
+    with psycopg.connect(libpq(url), autocommit=True) as connection:
+        while not call.done() and connection.execute(BLOCKED).fetchone() is None:
+            assert time.monotonic() < until, "it neither waits nor returns"
 
 
 @pytest.fixture
@@ -361,3 +372,55 @@ def _on(site: Site, acts: Acts) -> Site:
     same = copy(site)
     same.acts = acts
     return same
+
+
+HOUR_SECONDS = 3600
+
+
+def _old_failure(acts: Acts) -> JobRow:
+    """Let a job fail so long ago that retention deletes it."""
+    claim = acts.start(execution_key="sha256:old")
+    acts.report(claim, "a line")
+    acts.finish(claim, failure())
+    acts.wait(2 * HOUR_SECONDS)
+    return acts.job(claim)
+
+
+def _with_brief_retention(acts: Acts) -> Kernel:
+    return Kernel(acts.kernel.store, KernelSettings(queue_size=0, retain_seconds=HOUR_SECONDS))
+
+
+def test_retention_passes_over_a_job_that_is_being_resumed(
+    two_servers: tuple[Acts, Acts, str],
+) -> None:
+    one, two, url = two_servers
+    job = _old_failure(one)
+    holding = Held(one)
+    resuming = holding.begin(one.kernel.verbs.resume, [Resume(ref(job), "someone", operator=True)])
+    with ThreadPoolExecutor(1) as pool:
+        deleting = pool.submit(_with_brief_retention(two).now.retain, Retain(WORKSPACE))
+        wait_until_blocked_or_done(url, deleting)
+        holding.let_go()
+        assert deleting.result() == []
+    assert resuming.result()[0].status == Status.QUEUED
+    (claim,) = one.claim()
+    assert claim.id == job.id
+    assert "worker.log" in one.log(job)
+    assert one.accept(execution_key="sha256:old").job.id == job.id
+
+
+def test_a_job_that_is_being_deleted_cannot_be_resumed(
+    two_servers: tuple[Acts, Acts, str],
+) -> None:
+    one, two, url = two_servers
+    job = _old_failure(one)
+    holding = Held(one)
+    deleting = holding.begin(_with_brief_retention(one).verbs.retain, [Retain(WORKSPACE)])
+    with ThreadPoolExecutor(1) as pool:
+        resuming = pool.submit(two.resume, job, operator=True)
+        wait_until_blocked(url)
+        holding.let_go()
+        with pytest.raises(NotFound):
+            resuming.result()
+    assert deleting.result() == [[ref(job)]]
+    assert one.everything() == []

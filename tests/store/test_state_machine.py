@@ -8,6 +8,7 @@ order and with leases long lost. After every step this must hold, on every store
 - a result is recorded only by the holder of the fence, once, and it is the one that is stored;
 - no two jobs of a target are live;
 - every log has no gap, and tells a way through the table of transitions that ends at the status;
+- `ade db check` finds nothing wrong;
 - nothing that was accepted is lost: in the end every job is terminal, or paused by a person.
 """
 
@@ -29,6 +30,7 @@ from hypothesis.stateful import (
 from tests.databases import Database, SqlDatabase
 from tests.store.acts import Acts, Seen, failure, ref, submission, success
 
+from ade.app.database_check import check_database
 from ade.clock import ManualClock
 from ade.domain.errors import AdeError, LeaseLost
 from ade.domain.job import AGENT_POOL, LOCAL_POOL, TERMINAL, Priority, Status, StopRequest
@@ -42,11 +44,13 @@ from ade.stages.stop import Stop
 from ade.stages.submit.model import Idempotency
 from ade.store.port import Store
 from ade.store.rows import Claim, JobRef
+from ade.store.session import Session
 
 FAST = os.environ.get("ADE_TEST_TIER") == "fast"
 EXAMPLES = {"memory": 300, "sqlite": 100, "postgresql": 60, "mssql": 30}
 STEPS = 50
 LEASE_SECONDS = 15
+ALL_KINDS = frozenset({"echo", "new"})
 REOPENABLE = {Status.FAILED, Status.TIMED_OUT}
 
 OUTCOMES = {
@@ -81,6 +85,7 @@ class Life(RuleBasedStateMachine):
         self.before = Seen({}, {}, {})
         self.reopened: str | None = None
         self.requests = 0
+        self.set_back_seconds = 0.0
 
     # --- what clients do
 
@@ -92,6 +97,7 @@ class Life(RuleBasedStateMachine):
         pool=st.sampled_from([LOCAL_POOL, LOCAL_POOL, LOCAL_POOL, AGENT_POOL]),
         delay_seconds=st.sampled_from([0, 0, 0, 5]),
         retries=st.integers(0, 2),
+        kind=st.sampled_from(["echo", "echo", "new"]),
         reply_is_lost=st.booleans(),
     )
     def submit(
@@ -102,11 +108,13 @@ class Life(RuleBasedStateMachine):
         pool: str,
         delay_seconds: int,
         retries: int,
+        kind: str,
         reply_is_lost: bool,
     ) -> JobRef:
         self.acts.wait()
         self.requests += 1
         ask = submission(
+            kind=kind,
             target_id=lane,
             execution_key=key,
             priority=priority,
@@ -129,11 +137,15 @@ class Life(RuleBasedStateMachine):
         target=claims,
         limit=st.integers(1, 3),
         pool=st.sampled_from([LOCAL_POOL, LOCAL_POOL, AGENT_POOL]),
+        kinds=st.sampled_from([None, ALL_KINDS, frozenset({"echo"})]),
         reply_is_lost=st.booleans(),
     )
-    def claim(self, limit: int, pool: str, reply_is_lost: bool) -> Any:
-        claimed = self.kernel.now.claim(ClaimRequest("worker", limit, pool))
+    def claim(
+        self, limit: int, pool: str, kinds: frozenset[str] | None, reply_is_lost: bool
+    ) -> Any:
+        claimed = self.kernel.now.claim(ClaimRequest("worker", limit, pool, kinds=kinds))
         for claim in claimed:
+            assert kinds is None or claim.kind in kinds
             assert self.before.jobs[claim.id].status == Status.QUEUED
             assert claim.fence == self.fences.get(claim.id, 0) + 1
             self.fences[claim.id] = claim.fence
@@ -195,7 +207,8 @@ class Life(RuleBasedStateMachine):
             self.reopened = job.id
             self.stored.pop(job.id, None)
             if what == "resolve":
-                self.stored[job.id] = {"by": "hand"}
+                by_hand = {"by": "someone", "at_us": self.acts.clock.now_us()}
+                self.stored[job.id] = {"by": "hand", "resolved": by_hand}
 
     # --- what time does
 
@@ -203,6 +216,12 @@ class Life(RuleBasedStateMachine):
     def time_passes(self, seconds: int, sweeps: int) -> None:
         self.acts.wait(seconds)
         self.kernel.now.many("expire", [None] * sweeps)
+
+    @rule(seconds=st.sampled_from([0.001, 20, 3600]))
+    def clock_is_set_back(self, seconds: float) -> None:
+        """The database's own clock, or that of a process which asked long ago."""
+        self.acts.wait(-seconds)
+        self.set_back_seconds += seconds
 
     # --- what must hold
 
@@ -224,11 +243,17 @@ class Life(RuleBasedStateMachine):
         """Drain: workers finish everything, a person clears what holds lanes up."""
         if not hasattr(self, "kernel"):
             return
+        if isinstance(self.kernel.store, Session):
+            assert list(check_database(self.kernel.store)) == []
+        # A lease that was granted before the clock was set back ends so much later.
+        self.acts.wait(self.set_back_seconds)
         for _ in range(3 * len(self.accepted) + 3):
             self.acts.wait(100)
             self.kernel.now.expire()
             for pool in (LOCAL_POOL, AGENT_POOL):
-                for claim in self.kernel.now.claim(ClaimRequest("last", 100, pool)):
+                for claim in self.kernel.now.claim(
+                    ClaimRequest("last", 100, pool, kinds=ALL_KINDS)
+                ):
                     self.acts.succeed(claim)
             for job in self.acts.everything():
                 if job.holds_lane:

@@ -8,7 +8,10 @@
     │   └── UnreadableDocument      unreadable_document
     ├── SafeMode                400 safe_mode
     ├── Unauthenticated         401 unauthenticated
+    │   └── SessionEnded            session_ended
     ├── Forbidden               403 forbidden
+    │   ├── CrossSiteRequest        cross_site_request
+    │   └── CsrfTokenInvalid        csrf_token_invalid
     ├── NotFound                404 not_found
     ├── Conflict                409 conflict
     │   ├── InvalidTransition       invalid_transition
@@ -18,6 +21,8 @@
     ├── PreconditionFailed      412 precondition_failed
     ├── PayloadTooLarge         413 payload_too_large
     ├── QueueFull               429 run_queue_full
+    ├── TooManyRequests         429 too_many_requests
+    │   └── TooManyWrongKeys        too_many_wrong_keys
     ├── Unavailable             503 unavailable
     └── StorageFull             507 storage_full
 
@@ -93,10 +98,28 @@ class Unauthenticated(AdeError):
     code, status = "unauthenticated", 401
 
 
+class SessionEnded(Unauthenticated):
+    """The session has ended."""
+
+    code = "session_ended"
+
+
 class Forbidden(AdeError):
     """The key's role does not allow this."""
 
     code, status = "forbidden", 403
+
+
+class CrossSiteRequest(Forbidden):
+    """The request was sent by a page of another site."""
+
+    code = "cross_site_request"
+
+
+class CsrfTokenInvalid(Forbidden):
+    """The CSRF token is missing or not that of the session."""
+
+    code = "csrf_token_invalid"
 
 
 class NotFound(AdeError):
@@ -155,6 +178,22 @@ class QueueFull(AdeError):
     def __init__(self, detail: str, *, retry_after_seconds: int = 1) -> None:
         super().__init__(detail)
         self.retry_after_seconds = retry_after_seconds
+
+
+class TooManyRequests(AdeError):
+    """Too many are in use at once."""
+
+    code, status = "too_many_requests", 429
+
+    def __init__(self, detail: str, *, retry_after_seconds: int = 1) -> None:
+        super().__init__(detail)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class TooManyWrongKeys(TooManyRequests):
+    """Too many wrong keys came from this address."""
+
+    code = "too_many_wrong_keys"
 
 
 class Unavailable(AdeError):

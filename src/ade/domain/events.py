@@ -80,6 +80,11 @@ def event_type(target: Status, cause: Cause) -> EventType:
 # The topics of notifications. That of a job's own events is the job's id.
 
 
+def output_topic(job_id: str) -> str:
+    """Return the topic of what a job writes."""
+    return f"output:{job_id}"
+
+
 def work_topic(pool: str) -> str:
     """Return the topic of jobs that a pool may claim."""
     return f"work:{pool}"

@@ -2,6 +2,9 @@
 
 Canonical JSON: keys sorted, no white space, UTF-8 as it is, and numbers by value: `1`, `1.0` and
 `1e0` are one number. NaN and the infinities are not JSON and are refused.
+
+The inputs of an execution key are stricter, because code sees the type of a number: `1` is an `int`
+there and `1.0` a `float`, so they are different work. `1.0` and `1e0` are the same `float`.
 """
 
 import hashlib
@@ -33,13 +36,18 @@ _encode: Any = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
 
 
 def _canonical(value: Any) -> str:
+    text = _typed(value)
+    # Python writes every float with one of these.
+    may_have_float = "." in text or "e+" in text or "e-" in text
+    if may_have_float and _PERHAPS_A_FLOAT.search(text):
+        text = _typed(_plain(value))
+    return text
+
+
+def _typed(value: Any) -> str:
+    """Return JSON in which an `int` and a `float` of the same value differ, as they do to code."""
     try:
-        text = "".join(_encode(value, 0))
-        # Python writes every float with one of these.
-        may_have_float = "." in text or "e+" in text or "e-" in text
-        if may_have_float and _PERHAPS_A_FLOAT.search(text):
-            text = "".join(_encode(_plain(value), 0))
-        return text
+        return "".join(_encode(value, 0))
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidRequest(f"The value cannot be written as JSON: {_reason(error)}") from None
 
@@ -102,7 +110,8 @@ class Work:
     """Make execution keys for one job type, output specification and environment."""
 
     def __init__(self, job_type: str, output_spec: Any, env_version: str) -> None:
-        # The same text that `digest` makes of an object with all members, whose names are sorted.
+        # The text that `digest` makes of an object with all members, whose names are sorted; only
+        # the numbers of the inputs keep their types.
         self._before_inputs = f',"env_version":{_quoted(env_version)},"inputs":'
         self._after_inputs = (
             f',"job_type":{_quoted(job_type)},"output_spec":{_canonical(output_spec)}'
@@ -116,7 +125,7 @@ class Work:
         revision = "null" if document_revision_id is None else _quoted(document_revision_id)
         objects = _canonical(target_object_ids) if target_object_ids else "[]"
         text = (
-            f'{{"document_revision_id":{revision}{self._before_inputs}{_canonical(inputs)}'
+            f'{{"document_revision_id":{revision}{self._before_inputs}{_typed(inputs)}'
             f"{self._after_inputs}{objects}}}"
         )
         return "sha256:" + _sha256(_utf8(text))

@@ -16,6 +16,10 @@ sooner than the database expires it, whatever the network did. The clock counts 
     the worker dies                           no renewal; `expire` queues the job again
     the worker is frozen and continues        its trust is over: it kills its child; what it still
                                               sends carries an old fence and changes nothing
+    a wall clock is stepped                   nothing: time is the database's, carried by the boot
+                                              clock (`ade.clock`)
+    the database's own clock is stepped       workers renew in the new time; `expire` waits for one
+                                              lease length
     two processes expire the same lease       the second one's WHERE matches no row
 
 What it does not give: while a worker is frozen, the child that it started may still run beside the

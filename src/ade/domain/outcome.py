@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from ade.domain.evaluation import Evaluation
 from ade.domain.job import Status
 
 
@@ -110,7 +111,8 @@ class Outcome:
     """Hold how one attempt ended; `status` is terminal, or `paused`.
 
     `files` are what it left where it ran; `artifacts` are those that were kept and that its result
-    names; `location` is where its code was when it was stopped.
+    names; `location` is where its code was when it was stopped; `evaluation` and `counts` are what
+    a run says of its own result.
     """
 
     status: Status
@@ -121,6 +123,8 @@ class Outcome:
     files: tuple[OutputFile, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     location: CodeLocation | None = None
+    evaluation: Evaluation | None = None
+    counts: dict[str, Any] | None = None
 
 
 def located(error: JobError, location: CodeLocation | None) -> JobError:

@@ -40,6 +40,11 @@ def run_status(status: Status) -> RunStatus:
     return RunStatus(_RUN.get(status, status.value))
 
 
+def statuses_of_run(status: RunStatus) -> list[Status]:
+    """Return the statuses of jobs that a run shows as this one."""
+    return [one for one in Status if run_status(one) is status]
+
+
 def contract_status(status: Status) -> str:
     """Return the status in the execution contract: ADE's own words in capitals."""
     return status.value.upper()

@@ -1,8 +1,22 @@
-"""Claim jobs: rotate over workspaces, and within each take them by priority and age."""
+"""Claim jobs: rotate over workspaces, and within each take them by priority and age.
+
+A claimer takes only jobs of kinds that it can run. While a new kind is being deployed, some workers
+do not know it yet. A claimer that meets jobs of other kinds at the front of the queue *sets them
+aside*: they are no longer eligible, and their rows say which kind they wait for. So they cost the
+next claim nothing, however many they are. Every claimer *recalls* what is set aside of its own
+kinds, a few jobs at a time, before it claims.
+
+    what is met                            what happens
+    -------------------------------------  ------------------------------------------------------
+    a kind that no worker runs             set aside until a worker runs it; the job says so
+    a kind that only other workers run     set aside; they are notified, and recall it
+    more than one claim sets aside         the claimer claims again at once
+    the job is cancelled, or paused        as with any queued job; it is no longer set aside
+"""
 
 from dataclasses import dataclass, field
 
-from ade.domain.events import EventType
+from ade.domain.events import EventType, work_topic
 from ade.domain.job import LOCAL_POOL, Cause, Status
 from ade.domain.order import share_places
 from ade.stages.kernel_settings import KernelSettings
@@ -16,6 +30,11 @@ FRONT = -(1 << 62)
 BULK = 50
 FRONT_US_MAX = 1_000_000
 ALONE_US_MAX = 10_000
+# How often a claimer looks for jobs of its kinds that were set aside.
+RECALL_US_MIN = 100_000
+# A claim looks at so many jobs at once, and so often, to set aside those of other kinds.
+SET_ASIDE_JOBS_MAX = 1000
+SET_ASIDE_ROUNDS_MAX = 2
 
 
 @dataclass(slots=True)
@@ -34,6 +53,9 @@ class Rotation:
     reached: int = FRONT
     front_seen_at: int = FRONT
     alone_seen_at: int = FRONT
+    recalled_at: int = FRONT
+    # Whether the last claim stopped before it had set all jobs of other kinds aside.
+    has_more_to_set_aside: bool = False
 
     def floor(self, workspace_id: str, places: int, now_us: int) -> int:
         """Return the rank to begin at."""
@@ -52,12 +74,13 @@ class Rotation:
 
 @dataclass(slots=True)
 class ClaimRequest:
-    """Ask for up to `limit` jobs of a pool."""
+    """Ask for up to `limit` jobs of a pool, of these kinds; None is for claimers that run all."""
 
     owner: str
     limit: int
     pool: str = LOCAL_POOL
     rotation: Rotation = field(default_factory=Rotation)
+    kinds: frozenset[str] | None = None
 
 
 def claim(
@@ -73,6 +96,8 @@ def _claim(settings: KernelSettings, tx: Transaction, request: ClaimRequest) -> 
     if request.limit <= 0:
         return []
     claimed: list[Claim] = []
+    request.rotation.has_more_to_set_aside = False
+    _recall(tx, request)
     waiting = _workspaces_in_turn(tx, request)
     while waiting and len(claimed) < request.limit:
         more = []
@@ -97,11 +122,40 @@ def _take(
 ) -> list[Claim]:
     """Take jobs from where the last claim stopped; if these are too few, from the front."""
     floor = request.rotation.floor(workspace_id, places, tx.now_us)
-    taken = tx.claim(_query(settings, tx, request, workspace_id, places, floor))
+    taken = _take_runnable(tx, request, _query(settings, tx, request, workspace_id, places, floor))
     if floor > FRONT and len(taken) < places:
         left = places - len(taken)
-        taken += tx.claim(_query(settings, tx, request, workspace_id, left, FRONT))
+        query = _query(settings, tx, request, workspace_id, left, FRONT)
+        taken += _take_runnable(tx, request, query)
     return taken
+
+
+def _take_runnable(tx: Transaction, request: ClaimRequest, query: ClaimQuery) -> list[Claim]:
+    """Take jobs of the claimer's kinds; set those of other kinds that it meets aside."""
+    taken, passed_over = tx.claim(query)
+    rounds = 0
+    while passed_over and rounds < SET_ASIDE_ROUNDS_MAX:
+        if not tx.set_aside(query, SET_ASIDE_JOBS_MAX):
+            return taken
+        tx.notify(work_topic(query.pool))
+        rounds += 1
+        more, passed_over = tx.claim(query._replace(limit=query.limit - len(taken)))
+        taken += more
+        passed_over = passed_over and len(taken) < query.limit
+    request.rotation.has_more_to_set_aside |= passed_over
+    return taken
+
+
+def _recall(tx: Transaction, request: ClaimRequest) -> None:
+    """Put jobs of the claimer's kinds that were set aside back into the queue, as many as fit."""
+    rotation, room = request.rotation, request.limit
+    if request.kinds is None or tx.now_us - rotation.recalled_at < RECALL_US_MIN:
+        return
+    for kind in tx.kinds_set_aside(request.pool, request.kinds):
+        if room > 0:
+            room -= tx.recall(request.pool, kind, room)
+    if room == request.limit:
+        rotation.recalled_at = tx.now_us
 
 
 def _workspaces_in_turn(tx: Transaction, request: ClaimRequest) -> list[str]:
@@ -152,4 +206,5 @@ def _query(
         event_type=(EventType.STARTED if starts_now else EventType.DISPATCHED).value,
         cause=checked_cause(Status.QUEUED, Status.RUNNING, Cause.CLAIMED),
         floor=floor,
+        kinds=request.kinds,
     )

@@ -3,16 +3,24 @@
 Every server sweeps, and two sweeps at once are harmless: each row is locked and compared with what
 was seen before it is changed. A lease expires because it was not renewed, never because of the
 job's age: a running job whose lease is alive belongs to a worker, even right after a restart.
+
+The rule about time. A row's age is known only as far as the clock has run evenly: since this
+process first asked the database for its time, or since a step of the database's clock
+(`Clock.steady_since`). Before it has run evenly for one lease length, no lease expires, so healthy
+workers renew in the new time first. A job is overdue only if its timeout fits into that time.
 """
 
 from dataclasses import dataclass, field
 
+from ade.clock import Clock
 from ade.domain.events import stop_topic
 from ade.domain.job import AGENT_POOL, LOCAL_POOL, STOPPED_STATUS, Cause, Status, StopRequest
 from ade.domain.outcome import lease_lost_error, timed_out_error
+from ade.domain.units import MICROSECONDS
 from ade.stages import transitions
 from ade.stages.builds import settled_builds
 from ade.stages.kernel_settings import KernelSettings
+from ade.stages.workers import forget_silent
 from ade.store.port import Transaction
 from ade.store.rows import JobRef, JobRow, Move
 
@@ -34,19 +42,30 @@ class Swept:
     moved: tuple[JobRef, ...] = field(default=(), compare=False)
 
 
-def expire(settings: KernelSettings, tx: Transaction, requests: list[bool | None]) -> list[Swept]:
+def expire(
+    settings: KernelSettings, clock: Clock, tx: Transaction, requests: list[bool | None]
+) -> list[Swept]:
     """Sweep once for all requests; deeply, if one of them is true.
 
     A deep sweep also looks for lanes that stand still, and reads all waiting jobs of all lanes. No
     stage is known to leave such a lane: the transaction that frees a lane promotes its next job.
     """
-    swept = _sweep(settings, tx, deep=any(requests))
+    steady_seconds = clock.monotonic() - clock.steady_since
+    swept = _sweep(settings, tx, steady_seconds, deep=any(requests))
     return [swept for _ in requests]
 
 
-def _sweep(settings: KernelSettings, tx: Transaction, *, deep: bool) -> Swept:
-    lost = tx.expired_jobs(ROWS_PER_SWEEP_MAX)
-    late = tx.overdue_jobs(settings.overdue_grace_us, ROWS_PER_SWEEP_MAX)
+def _sweep(
+    settings: KernelSettings, tx: Transaction, steady_seconds: float, *, deep: bool
+) -> Swept:
+    forget_silent(tx)
+    is_steady = steady_seconds >= settings.lease.lease_seconds
+    lost = tx.expired_jobs(ROWS_PER_SWEEP_MAX) if is_steady else []
+    late = [
+        job
+        for job in tx.overdue_jobs(settings.overdue_grace_us, ROWS_PER_SWEEP_MAX)
+        if job.timeout_ms * 1000 + settings.overdue_grace_us <= steady_seconds * MICROSECONDS
+    ]
     due = [
         job for pool in (LOCAL_POOL, AGENT_POOL) for job in tx.due_jobs(pool, ROWS_PER_SWEEP_MAX)
     ]

@@ -19,6 +19,7 @@ from ade.domain.units import MICROSECONDS
 from ade.stages import transitions
 from ade.stages.json_text import json_text
 from ade.stages.kernel_settings import KernelSettings
+from ade.stages.output import OutputAppend, append_output
 from ade.stages.renew import lease_lost
 from ade.stages.transitions import checked_cause
 from ade.store.port import Transaction
@@ -26,10 +27,14 @@ from ade.store.rows import ArtifactRow, Claim, FinishRow, JobRef, JobRow, Lane, 
 
 
 class Finish(NamedTuple):
-    """Hold an attempt and its outcome; None hands the job back unfinished."""
+    """Hold an attempt and its outcome; None hands the job back unfinished.
+
+    `output` is what it wrote and was not stored yet.
+    """
 
     claim: Claim
     outcome: Outcome | None
+    output: OutputAppend | None = None
 
     @property
     def lease(self) -> LeaseRef:
@@ -65,10 +70,13 @@ def finish(
     """Record the ends of attempts; one that lost its lease changes nothing and gets LeaseLost."""
     if not finishes:
         return []
-    lanes = {Lane(claim.workspace_id, claim.target_id) for claim, _ in finishes if claim.target_id}
+    claims = [one.claim for one in finishes]
+    lanes = {Lane(claim.workspace_id, claim.target_id) for claim in claims if claim.target_id}
     if lanes:
         tx.lock_lanes(list(lanes))
-    each_once = len({claim.id for claim, _ in finishes}) == len(finishes)
+    if unstored := [one.output for one in finishes if one.output is not None]:
+        append_output(settings, tx, unstored)
+    each_once = len({claim.id for claim in claims}) == len(finishes)
     # Most attempts succeed, and those never go back: look at the others only.
     others = [one for one in finishes if one[1] is None or one[1].status is not Status.SUCCEEDED]
     if each_once and not any(map(_may_go_back, others)):
@@ -99,9 +107,11 @@ def _record_or_requeue(tx: Transaction, finishes: list[Finish]) -> list[Finished
 def _record(tx: Transaction, finishes: list[Finish]) -> list[Finished | LeaseLost]:
     kept = tx.finish([_finish_row(one) for one in finishes])
     recorded = list(compress(finishes, kept))
-    tx.notify(*[claim.id for claim, _ in recorded])
+    tx.notify(*[one.claim.id for one in recorded])
     _insert_artifacts(tx, recorded)
-    builds = [JobRef(c.workspace_id, c.id) for c, _ in recorded if c.kind == BUILD]
+    builds = [
+        JobRef(one.claim.workspace_id, one.claim.id) for one in recorded if one.claim.kind == BUILD
+    ]
     if builds:
         transitions.settle_builds(tx, builds)
     return [
@@ -112,7 +122,7 @@ def _record(tx: Transaction, finishes: list[Finish]) -> list[Finished | LeaseLos
 
 def _insert_artifacts(tx: Transaction, finishes: list[Finish]) -> None:
     """Insert the files that the results name, in place of those of an earlier end of the job."""
-    again = [JobRef(claim.workspace_id, claim.id) for claim, _ in finishes if claim.fence > 1]
+    again = [JobRef(claim.workspace_id, claim.id) for claim, _, _ in finishes if claim.fence > 1]
     if again:
         tx.delete_artifacts(again)
     new = [
@@ -126,7 +136,7 @@ def _insert_artifacts(tx: Transaction, finishes: list[Finish]) -> None:
             file.content_type,
             tx.now_us,
         )
-        for claim, outcome in finishes
+        for claim, outcome, _ in finishes
         if outcome is not None and outcome.artifacts
         for file in outcome.artifacts
     ]
@@ -139,7 +149,7 @@ def _may_go_back(finish: Finish) -> bool:
 
     That holds for a paused attempt too: its worker may not know that the job was then cancelled.
     """
-    claim, outcome = finish
+    claim, outcome, _ = finish
     if outcome is None or outcome.status is Status.PAUSED:
         return True
     error = outcome.error
@@ -152,7 +162,7 @@ def _may_go_back(finish: Finish) -> bool:
 
 def _finish_row(finish: Finish) -> FinishRow:
     """Describe the end of an attempt from its claim, without reading the job."""
-    claim, outcome = finish
+    claim, outcome, _ = finish
     assert outcome is not None
     status, error, fence = outcome.status, outcome.error, claim.fence
     if status not in _WORDS:
@@ -172,6 +182,8 @@ def _finish_row(finish: Finish) -> FinishRow:
             if error is None
             else _failure_data(fence, status, error),
             claim.address,
+            None if outcome.evaluation is None else outcome.evaluation.value,
+            None if outcome.counts is None else json_text(outcome.counts),
         )
     )
 
@@ -195,6 +207,10 @@ def _requeue(tx: Transaction, finishes: list[Finish]) -> dict[LeaseRef, Finished
     moved = transitions.apply(tx, moves)
     transitions.notify_claimers(tx, moves, rows)
     statuses = {(move.workspace_id, move.id): move.status for move in moves}
+    # What a stopped attempt left is kept; one that goes back into the queue begins anew.
+    stopped = [one for one in held if statuses[one.lease[:2]] != Status.QUEUED]
+    if stopped:
+        _insert_artifacts(tx, stopped)
     return {
         LeaseRef(*row[:3]): Finished(Status(statuses[row.workspace_id, row.id])) for row in moved
     }

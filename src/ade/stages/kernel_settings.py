@@ -21,8 +21,10 @@ class KernelSettings:
     events_per_job_max: int = 10_000
     idempotency_ttl_seconds: float = 24 * 3600
     retain_seconds: float = 30 * 24 * 3600
-    # A worker enforces the timeout itself. The sweep overrules one that did not, this much later.
-    overdue_grace_seconds: float = 30
+    # A worker enforces the timeout itself, from the start of the code. The sweep overrules one that
+    # did not, this much later: longer than a job may be prepared (`PREPARE_SECONDS_MAX`), its
+    # interpreter started (`START_SECONDS_MAX`) and its files kept.
+    overdue_grace_seconds: float = 1800
     drain_meter: DrainMeter = field(default_factory=DrainMeter)
 
     @property

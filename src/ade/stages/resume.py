@@ -107,7 +107,8 @@ def _resolve(tx: Transaction, job: JobRow, request: Resolve) -> None:
         Cause.RESOLVED,
         tx.now_us,
         data=_event_data(request),
-        result=request.result,
+        # The result says that it was not computed.
+        result={**request.result, "resolved": {**_event_data(request), "at_us": tx.now_us}},
     )
     transitions.apply(tx, [move])
     transitions.promote(tx, transitions.lanes_of([job]))

@@ -1,5 +1,6 @@
 """Stop jobs: at once before they start, by a request to their worker while they run."""
 
+import json
 from dataclasses import dataclass
 
 from ade.domain.build import KIND as BUILD
@@ -50,8 +51,17 @@ def _stop_at_once(tx: Transaction, job: JobRow, stop: Stop) -> None:
         verb = "cancelled" if stop.request is StopRequest.CANCEL else "interrupted"
         raise InvalidTransition(f"A job that is {status.value} cannot be {verb}.")
     not_before = job.not_before if becomes is Status.PAUSED else None  # counts when it is resumed
-    data = stop.event_data()
-    move = transitions.move(job, becomes, cause, tx.now_us, data=data, not_before=not_before)
+    # What a paused job wrote and left stays when it is cancelled.
+    result = None if waits else tx.read_result(JobRef(job.workspace_id, job.id))
+    move = transitions.move(
+        job,
+        becomes,
+        cause,
+        tx.now_us,
+        data=stop.event_data(),
+        not_before=not_before,
+        result=json.loads(result) if result else None,
+    )
     transitions.apply(tx, [move])
     transitions.promote(tx, transitions.lanes_of([job]))
 

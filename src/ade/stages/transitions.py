@@ -17,8 +17,13 @@ from ade.domain.errors import InvalidTransition
 from ade.domain.events import EventType, event_type, work_topic
 from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, WAITING, Cause, Status, is_allowed
 from ade.domain.outcome import Category, JobError, Outcome
+from ade.domain.output import Stream, pieces_of
 from ade.store.port import Transaction
 from ade.store.rows import Build, JobRef, JobRow, Lane, Move, Moved, NewEvent
+
+# How much of a build's log its runs repeat.
+BATCHES_READ_MAX = 32
+STEPS_MAX = 20
 
 
 @cache
@@ -138,11 +143,15 @@ def release_runs(tx: Transaction, build: Build) -> None:
         for job in tx.jobs_of_build(build.workspace_id, build.id)
         if job.status == Status.QUEUED and job.not_before is None
     ]
+    if not waiting:
+        return
     if build.status != BuildStatus.READY:
         fail_runs(tx, build, waiting)
         return
+    data = {"build": build_story(tx, build)}
     moves = [
-        move(job, Status.QUEUED, Cause.BUILD_READY, tx.now_us, eligible=True) for job in waiting
+        move(job, Status.QUEUED, Cause.BUILD_READY, tx.now_us, eligible=True, data=data)
+        for job in waiting
     ]
     apply(tx, moves)
     notify_claimers(tx, moves, waiting)
@@ -152,7 +161,30 @@ def fail_runs(tx: Transaction, build: Build, runs: list[JobRow]) -> None:
     """Fail runs for the reason for which their build is of no use."""
     reason = f"build failed: {failure_reason(build.status, build.error)}"
     error = JobError(Category.DEPENDENCY_ERROR, "BUILD_FAILED", reason)
-    apply(tx, [move(job, Status.FAILED, Cause.UNRUNNABLE, tx.now_us, error=error) for job in runs])
+    data = {"build": build_story(tx, build)}
+    apply(
+        tx,
+        [
+            move(job, Status.FAILED, Cause.UNRUNNABLE, tx.now_us, error=error, data=data)
+            for job in runs
+        ],
+    )
+
+
+def build_story(tx: Transaction, build: Build) -> dict[str, Any]:
+    """Say for the events of its runs what became of a build, and which steps it took.
+
+    `job_id` names the job whose events and output tell more.
+    """
+    story: dict[str, Any] = {"build_id": build.id, "status": build.status}
+    if build.started_at is not None and build.finished_at is not None:
+        story["duration_ms"] = (build.finished_at - build.started_at) // 1000
+    if build.job_id is None:
+        return story
+    written = tx.read_output(JobRef(build.workspace_id, build.job_id), 0, BATCHES_READ_MAX)
+    pieces = [piece for batch in written for piece in pieces_of(batch.pieces)]
+    steps = "".join(piece.text for piece in pieces if piece.stream == Stream.STEP).splitlines()
+    return {**story, "job_id": build.job_id, "steps": steps[:STEPS_MAX]}
 
 
 def log(tx: Transaction, changed: list[Moved], event: EventType, data: dict[str, Any]) -> None:

@@ -51,6 +51,12 @@ class BuildReading:
         )
         return [Build(*row) for row in rows]
 
+    def find_some(self, workspace_id: str, build_ids: Iterable[str | None]) -> dict[str, Build]:
+        """Find builds by their ids."""
+        named = [(workspace_id, id_) for id_ in dict.fromkeys(build_ids) if id_ is not None]
+        found = self._sql.each("find_builds", named, Build._make) if named else []
+        return {build.id: build for build in found}
+
     def versions_of(
         self, workspace_id: str, build_ids: Iterable[str | None]
     ) -> dict[str, BuildVersion]:

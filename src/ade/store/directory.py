@@ -20,21 +20,28 @@ KEY_BYTES = 32
 WORKSPACES_LISTED_MAX = 1000
 MEMBERS_LISTED_MAX = 1000
 KEYS_LISTED_MAX = 1000
+LAST_OPERATOR_KEY = (
+    "This is the last operator's key: without it nobody can make workspaces or operators' keys."
+    " Make another first (POST /api/v1/keys), or send force=true; then only a new"
+    " ADE_BOOTSTRAP_API_KEY at a restart gives access again."
+)
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
+PROBE_PREFIX = "probe-"
 
-def new_secret() -> str:
-    """Make the secret of a key: a prefix that scanners can find, and 256 random bits."""
+
+def new_secret(prefix: str = KEY_PREFIX) -> str:
+    """Make a secret: a prefix that scanners can find and that says what it is, 256 random bits."""
     number = int.from_bytes(secrets.token_bytes(KEY_BYTES))
     text = ""
     while number:
         number, digit = divmod(number, len(_DIGITS))
         text += _DIGITS[digit]
-    return KEY_PREFIX + text.rjust(43, _DIGITS[0])
+    return prefix + text.rjust(43, _DIGITS[0])
 
 
 def key_digest(secret: str) -> str:
-    """Return what is stored of a key's secret."""
+    """Return what is stored of a secret."""
     return "sha256:" + hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -96,6 +103,17 @@ class DirectoryReading:
         """List the API keys of a workspace, newest first."""
         rows = self._sql.rows("list_keys", workspace_id, KEYS_LISTED_MAX)
         return [ApiKey(*row) for row in rows]
+
+    def find_operator_key(self, key_id: str) -> ApiKey | None:
+        """Find an API key that belongs to no workspace."""
+        if not is_uuid(key_id):
+            return None
+        found = self._sql.first("find_operator_key", key_id.lower())
+        return ApiKey(*found) if found else None
+
+    def list_operator_keys(self) -> list[ApiKey]:
+        """List the API keys that belong to no workspace, newest first."""
+        return [ApiKey(*row) for row in self._sql.rows("list_operator_keys", KEYS_LISTED_MAX)]
 
     def find_secret(self, name: str) -> bytes | None:
         """Find a secret that all servers of this database share."""
@@ -165,9 +183,35 @@ class DirectoryChanges(DirectoryReading):
         if self.find_key(workspace_id, key_id) is None:
             raise NotFound("There is no such key in this workspace.")
         self._sql.run("revoke_key", workspace_id, key_id.lower(), self._now_us)
+        self._end_sessions(key_id.lower())
         revoked = self.find_key(workspace_id, key_id)
         assert revoked is not None
         return revoked
+
+    def add_operator_key(self, user_id: str, label: str) -> NewKey:
+        """Make a key of an operator for everything."""
+        secret = new_secret()
+        made = self.find_operator_key(self._insert_key(secret, user_id, None, None, label))
+        assert made is not None
+        return NewKey(made, secret)
+
+    def revoke_operator_key(self, key_id: str, *, force: bool = False) -> ApiKey:
+        """Revoke a key that belongs to no workspace; the last one only by force."""
+        valid = {row[0] for row in self._sql.rows("lock_operator_keys")}
+        found = self.find_operator_key(key_id)
+        if found is None:
+            raise NotFound("There is no such key without a workspace.")
+        if valid == {found.id} and not force:
+            raise Conflict(LAST_OPERATOR_KEY)
+        self._sql.run("revoke_operator_key", found.id, self._now_us)
+        self._end_sessions(found.id)
+        revoked = self.find_operator_key(key_id)
+        assert revoked is not None
+        return revoked
+
+    def _end_sessions(self, key_id: str) -> None:
+        self._sql.run("delete_sessions_of_key", key_id)
+        self._sql.run("delete_links_of_key", key_id)
 
     def ensure_secret(self, name: str) -> bytes:
         """Return a secret that all servers of this database share; make it if there is none."""
@@ -177,6 +221,15 @@ class DirectoryChanges(DirectoryReading):
         made = secrets.token_bytes(KEY_BYTES)
         self._sql.run("insert_secret", name, made.hex(), self._now_us)
         return made
+
+    def prove_write(self) -> None:
+        """Write a row and delete it: what commits proves that the database takes writes.
+
+        Nobody else sees or locks the row, and it leaves nothing behind.
+        """
+        name = PROBE_PREFIX + secrets.token_hex(6)
+        self._sql.run("insert_secret", name, "", self._now_us)
+        self._sql.run("delete_secret", name)
 
     def _find_user(self, name: str) -> str | None:
         found: str | None = self._sql.scalar("find_user", name)

@@ -14,7 +14,9 @@ gathers, so that many calls share the cost of one commit.
     the connection breaks before the commit  a new one is opened, and the group runs on it
     the connection breaks during the commit  nothing runs again: whether it was committed is not
                                              known, and the callers get OutcomeUnknown
-    the database cannot be reached           the callers get Unavailable
+    the database cannot be reached, or       the callers get Unreachable, and so do those that
+    another process keeps it locked          wait behind them: nothing of theirs has run
+    a statement or a lock takes too long     likewise, also the callers whose own work was not slow
     a caller gives up waiting                its call still runs; its outcome is dropped
 
 The calls of a group are concurrent, so the order of their verbs is free, with one exception: the
@@ -44,6 +46,10 @@ RUNS_MAX = 5
 
 class OutcomeUnknown(Unavailable):
     """ADE cannot tell whether this took place."""
+
+
+class Unreachable(Unavailable):
+    """The database cannot be reached."""
 
 
 @dataclass(slots=True)
@@ -137,11 +143,9 @@ class GroupCommit:
             try:
                 self._run_together(group)
             except Unavailable as error:
-                for call in group:
-                    call.outcome = error
+                self._refuse(group, error)
             except Exception:
-                for call in group:
-                    self._run_alone(call)
+                self._run_each_alone(group)
             self._deliver(group)
             self._counted(sum(len(call.items) for call in group))
 
@@ -160,6 +164,30 @@ class GroupCommit:
                 group.append(self._calls.popleft())
                 items += len(group[-1].items)
             return group
+
+    def _refuse(self, group: list[Call], error: Unavailable) -> None:
+        """Give the error to a group, and to the calls behind it if each would wait as long."""
+        if isinstance(error, Unreachable):
+            group += self._take_waiting()
+        for call in group:
+            call.outcome = error
+
+    def _run_each_alone(self, group: list[Call]) -> None:
+        for number, call in enumerate(group):
+            self._run_alone(call)
+            if isinstance(call.outcome, Unreachable):
+                rest = group[number:]
+                del group[number:]
+                self._refuse(rest, call.outcome)
+                group += rest
+                return
+
+    def _take_waiting(self) -> list[Call]:
+        """Take all calls that wait; each would wait as long for a database that is away."""
+        with self._wakes:
+            waiting = list(self._calls)
+            self._calls.clear()
+            return waiting
 
     def _run_together(self, group: list[Call]) -> None:
         by_verb: dict[Verb, list[Call]] = {}

@@ -12,20 +12,20 @@ hold any other character, also those that Python's `splitlines` takes for the en
 from ade.store.rows import NewEvent
 
 
-def line_after_seq(at: int, event_type: str, data: str) -> str:
-    """Write a line without its position in the log, which the statement adds."""
-    return f" {at} {event_type} {data}\n"
+def line_after_time(event_type: str, data: str) -> str:
+    """Write a line without its position in the log and its time, which the statement adds."""
+    return f" {event_type} {data}\n"
 
 
 def first_line(at: int, status: str, data: str) -> str:
     """Write the first line of a job that begins in a status."""
-    return "1" + line_after_seq(at, f"job.{status}", data)
+    return f"1 {at}" + line_after_time(f"job.{status}", data)
 
 
-def started_line(at: int, event_type: str, cause: str, worker: str) -> tuple[str, str]:
-    """Write the line of a claim in two parts: the statement adds the number of the attempt."""
+def started_line(event_type: str, cause: str, worker: str) -> tuple[str, str]:
+    """Write the line of a claim in two parts: the number of the attempt comes between them."""
     after = f', "cause": "{cause}", "worker": {worker}}}\n'
-    return f' {at} {event_type} {{"attempt": ', after
+    return f' {event_type} {{"attempt": ', after
 
 
 def parse(workspace_id: str, job_id: str, lines: str) -> list[NewEvent]:

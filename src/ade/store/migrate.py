@@ -15,7 +15,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool
 
 from ade.domain.errors import Unavailable
@@ -122,9 +122,17 @@ def _missing(connection: Connection) -> list[str]:
     return revisions[revisions.index(at) + 1 :]
 
 
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() != "postgresql":
+        return create_engine(url, poolclass=NullPool)
+    from ade.store.dialects.postgres import connect_for_migration
+
+    return create_engine(url, poolclass=NullPool, creator=lambda: connect_for_migration(url))
+
+
 @contextmanager
 def _open(url: URL) -> Iterator[Connection]:
-    engine = create_engine(url, poolclass=NullPool)
+    engine = _engine(url)
     if engine.dialect.name == "sqlite":
         _begin_for_real(engine)
     try:

@@ -5,7 +5,7 @@ of the tests holds them in dictionaries. One conformance suite runs over all of 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from ade.clock import Clock
@@ -14,10 +14,12 @@ from ade.store.rows import (
     Append,
     ArtifactRow,
     Build,
-    Claim,
+    Claimed,
     ClaimQuery,
+    DroppedOutput,
     FinishRow,
     Head,
+    HeldOutput,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
@@ -28,10 +30,12 @@ from ade.store.rows import (
     Moved,
     NewEvent,
     NewExecution,
+    OutputBatch,
     Renewal,
     Renewed,
     StopRow,
     Version,
+    WorkerRow,
 )
 
 Result = TypeVar("Result")
@@ -52,7 +56,14 @@ class Reading(Protocol):
     def list_jobs(
         self, workspace_id: str, filters: Mapping[str, Any], before: str | None, limit: int
     ) -> list[JobRow]:
-        """Read jobs of a workspace, newest first, that match all filters."""
+        """Read jobs of a workspace, newest first, that match all filters.
+
+        A filter is a value, or a tuple of values of which a job must have one.
+        """
+        ...
+
+    def count_jobs(self, workspace_id: str, filters: Mapping[str, Any]) -> dict[str, int]:
+        """Count the jobs of a workspace that match all filters, by status."""
         ...
 
     def read_payload(self, ref: JobRef) -> str | None:
@@ -71,6 +82,10 @@ class Reading(Protocol):
         """Read the events of a job after a position in its log."""
         ...
 
+    def read_output(self, ref: JobRef, after: int, limit: int) -> list[OutputBatch]:
+        """Read what a job wrote, after a place in the log of its output."""
+        ...
+
     def lane_holders(self, lane: Lane) -> list[JobRow]:
         """Read the jobs that hold a lane."""
         ...
@@ -85,6 +100,10 @@ class Reading(Protocol):
 
     def workspace_ids(self) -> list[str]:
         """List all workspaces."""
+        ...
+
+    def list_workers(self, limit: int) -> list[WorkerRow]:
+        """List the workers that are running, up to a number."""
         ...
 
     def count_by_status(self) -> dict[tuple[str, str], int]:
@@ -225,8 +244,32 @@ class Transaction(Reading, Protocol):
         """Tell whether any other workspace has eligible jobs."""
         ...
 
-    def claim(self, query: ClaimQuery) -> list[Claim]:
-        """Take the next eligible jobs of a workspace, and log it."""
+    def claim(self, query: ClaimQuery) -> Claimed:
+        """Take those of the next eligible jobs of a workspace that the claimer can run; log it."""
+        ...
+
+    def set_aside(self, query: ClaimQuery, limit: int) -> int:
+        """Make those of the next eligible jobs that the claimer cannot run wait for their kind."""
+        ...
+
+    def kinds_set_aside(self, pool: str, kinds: Collection[str]) -> list[str]:
+        """Find of which of these kinds jobs are set aside."""
+        ...
+
+    def recall(self, pool: str, kind: str, limit: int) -> int:
+        """Make jobs of a kind that were set aside eligible again, and count them."""
+        ...
+
+    def put_worker(self, name: str, host: str, kinds: str) -> None:
+        """Note that a worker is running, now."""
+        ...
+
+    def delete_worker(self, name: str) -> None:
+        """Forget a worker that has stopped."""
+        ...
+
+    def delete_silent_workers(self, seen_before: int) -> int:
+        """Forget workers that were not seen for long."""
         ...
 
     def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
@@ -247,6 +290,22 @@ class Transaction(Reading, Protocol):
 
     def insert_events(self, events: Sequence[NewEvent]) -> None:
         """Append events whose positions were reserved by a change of their job."""
+        ...
+
+    def hold_output(self, leases: Sequence[LeaseRef]) -> list[HeldOutput]:
+        """Find how far the output of these attempts is stored; none for one that lost its lease."""
+        ...
+
+    def insert_output(self, batches: Sequence[OutputBatch]) -> None:
+        """Append output of attempts whose leases are held."""
+        ...
+
+    def drop_output(self, dropped: Sequence[DroppedOutput]) -> None:
+        """Delete the middle of what attempts wrote."""
+        ...
+
+    def drop_attempts(self, last: Sequence[LeaseRef]) -> None:
+        """Delete the output of jobs' attempts up to these."""
         ...
 
     def request_stop(self, stops: Sequence[StopRow]) -> list[Moved]:

@@ -1,6 +1,7 @@
 """The rows that statements take and return, as named tuples."""
 
 import json
+from enum import Enum
 from typing import Any, NamedTuple
 
 
@@ -39,6 +40,9 @@ class JobRow(NamedTuple):
     usage: str | None
     isolation: str | None
     error: str | None
+    # What a run says of its own result; null for other kinds and before the end.
+    evaluation: str | None = None
+    counts: str | None = None
 
 
 class ClaimQuery(NamedTuple):
@@ -54,6 +58,7 @@ class ClaimQuery(NamedTuple):
     event_type: str
     cause: str
     floor: int  # of the rank: jobs before it are skipped
+    kinds: Any = None  # which the claimer can run; None: all
 
 
 class Claim(NamedTuple):
@@ -71,6 +76,13 @@ class Claim(NamedTuple):
     payload: str
     # Where the row is in its table, if the database tells: a hint, which may be out of date.
     address: Any = None
+
+
+class Claimed(NamedTuple):
+    """Hold the jobs that a claim took, and whether it may have passed over jobs of other kinds."""
+
+    jobs: list[Claim]
+    passed_over: bool
 
 
 class JobRef(NamedTuple):
@@ -146,6 +158,8 @@ class FinishRow(NamedTuple):
     result: str | None
     event_data: str
     address: Any = None
+    evaluation: str | None = None
+    counts: str | None = None
 
 
 class Moved(NamedTuple):
@@ -188,6 +202,42 @@ class NewEvent(NamedTuple):
     data: str
 
 
+class OutputBatch(NamedTuple):
+    """Hold consecutive pieces of what an attempt wrote (`ade.domain.output`).
+
+    `seq` is the place of the last piece in the log of the job, which counts pieces from 1.
+    """
+
+    workspace_id: str
+    job_id: str
+    seq: int
+    attempt: int
+    starts: int
+    ends: int
+    at: int
+    pieces: str
+
+
+class HeldOutput(NamedTuple):
+    """Hold a lease, the last place in the log of its job, and where its own output ends."""
+
+    workspace_id: str
+    id: str
+    fence: int
+    seq: int | None
+    ends: int | None
+
+
+class DroppedOutput(NamedTuple):
+    """Name batches of an attempt by where they start and end."""
+
+    workspace_id: str
+    id: str
+    attempt: int
+    starts: int
+    ends: int
+
+
 class Lane(NamedTuple):
     """Name a lane."""
 
@@ -218,6 +268,16 @@ class IdempotencyRef(NamedTuple):
     principal: str
     endpoint: str
     key: str
+
+
+class WorkerRow(NamedTuple):
+    """Hold a worker that is running, and as a JSON list the kinds that it can run."""
+
+    name: str
+    host: str
+    kinds: str
+    started_at: int
+    last_seen_at: int
 
 
 class ArtifactRow(NamedTuple):
@@ -393,3 +453,32 @@ class NewKey(NamedTuple):
 
     key: ApiKey
     secret: str
+
+
+class UserSession(NamedTuple):
+    """Hold what is known of a browser's session: everything but its token."""
+
+    id: str
+    user_id: str
+    user_name: str
+    key_id: str
+    client: str
+    created_at: int
+    last_seen_at: int
+    expires_at: int
+
+
+class NewUserSession(NamedTuple):
+    """Hold a new session with its token, which the browser gets and which is never stored."""
+
+    session: UserSession
+    token: str
+
+
+class LinkState(Enum):
+    """Tell whether a one-time link can be used."""
+
+    USABLE = "usable"
+    USED = "used"
+    EXPIRED = "expired"
+    UNKNOWN = "unknown"

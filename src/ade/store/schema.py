@@ -3,8 +3,8 @@
 Conventions: every `_at` is microseconds since the epoch, UTC, in a BIGINT, so that the three
 databases compare times alike; flags are 0 or 1 for the same reason; JSON is text that the database
 never looks into. `workspace_id` is the first column of every key, or folded into it, so that
-sharding by workspace stays possible. The log of a job (events) carries no foreign key: it is
-written in the transaction that changes the job and deleted in the one that deletes it, and the
+sharding by workspace stays possible. The logs of a job (events, output) carry no foreign key: they
+are written in a transaction that has the job's row and deleted in the one that deletes it, and the
 check would cost as much as the insert.
 """
 
@@ -103,6 +103,43 @@ api_keys = Table(
     Column("revoked_at", BigInteger, nullable=True),
     CheckConstraint("role IN ('viewer', 'editor', 'admin')", name="role"),
     Index("ix_api_keys_workspace", "workspace_id", "id"),
+)
+
+# What a browser holds instead of a key. It ends with its key: a revoked key authenticates no
+# session, and a deleted one takes its sessions along.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("digest", Digest, nullable=False, unique=True),
+    Column("user_id", Id, ForeignKey("users.id"), nullable=False),
+    Column("key_id", Id, ForeignKey("api_keys.id", ondelete="CASCADE"), nullable=False),
+    Column("client", Name, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("last_seen_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    CheckConstraint("digest LIKE 'sha256:%'", name="digest"),
+    CheckConstraint("last_seen_at >= created_at", name="last_seen_at"),
+    CheckConstraint("expires_at > last_seen_at", name="expires_at"),
+    Index("ix_sessions_user", "user_id", "id"),
+    Index("ix_sessions_key", "key_id", "id"),
+    Index("ix_sessions_expiry", "expires_at"),
+)
+
+# A used link is kept until it expires, so that its second use can be told from a wrong token.
+login_links = Table(
+    "login_links",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("digest", Digest, nullable=False, unique=True),
+    Column("key_id", Id, ForeignKey("api_keys.id", ondelete="CASCADE"), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("used_at", BigInteger, nullable=True),
+    CheckConstraint("digest LIKE 'sha256:%'", name="digest"),
+    CheckConstraint("expires_at > created_at", name="expires_at"),
+    Index("ix_login_links_key", "key_id", "id"),
+    Index("ix_login_links_expiry", "expires_at"),
 )
 
 documents = Table(
@@ -228,7 +265,8 @@ builds = Table(
     UniqueConstraint("configuration_id", "fingerprint"),
     CheckConstraint(
         "(status = 'queued' AND job_id IS NOT NULL AND version_id IS NOT NULL"
-        " AND finished_at IS NULL AND error IS NULL AND environment IS NULL)"
+        " AND started_at IS NULL AND finished_at IS NULL AND error IS NULL"
+        " AND environment IS NULL)"
         " OR (status = 'ready' AND finished_at IS NOT NULL AND error IS NULL)"
         " OR (status = 'failed' AND finished_at IS NOT NULL AND error IS NOT NULL"
         " AND environment IS NULL)"
@@ -289,7 +327,7 @@ requests = Table(
 
 check_by_statement(requests)
 
-# The state of a job: inserted and deleted together with its request.
+# The state of a job: inserted and deleted together with its request, without which it cannot be.
 jobs = Table(
     "jobs",
     metadata,
@@ -304,6 +342,8 @@ jobs = Table(
     # On a target: no other job of the lane may become eligible while this is 1.
     Column("holds_lane", SmallInteger, nullable=False),
     Column("not_before", BigInteger, nullable=True),
+    # Set aside: it waits for a worker that runs this kind (see `ade.stages.claim`).
+    Column("needs_kind", String(63), nullable=True),
     Column("fence", Integer, nullable=False),
     Column("retries_left", Integer, nullable=False),
     Column("lease_owner", Name, nullable=True),
@@ -320,6 +360,9 @@ jobs = Table(
     # The newest lines of the event log (see `ade.store.job_log`).
     Column("history", Json, nullable=False),
     Column("result", Json, nullable=True),
+    # What a run says of its own result: how usable it is, and what was counted.
+    Column("evaluation", Word, nullable=True),
+    Column("counts", Json, nullable=True),
     CheckConstraint(f"CASE {_SHAPE} ELSE 0 END = 1", name="shape"),
     CheckConstraint(
         f"stop_request IN ({_words([s.value for s in StopRequest])})", name="stop_request"
@@ -332,7 +375,19 @@ jobs = Table(
         name="head_holds_lane",
     ),
     CheckConstraint("fence >= 0 AND retries_left >= 0 AND event_seq >= 0", name="counts"),
+    CheckConstraint(
+        "needs_kind IS NULL OR (status = 'queued' AND eligible = 0 AND not_before IS NULL)",
+        name="set_aside",
+    ),
+    CheckConstraint(
+        "evaluation IS NULL OR (finished_at IS NOT NULL AND counts IS NOT NULL"
+        " AND (evaluation = 'complete' OR evaluation = 'partial' OR evaluation = 'unusable'))",
+        name="evaluation",
+    ),
+    ForeignKeyConstraint(["workspace_id", "id"], ["requests.workspace_id", "requests.id"]),
 )
+
+check_by_statement(jobs)
 
 
 def is_eligible(job: FromClause) -> ColumnElement[bool]:
@@ -399,6 +454,14 @@ _partial("ix_jobs_lease", _c.lease_expires_at, where=is_running(jobs))
 _partial("ix_jobs_held", _c.pool, _c.not_before, _c.rank, where=is_held(jobs))
 # For the quota of a workspace: those that wait for a worker are counted along ix_jobs_eligible.
 _partial("ix_jobs_held_in", _c.workspace_id, _c.pool, _c.rank, where=is_held(jobs))
+# Empty while every worker runs every kind.
+_partial(
+    "ix_jobs_set_aside",
+    _c.pool,
+    _c.needs_kind,
+    _c.rank,
+    where=_c.needs_kind.is_not(None),
+)
 # The build that a job does the work of.
 _partial(
     "ux_builds_job",
@@ -422,6 +485,22 @@ events = Table(
     Column("data", Json, nullable=False),
     CheckConstraint("seq > 0", name="seq"),
     sqlite_with_rowid=False,
+)
+
+# What attempts write to their streams, while they run: each row holds consecutive pieces, and `seq`
+# is the place of the last one. Deleted with the job, like its events.
+output_batches = Table(
+    "output_batches",
+    metadata,
+    Column("workspace_id", Id, primary_key=True),
+    Column("job_id", Id, primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("attempt", Integer, nullable=False),
+    Column("starts", BigInteger, nullable=False),
+    Column("ends", BigInteger, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("pieces", Json, nullable=False),
+    CheckConstraint("seq > 0 AND attempt > 0 AND starts >= 0 AND ends > starts", name="place"),
 )
 
 # The files that results name. Written in the transaction that records the result, deleted with the
@@ -467,6 +546,19 @@ idempotency_keys = Table(
     Column("job_id", Id, nullable=True),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_idempotency_keys_created", "created_at"),
+)
+
+# The workers that are running, and the kinds that each can run. A row that is not refreshed is
+# deleted by the next sweep.
+workers = Table(
+    "workers",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("host", Name, nullable=False),
+    # A JSON list of names.
+    Column("kinds", Json, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("last_seen_at", BigInteger, nullable=False),
 )
 
 # Secrets that all servers of this database share; the first server that needs one makes it.

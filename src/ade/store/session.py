@@ -13,9 +13,10 @@ from typing import Any, cast
 from ade.clock import Clock, SystemClock
 from ade.domain.errors import AdeError, Unavailable
 from ade.store.compile import Compiler, Rewrite
+from ade.store.database_time import sync_clock
 from ade.store.dialects import dialect_for
 from ade.store.executor import Executor
-from ade.store.group_commit import GroupCommit, OutcomeUnknown
+from ade.store.group_commit import GroupCommit, OutcomeUnknown, Unreachable
 from ade.store.port import OnCommit, Result, Transaction, Verb
 from ade.store.storage_usage import VersionSizes
 from ade.store.transaction import SqlReading, SqlTransaction
@@ -24,6 +25,9 @@ READERS = 4
 # How often the owner of a SQLite file checks whether another process has written to it.
 OTHER_WRITERS_SECONDS = 0.05
 EVERYTHING = ("*",)
+# After an attempt to connect that took longer than this, others are refused for as long: each would
+# wait in vain, one after the other.
+RECONNECT_SECONDS = 1.0
 # How often the clock of the database is read, and its plans are made anew.
 REFRESH_SECONDS = 1.0
 
@@ -57,19 +61,22 @@ class Session:
         clock: Clock | None = None,
         on_commit: OnCommit = lambda topics: None,
         rewrite: Rewrite | None = None,
+        timeout_seconds: float | None = None,
     ) -> None:
         self.dialect, self.url = dialect_for(url)
+        if timeout_seconds is not None:
+            self.dialect.timeout_seconds = timeout_seconds
         self.clock = clock or SystemClock()
         self.on_commit = on_commit
         self._compiler = Compiler(self.dialect, rewrite)
         self._version_sizes: VersionSizes = {}
         self._connection: Any = None
         self._reader = threading.local()
-        self._opened: list[Any] = []
+        self._opened: set[Any] = set()
+        self._refusal: tuple[float, Unreachable] | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="ade-reader")
         # Called with the number of items in each group that was committed.
         self.on_group: Callable[[int], None] = lambda items: None
-        self._clock_offset_us = 0
         self._refreshed_at = -math.inf
         self._seen_version: int | None = None
         self._group = GroupCommit(
@@ -135,8 +142,8 @@ class Session:
     def close(self) -> None:
         """Finish what was begun and close the connections."""
         self._group.close()
-        self._readers.shutdown(wait=True)
-        for connection in self._opened:
+        self._readers.shutdown(wait=True, cancel_futures=True)
+        for connection in list(self._opened):
             connection.close()
         if self._connection is not None:
             self._connection.close()
@@ -146,20 +153,21 @@ class Session:
         is_new = self._connection is None
         if is_new:
             self._connection = self._connect()
-        committing = False
+            self._refreshed_at = -math.inf  # another server may answer now
+        began = committing = False
         try:
             self._refresh()
             cursor = self._connection.cursor()
             self.dialect.begin(cursor, write=True)
-            now_us = self.clock.now_us() + self._clock_offset_us
+            began = True
             sql = Executor(cursor, self._compiler)
-            transaction = SqlTransaction(sql, self._version_sizes, now_us)
+            transaction = SqlTransaction(sql, self._version_sizes, self.clock.now_us())
             outcome = work(transaction)
             topics = list(transaction.topics)
             committing = True
             self.dialect.commit(cursor, topics)
         except BaseException as error:
-            self._connection = _roll_back(self._connection)
+            self._connection = self._roll_back(self._connection, error)
             if committing and self._connection is None:
                 raise OutcomeUnknown(
                     "The connection to the database broke during a commit;"
@@ -167,7 +175,7 @@ class Session:
                 ) from error
             if self._connection is None and not is_new:
                 return self._commit(work)  # it broke before the commit: nothing took place
-            self._raise_readable(error)
+            self._raise_readable(error, Unavailable if began else Unreachable)
             raise
         if topics:
             with contextlib.suppress(
@@ -176,11 +184,23 @@ class Session:
                 self.on_commit(topics)
         return outcome
 
-    def _raise_readable(self, error: BaseException) -> None:
+    def _raise_readable(
+        self, error: BaseException, unavailable: type[Unavailable] = Unavailable
+    ) -> None:
         """Raise an AdeError instead of a database error that an operator or caller can act on."""
         readable = self.dialect.readable_error(error) if isinstance(error, Exception) else None
+        if type(readable) is Unavailable:
+            raise unavailable(readable.detail) from error
         if readable is not None:
             raise readable from error
+
+    def _roll_back(self, connection: Any, error: BaseException) -> Any:
+        """Roll back and return the connection, or close it and return None if it is of no use."""
+        if isinstance(error, Exception) and self.dialect.is_of_no_use(error):
+            with contextlib.suppress(Exception):
+                connection.close()
+            return None
+        return _roll_back(connection)
 
     def _refresh(self) -> None:
         """From time to time, read the clock of the database and let it make new plans."""
@@ -188,15 +208,8 @@ class Session:
         if now - self._refreshed_at > REFRESH_SECONDS:
             self._refreshed_at = now
             self.dialect.discard_plans(self._connection)
-            self._set_clock()
-
-    def _set_clock(self) -> None:
-        """Measure the offset of the database's clock: leases are measured in its time."""
-        if isinstance(self.clock, SystemClock):
-            before = self.clock.now_us()
-            theirs = self.dialect.server_now_us(self._connection)
-            if theirs is not None:
-                self._clock_offset_us = theirs - (before + self.clock.now_us()) // 2
+            if isinstance(self.clock, SystemClock):
+                sync_clock(self.clock, self.dialect, self._connection)
 
     def _count(self, items: int) -> None:
         self.on_group(items)
@@ -223,7 +236,8 @@ class Session:
         is_new = connection is None
         if connection is None:
             connection = self._connect()
-            self._opened.append(connection)
+            self.dialect.prepare_reader(connection)
+            self._opened.add(connection)
         self._reader.connection = None  # until the read has gone well
         try:
             cursor = connection.cursor()
@@ -232,21 +246,28 @@ class Session:
             cursor.execute("COMMIT")
         except BaseException as error:
             self._reader.connection = _roll_back(connection)
-            if self._reader.connection is None and not is_new:
-                return self._read(look)
+            if self._reader.connection is None:
+                self._opened.discard(connection)
+                if not is_new:
+                    return self._read(look)
             self._raise_readable(error)
             raise
         self._reader.connection = connection
         return found
 
     def _connect(self) -> Any:
+        began = time.monotonic()
+        if self._refusal is not None and began < self._refusal[0]:
+            raise Unreachable(self._refusal[1].detail)
         try:
             return self.dialect.connect(self.url)
         except Exception as error:
             name = self.url._replace(username=None, password=None).render_as_string()
-            raise Unavailable(
-                f"The database {name} cannot be reached: {_first_line(error)}"
-            ) from error
+            refused = Unreachable(f"The database {name} cannot be reached: {_first_line(error)}")
+            now = time.monotonic()
+            if now - began > RECONNECT_SECONDS:
+                self._refusal = now + RECONNECT_SECONDS, refused
+            raise refused from error
 
 
 def _look_up(

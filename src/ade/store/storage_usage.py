@@ -51,6 +51,7 @@ class StorageUsage:
 
     def digests_in_use(self) -> set[str]:
         """List every blob that a document, a draft, a version or a result refers to."""
+        self._sql.dialect.plan_freely(self._sql.cursor)  # it reads whole tables
         listed = ("document_digests", "draft_digests", "artifact_digests")
         found = {str(row[0]) for name in listed for row in self._sql.rows(name)}
         for (manifest,) in self._sql.rows("manifests_in_use"):

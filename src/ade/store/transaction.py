@@ -1,7 +1,7 @@
 """The port on a SQL database: each verb runs statements on one cursor, in one transaction."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any
@@ -13,6 +13,7 @@ from ade.store import job_log
 from ade.store.builds import BuildChanges, BuildReading
 from ade.store.catalogue import CatalogueChanges, CatalogueReading
 from ade.store.compile import calls, equal_in
+from ade.store.consistency import ConsistencyChanges, ConsistencyReading
 from ade.store.directory import DirectoryChanges, DirectoryReading
 from ade.store.executor import Executor, pieces
 from ade.store.port import LostRace, Result
@@ -20,9 +21,12 @@ from ade.store.rows import (
     Append,
     ArtifactRow,
     Claim,
+    Claimed,
     ClaimQuery,
+    DroppedOutput,
     FinishRow,
     Head,
+    HeldOutput,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
@@ -33,12 +37,15 @@ from ade.store.rows import (
     Moved,
     NewEvent,
     NewExecution,
+    OutputBatch,
     Renewal,
     Renewed,
     StopRow,
+    WorkerRow,
 )
 from ade.store.sql import reads
 from ade.store.storage_usage import StorageUsage, VersionSizes
+from ade.store.user_sessions import UserSessionChanges, UserSessionReading
 
 
 class SqlReading:
@@ -68,6 +75,16 @@ class SqlReading:
         """Read workspaces, users, members and API keys."""
         return DirectoryReading(self._sql)
 
+    @cached_property
+    def user_sessions(self) -> UserSessionReading:
+        """Read the sessions of browsers."""
+        return UserSessionReading(self._sql)
+
+    @cached_property
+    def consistency(self) -> ConsistencyReading:
+        """Find rows that contradict each other."""
+        return ConsistencyReading(self._sql)
+
     def read_job(self, ref: JobRef) -> JobRow | None:
         """Read one job."""
         found = self._sql.first("read_job", *ref)
@@ -76,15 +93,41 @@ class SqlReading:
     def list_jobs(
         self, workspace_id: str, filters: Mapping[str, Any], before: str | None, limit: int
     ) -> list[JobRow]:
-        """Read jobs of a workspace, newest first, that match all filters."""
-        names = tuple(sorted(filters))
+        """Read jobs of a workspace, newest first, that match all filters.
+
+        A filter is a value, or a tuple of values of which a job must have one.
+        """
+        names, several, wanted = self._filters(filters)
         paged = before is not None
         page = (before,) if paged else ()
-        values = (workspace_id, *page, *[filters[name] for name in names], limit)
         found = self._sql.adhoc(
-            ("list_jobs", names, paged), lambda: reads.list_jobs(names, paged=paged), *values
+            ("list_jobs", names, several, paged),
+            lambda: reads.list_jobs(names, paged=paged, several=several),
+            *(workspace_id, *page, *wanted, limit),
         )
         return [JobRow._make(row) for row in found]
+
+    def count_jobs(self, workspace_id: str, filters: Mapping[str, Any]) -> dict[str, int]:
+        """Count the jobs of a workspace that match all filters, by status."""
+        names, several, wanted = self._filters(filters)
+        found = self._sql.adhoc(
+            ("count_jobs", names, several),
+            lambda: reads.count_jobs(names, several),
+            *(workspace_id, *wanted),
+        )
+        return {str(status): int(count) for status, count in found}
+
+    def _filters(
+        self, filters: Mapping[str, Any]
+    ) -> tuple[tuple[str, ...], frozenset[str], list[Any]]:
+        """Return the names of filters, which of them are lists, and their parameters."""
+        names = tuple(sorted(filters))
+        several = frozenset(name for name in names if isinstance(filters[name], tuple))
+        as_list = self._sql.dialect.list_parameter
+        values = [
+            as_list(list(filters[name])) if name in several else filters[name] for name in names
+        ]
+        return names, several, values
 
     def read_payload(self, ref: JobRef) -> str | None:
         """Read the payload of a job."""
@@ -106,6 +149,10 @@ class SqlReading:
         events += [event for event in own if event.seq > after]
         return sorted(events, key=_place_in_log)[:limit]
 
+    def read_output(self, ref: JobRef, after: int, limit: int) -> list[OutputBatch]:
+        """Read what a job wrote, after a place in the log of its output."""
+        return [OutputBatch._make(row) for row in self._sql.rows("read_output", *ref, after, limit)]
+
     def lane_holders(self, lane: Lane) -> list[JobRow]:
         """Read the jobs that hold a lane."""
         return [JobRow._make(row) for row in self._sql.rows("lane_jobs", *lane)]
@@ -122,6 +169,10 @@ class SqlReading:
     def workspace_ids(self) -> list[str]:
         """List all workspaces."""
         return [row[0] for row in self._sql.rows("workspace_ids")]
+
+    def list_workers(self, limit: int) -> list[WorkerRow]:
+        """List the workers that are running, up to a number."""
+        return [WorkerRow._make(row) for row in self._sql.rows("list_workers", limit)]
 
     def count_by_status(self) -> dict[tuple[str, str], int]:
         """Count live jobs by pool and status, for the metrics."""
@@ -150,6 +201,16 @@ class SqlTransaction(SqlReading):
     def directory(self) -> DirectoryChanges:
         """Change workspaces, users, members and API keys."""
         return DirectoryChanges(self._sql, self.now_us)
+
+    @cached_property
+    def user_sessions(self) -> UserSessionChanges:
+        """Change the sessions of browsers."""
+        return UserSessionChanges(self._sql, self.now_us)
+
+    @cached_property
+    def consistency(self) -> ConsistencyChanges:
+        """Repair rows that contradict each other."""
+        return ConsistencyChanges(self._sql, self.now_us)
 
     def attempt(self, work: Callable[["SqlTransaction"], Result]) -> Result | AdeError:
         """Run work beside that of others; return its result, or the error that it was refused with.
@@ -273,20 +334,65 @@ class SqlTransaction(SqlReading):
         """Tell whether any other workspace has eligible jobs."""
         return self._sql.rows("others_wait", pool, workspace_id)[0][0] is not None
 
-    def claim(self, query: ClaimQuery) -> list[Claim]:
-        """Take the next eligible jobs of a workspace, and log it."""
-        line = job_log.started_line(
-            query.now, query.event_type, query.cause, json.dumps(query.owner)
-        )
+    def claim(self, query: ClaimQuery) -> Claimed:
+        """Take those of the next eligible jobs of a workspace that the claimer can run; log it."""
+        line = job_log.started_line(query.event_type, query.cause, json.dumps(query.owner))
         if self._sql.dialect.chains_changes:
-            claimed = list(map(_as_claim, self._sql.rows("claim", *query, *line)))
-            claimed.sort(key=_place_in_line)
-            return claimed
+            return self._claim_at_once(query, line)
         picked = list(map(_as_claim, self._sql.rows("pick", *query)))
-        if picked:
-            addresses = self._sql.dialect.list_parameter([job.address for job in picked])
+        taken = picked
+        if query.kinds is not None:
+            taken = [job for job in picked if job.kind in query.kinds]
+        if taken:
+            now = max(map(_started_at, taken))
+            if now > query.now or query.started_at is None:
+                started_at = None if query.started_at is None else now
+                query = query._replace(now=now, started_at=started_at)
+                taken = [claim._replace(started_at=started_at) for claim in taken]
+            addresses = self._sql.dialect.list_parameter([job.address for job in taken])
             self._sql.run("take", *query, *line, addresses)
-        return picked
+        return Claimed(taken, len(taken) < len(picked))
+
+    def _claim_at_once(self, query: ClaimQuery, line: tuple[str, str]) -> Claimed:
+        """Claim with one statement, which returns only what it took."""
+        if query.kinds is None:
+            claimed = list(map(_as_claim, self._sql.rows("claim", *query, *line)))
+            passed_over = False
+        else:
+            found = self._sql.rows("claim_of_kinds", *self._with_list(query), *line)
+            claimed = [_as_claim(row[:-1]) for row in found]
+            passed_over = not found or found[0][-1] > len(found)
+        claimed.sort(key=_place_in_line)
+        return Claimed(claimed, passed_over)
+
+    def _with_list(self, query: ClaimQuery) -> ClaimQuery:
+        return query._replace(kinds=self._sql.dialect.list_parameter(list(query.kinds)))
+
+    def set_aside(self, query: ClaimQuery, limit: int) -> int:
+        """Make those of the next eligible jobs that the claimer cannot run wait for their kind."""
+        return self._sql.run("set_aside", *self._with_list(query._replace(limit=limit)))
+
+    def kinds_set_aside(self, pool: str, kinds: Collection[str]) -> list[str]:
+        """Find of which of these kinds jobs are set aside."""
+        found = self._sql.each("kinds_set_aside", [(pool, kind) for kind in sorted(kinds)], tuple)
+        return [row[0] for row in found]
+
+    def recall(self, pool: str, kind: str, limit: int) -> int:
+        """Make jobs of a kind that were set aside eligible again, and count them."""
+        return self._sql.run("recall", pool, kind, limit)
+
+    def put_worker(self, name: str, host: str, kinds: str) -> None:
+        """Note that a worker is running, now."""
+        if self._sql.run("refresh_worker", name, kinds, self.now_us) == 0:
+            self._sql.run("insert_worker", name, host, kinds, self.now_us, self.now_us)
+
+    def delete_worker(self, name: str) -> None:
+        """Forget a worker that has stopped."""
+        self._sql.run("delete_worker", name)
+
+    def delete_silent_workers(self, seen_before: int) -> int:
+        """Forget workers that were not seen for long."""
+        return self._sql.run("delete_silent_workers", seen_before)
 
     def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
         """Keep leases."""
@@ -312,7 +418,7 @@ class SqlTransaction(SqlReading):
         return self._sql.run("end", *ending, self.now_us, line) == 1
 
     def _last_line(self, status: str, event_data: str) -> str:
-        return job_log.line_after_seq(self.now_us, f"job.{status}", event_data)
+        return job_log.line_after_time(f"job.{status}", event_data)
 
     def _end(self, name: str, endings: Sequence[FinishRow]) -> Iterator[Any]:
         """Record ends with few statements; yield the rows that they return, or how many changed."""
@@ -333,15 +439,20 @@ class SqlTransaction(SqlReading):
     def move(self, moves: Sequence[Move]) -> list[Moved]:
         """Move jobs out of the status and fence that were seen, and log it."""
         refs = [JobRef(move.workspace_id, move.id) for move in moves]
-        earlier = {row[:2]: row[2] for row in self._sql.each("read_histories", refs, tuple)}
+        own, last_at = dict[JobRef, list[NewEvent]](), dict[JobRef, int]()
+        for workspace_id, id_, history, at in self._sql.each("read_histories", refs, tuple):
+            ref = JobRef(workspace_id, id_)
+            own[ref] = job_log.parse(*ref, history)
+            last_at[ref] = max(at or 0, own[ref][-1].at if own[ref] else 0)
+        moves = [_no_earlier(move, last_at.get(JobRef(*move[:2]), 0)) for move in moves]
         wanted = {move[:3]: move for move in moves}
         moved = self._sql.each("move", moves, Moved._make)
         log: list[NewEvent] = []
         for seen in moved:
             to = wanted[seen[:3]]
-            log += job_log.parse(*seen[:2], earlier[seen[:2]])
+            log += own[JobRef(*seen[:2])]
             log.append(NewEvent(*seen[:2], seen.event_seq, to.at, to.event_type, to.event_data))
-        self.insert_events(log)
+        self._sql.run_many("insert_events", log)
         return moved
 
     def append(self, appends: Sequence[Append]) -> list[Moved]:
@@ -350,7 +461,23 @@ class SqlTransaction(SqlReading):
 
     def insert_events(self, events: Sequence[NewEvent]) -> None:
         """Append events whose positions were reserved by a change of their job."""
-        self._sql.run_many("insert_events", events)
+        self._sql.run_many("append_events", events)
+
+    def hold_output(self, leases: Sequence[LeaseRef]) -> list[HeldOutput]:
+        """Find how far the output of these attempts is stored; none for one that lost its lease."""
+        return self._sql.each("hold_output", leases, HeldOutput._make)
+
+    def insert_output(self, batches: Sequence[OutputBatch]) -> None:
+        """Append output of attempts whose leases are held."""
+        self._sql.run_many("insert_output", batches)
+
+    def drop_output(self, dropped: Sequence[DroppedOutput]) -> None:
+        """Delete the middle of what attempts wrote."""
+        self._sql.run_many("drop_output", dropped)
+
+    def drop_attempts(self, last: Sequence[LeaseRef]) -> None:
+        """Delete the output of jobs' attempts up to these."""
+        self._sql.run_many("drop_attempts", last)
 
     def request_stop(self, stops: Sequence[StopRow]) -> list[Moved]:
         """Ask running attempts to stop."""
@@ -373,8 +500,16 @@ class SqlTransaction(SqlReading):
         return [JobRow._make(row) for row in self._sql.rows("due_jobs", pool, self.now_us, limit)]
 
     def expired_jobs(self, limit: int) -> list[JobRow]:
-        """Find running jobs whose lease has expired."""
-        return [JobRow._make(row) for row in self._sql.rows("expired_jobs", self.now_us, limit)]
+        """Find running jobs whose lease has expired, by this process's time and the database's.
+
+        The database's clock may have been stepped since this process asked for it, and other
+        processes have renewed in the new time: the database is asked again, after the rows.
+        """
+        found = [JobRow._make(row) for row in self._sql.rows("expired_jobs", self.now_us, limit)]
+        if not found:
+            return []
+        now_us = self._sql.dialect.server_now_us(self._sql.cursor.connection)
+        return [job for job in found if now_us is None or (job.lease_expires_at or 0) < now_us]
 
     def overdue_jobs(self, grace_us: int, limit: int) -> list[JobRow]:
         """Find running jobs that are over their timeout although their lease is alive."""
@@ -396,14 +531,28 @@ class SqlTransaction(SqlReading):
         self._sql.run_many("delete_artifacts", refs)
 
     def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:
-        """Delete old finished jobs with their logs, and return which."""
+        """Delete old finished jobs with their logs, and return which; locked ones are skipped."""
         newest = uuid7(finished_before, 0)
         found = self._sql.rows("finished_jobs", workspace_id, newest, finished_before, limit)
         refs = [JobRef(workspace_id, job_id) for _, job_id, _ in found]
         self.forget_executions([NewExecution(ws, key, id_) for ws, id_, key in found if key])
-        for name in ("delete_artifacts", "delete_events", "delete_jobs", "delete_requests"):
+        for name in (
+            "delete_artifacts",
+            "delete_events",
+            "delete_output",
+            "delete_jobs",
+            "delete_requests",
+        ):
             self._sql.run_many(name, refs)
         return refs
+
+
+def _no_earlier(move: Move, recorded_at: int) -> Move:
+    """Let a move take place no earlier than what was recorded of its job before."""
+    if move.at >= recorded_at:
+        return move
+    finished_at = None if move.finished_at is None else recorded_at
+    return move._replace(at=recorded_at, finished_at=finished_at)
 
 
 def _by_work_id(new: Iterable[NewExecution]) -> list[tuple[str, str]]:
@@ -421,6 +570,7 @@ def _lines(write: Callable[..., str], *parts: Sequence[Any]) -> tuple[str, ...]:
 
 # These run for every job: without a Python function call for each tuple.
 _as_claim = partial(tuple.__new__, Claim)
+_started_at = itemgetter(Claim._fields.index("started_at"))
 _place_in_line = itemgetter(Claim._fields.index("rank"), Claim._fields.index("id"))
 
 

@@ -8,6 +8,7 @@ from tests.store.acts import INTERNAL, Acts, failure, ref, success
 
 from ade.clock import ManualClock
 from ade.domain.errors import LeaseLost
+from ade.domain.job import Status
 from ade.domain.outcome import Artifact, Outcome
 from ade.kernel import Kernel
 from ade.stages.kernel_settings import KernelSettings
@@ -71,6 +72,42 @@ def test_a_second_end_replaces_the_files_of_the_first(acts: Acts) -> None:
     acts.finish(claim, with_files(failure(), "1"))
     assert [row.name for row in named(acts, claim)] == ["1.png"]
     acts.resume(claim)
+    (again,) = acts.claim()
+    acts.finish(again, with_files(success(), "2"))
+    assert [row.name for row in named(acts, claim)] == ["2.png"]
+
+
+@pytest.mark.parametrize("status", [Status.PAUSED, Status.CANCELLED])
+def test_a_stopped_attempt_keeps_result_and_files(acts: Acts, status: Status) -> None:
+    claim = acts.start()
+    stopped = Outcome(status, result={"outputs": {"stdout": "before"}})
+    acts.finish(claim, with_files(stopped, "1"))
+    assert acts.result(claim) == {"outputs": {"stdout": "before"}}
+    assert [row.name for row in named(acts, claim)] == ["1.png"]
+
+
+def test_a_paused_job_that_was_then_asked_to_cancel_keeps_its_files(acts: Acts) -> None:
+    claim = acts.start()
+    acts.pause(claim)
+    acts.cancel(claim)
+    acts.finish(claim, with_files(Outcome(Status.PAUSED, result={"a": 1}), "1"))
+    assert (acts.status(claim), acts.result(claim)) == ("cancelled", {"a": 1})
+    assert [row.name for row in named(acts, claim)] == ["1.png"]
+
+
+def test_cancelling_a_paused_job_keeps_what_it_left(acts: Acts) -> None:
+    claim = acts.start()
+    acts.finish(claim, with_files(Outcome(Status.PAUSED, result={"a": 1}), "1"))
+    acts.cancel(claim)
+    assert (acts.status(claim), acts.result(claim)) == ("cancelled", {"a": 1})
+    assert [row.name for row in named(acts, claim)] == ["1.png"]
+
+
+def test_the_next_end_of_a_paused_job_replaces_its_files(acts: Acts) -> None:
+    claim = acts.start()
+    acts.finish(claim, with_files(Outcome(Status.PAUSED, result={"a": 1}), "1"))
+    acts.resume(claim)
+    assert acts.result(claim) is None
     (again,) = acts.claim()
     acts.finish(again, with_files(success(), "2"))
     assert [row.name for row in named(acts, claim)] == ["2.png"]

@@ -5,16 +5,19 @@ from typing import Any
 
 import pytest
 from tests.databases import WORKSPACE, Database
-from tests.store.acts import INTERNAL, Acts, failure, ref, submission, success
+from tests.store.acts import INTERNAL, Acts, failure, held, ref, submission, success
 
 from ade.clock import ManualClock
 from ade.domain.build import KIND
 from ade.domain.errors import InvalidTransition, QueueFull
 from ade.domain.job import Priority, Status
 from ade.domain.outcome import Category, Outcome
+from ade.domain.output import Piece, batch_of
 from ade.kernel import Kernel
 from ade.stages.builds import RequiredBuild
+from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
+from ade.stages.output import OutputAppend
 from ade.stages.retain import Retain
 from ade.stages.submit.model import Accepted, Submission
 from ade.store.port import Store, Transaction
@@ -503,3 +506,61 @@ def test_an_activation_makes_a_failed_build_again(acts: Acts, site: Site) -> Non
     site.activate(version())
     site.build()
     assert site.run().eligible == 1
+
+
+def data(acts: Acts, job: JobRow) -> list[dict[str, Any]]:
+    """Read the data of a job's events."""
+    return [json.loads(event.data) for event in acts.events(job)]
+
+
+def test_the_events_of_a_run_say_what_it_waited_for_and_how_that_went(
+    acts: Acts, site: Site
+) -> None:
+    accepted = site.accept()
+    claim = site.claim_build()
+    steps = [Piece("step", 0, "resolving\n"), Piece("stdout", 10, "uv says\n")]
+    last = (Piece("step", 18, "running on_activate\n"),)
+    acts.kernel.now.append_output(OutputAppend(held(claim), (batch_of(steps),)))
+    acts.wait(2)
+    end = Finish(claim, made(), OutputAppend(held(claim), (batch_of(last),)))
+    acts.kernel.now.finish(end)
+    first, ready = data(acts, accepted.job)
+    build_id = accepted.job.build_id
+    assert first == {"cause": "accepted", "reason": "build", "build_id": build_id}
+    assert ready == {
+        "attempt": 0,
+        "cause": "build_ready",
+        "build": {
+            "build_id": build_id,
+            "job_id": claim.id,
+            "status": "ready",
+            "duration_ms": 2000,
+            "steps": ["resolving", "running on_activate"],
+        },
+    }
+
+
+def test_the_events_of_a_run_name_the_build_that_failed(acts: Acts, site: Site) -> None:
+    run = site.run()
+    claim = site.build(failure())
+    _, failed = data(acts, run)
+    assert (failed["cause"], failed["build"]["status"]) == ("unrunnable", "failed")
+    assert failed["build"]["job_id"] == claim.id
+
+
+def test_jobs_that_wait_for_different_things_are_accepted_together(acts: Acts, site: Site) -> None:
+    asked = [
+        submission(),
+        submission(target_id="t"),
+        submission(target_id="t"),
+        submission(not_before=acts.clock.now_us() + 10**9),
+        site.run_submission(version()),
+        site.run_submission(version("sha256:v2")),
+    ]
+    jobs = [accepted.job for accepted in acts.kernel.now.many("submit", asked)]
+    reasons = [data(acts, job)[0].get("reason") for job in jobs]
+    assert reasons == [None, None, "lane", None, "build", "build"]
+    assert data(acts, jobs[3]) == [{"cause": "scheduled"}]
+    assert data(acts, jobs[4])[0]["build_id"] != data(acts, jobs[5])[0]["build_id"]
+    payloads = acts.kernel.now.read(lambda r: [r.read_payload(ref(job)) for job in jobs[:4]])
+    assert payloads == ["{}"] * 4

@@ -172,8 +172,8 @@ async def test_one_that_is_ready_is_found_by_its_fingerprint(
     assert (ready.version_id, ready.error) == (version.id, None)
     assert await catalogue.find_build_of(version, ENVIRONMENT) is None
     assert await catalogue.find_build(WORKSPACE, ready.id.upper()) == ready
-    found = await catalogue.versions_of_builds(WORKSPACE, [ready.id, None])
-    assert found == {ready.id: (version.id, version.sequence, version.digest)}
+    found = await catalogue.builds_of_runs(WORKSPACE, [ready.id, None])
+    assert found == {ready.id: (ready, (version.id, version.sequence, version.digest))}
 
 
 async def test_builds_are_listed_by_status_and_configuration(

@@ -14,6 +14,8 @@ from ade.kernel import Kernel
 from ade.stages import transitions
 from ade.stages.expire import ROWS_PER_SWEEP_MAX, Swept
 from ade.store.port import Transaction
+from ade.worker.attempt import PREPARE_SECONDS_MAX
+from ade.worker.runner import START_SECONDS_MAX
 
 LEASE = 15
 
@@ -120,11 +122,10 @@ def test_age_is_no_reason(acts: Acts) -> None:
 def test_a_worker_that_forgets_the_timeout_is_overruled(acts: Acts) -> None:
     claim = acts.start(target_id="t")
     behind = acts.submit(target_id="t")
-    for _ in range(8):
-        acts.wait(10)
-        acts.renew(claim)
-        assert acts.kernel.now.expire() == Swept()
-    acts.wait(10)
+    acts.wait(59 + acts.kernel.settings.overdue_grace_seconds)
+    acts.renew(claim)
+    assert acts.kernel.now.expire() == Swept()
+    acts.wait(1)
     assert acts.kernel.now.expire() == Swept(timed_out=1)
     job = acts.job(claim)
     assert (job.status, job.holds_lane) == ("timed_out", 1)
@@ -132,6 +133,46 @@ def test_a_worker_that_forgets_the_timeout_is_overruled(acts: Acts) -> None:
     with pytest.raises(LeaseLost):
         acts.succeed(claim)
     assert acts.job(behind).eligible == 0
+
+
+def test_slow_preparation_does_not_count_against_the_timeout(acts: Acts) -> None:
+    """The lease begins before the inputs have arrived, and the code may then run for its time."""
+    claim = acts.start()
+    acts.wait(PREPARE_SECONDS_MAX + START_SECONDS_MAX + 60)
+    acts.renew(claim)
+    assert acts.kernel.now.expire() == Swept()
+    acts.succeed(claim)
+
+
+def test_no_lease_expires_until_the_clock_has_run_evenly_for_one_lease(acts: Acts) -> None:
+    claim = acts.start()
+    acts.wait(3600)  # the clock of the database was stepped
+    acts.clock.steady_since = acts.clock.monotonic()
+    assert acts.kernel.now.expire() == Swept()
+    acts.wait(LEASE - 1)
+    assert acts.kernel.now.expire() == Swept()
+    acts.renew(claim)
+    acts.wait(1)
+    assert acts.kernel.now.expire() == Swept()
+    acts.wait(LEASE)
+    assert acts.kernel.now.expire() == Swept(lost=1)
+
+
+@pytest.mark.parametrize("step_seconds", [-3600, 24 * 3600])
+def test_a_step_of_the_databases_clock_times_no_job_out(acts: Acts, step_seconds: int) -> None:
+    claim = acts.start()
+    acts.wait(step_seconds)
+    acts.clock.steady_since = acts.clock.monotonic()
+    acts.renew(claim)
+    assert acts.kernel.now.expire() == Swept()
+    late = 60 + acts.kernel.settings.overdue_grace_seconds
+    acts.wait(late - 1)
+    acts.renew(claim)
+    assert acts.kernel.now.expire() == Swept()
+    acts.wait(max(-step_seconds, 0) + 1)
+    acts.renew(claim)
+    acts.wait(0.001)
+    assert acts.kernel.now.expire() == Swept(timed_out=1)
 
 
 def test_timers(acts: Acts) -> None:

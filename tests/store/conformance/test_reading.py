@@ -6,7 +6,9 @@ import pytest
 from tests.databases import WORKSPACE
 from tests.store.acts import Acts, failure, ref, submission
 
-from ade.domain.job import AGENT_POOL, Priority
+from ade.domain.evaluation import Evaluation
+from ade.domain.job import AGENT_POOL, Priority, Status
+from ade.domain.outcome import Outcome
 from ade.store.port import Reading
 from ade.store.rows import JobRef, Lane
 
@@ -32,7 +34,7 @@ def test_newest_first_page_by_page(acts: Acts) -> None:
 
 
 def test_filters(acts: Acts) -> None:
-    acts.submit(priority=Priority.LOW)
+    first = acts.submit(priority=Priority.LOW)
     between = acts.clock.now_us()
     claim = acts.start(kind="other", target_id="t", priority=Priority.HIGH, submitted_by="me")
     rerun = acts.submit(rerun_of=claim.id)
@@ -48,8 +50,44 @@ def test_filters(acts: Acts) -> None:
     assert listed(acts, {"rerun_of": claim.id}) == [rerun.id]
     assert listed(acts, {"submitted_after": between}) == [rerun.id, claim.id]
     assert listed(acts, {"submitted_after": between, "status": "running"}) == [claim.id]
+    assert listed(acts, {"submitted_before": between + 1}) == [first.id]
+    assert listed(acts, {"status": ("running", "queued")}) == [rerun.id, claim.id, first.id]
+    assert listed(acts, {"status": ("running", "failed"), "kind": ("other",)}) == [claim.id]
+    assert listed(acts, {"rerun_of": (claim.id, first.id)}) == [rerun.id]
     assert listed(acts, {"status": "failed"}) == []
     assert listed(acts, {"priority": "high"}, before=claim.id) == []
+
+
+def test_jobs_are_counted_by_status_with_the_same_filters(acts: Acts) -> None:
+    acts.succeed(acts.start())
+    acts.start(kind="other")
+    acts.submit(kind="other")
+    between = acts.clock.now_us()
+    acts.submit()
+
+    def counted(**filters: object) -> dict[str, int]:
+        return acts.kernel.now.read(lambda reading: reading.count_jobs(WORKSPACE, filters))
+
+    assert counted() == {"succeeded": 1, "running": 1, "queued": 2}
+    assert counted(kind="other") == {"running": 1, "queued": 1}
+    assert counted(status=("queued", "failed"), kind="other") == {"queued": 1}
+    assert counted(submitted_after=between) in ({"queued": 1}, {"queued": 2})
+    assert counted(kind="none") == {}
+
+
+def test_runs_are_found_by_their_evaluation(acts: Acts) -> None:
+    found = {}
+    for evaluation in Evaluation:
+        claim = acts.start()
+        acts.finish(claim, Outcome(Status.SUCCEEDED, evaluation=evaluation, counts={}))
+        found[evaluation] = claim.id
+    acts.succeed(acts.start())
+    assert listed(acts, {"evaluation": "partial"}) == [found[Evaluation.PARTIAL]]
+    wanted = ("complete", "unusable")
+    assert listed(acts, {"evaluation": wanted}) == [
+        found[Evaluation.UNUSABLE],
+        found[Evaluation.COMPLETE],
+    ]
 
 
 def test_a_workspace_sees_its_own(acts: Acts, workspaces: Callable[[int], list[str]]) -> None:

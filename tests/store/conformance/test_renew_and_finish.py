@@ -6,6 +6,7 @@ import pytest
 from tests.store.acts import INTERNAL, Acts, failure, held, success
 
 from ade.domain.errors import LeaseLost
+from ade.domain.evaluation import Evaluation
 from ade.domain.job import Status, StopRequest
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.stages.finish import Finish, Finished
@@ -107,6 +108,24 @@ def test_what_an_attempt_used_is_kept(acts: Acts) -> None:
     assert json.loads(job.usage or "") == {"cpu_ms": 7}
     assert json.loads(job.isolation or "") == ["landlock", "seccomp"]
     assert acts.result(claim) == {}
+
+
+@pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.FAILED])
+def test_what_a_run_says_of_its_result_is_recorded_with_its_end(acts: Acts, status: Status) -> None:
+    claim = acts.start()
+    counts = {"tables": 1, "rows": 2}
+    acts.finish(claim, Outcome(status, evaluation=Evaluation.PARTIAL, counts=counts))
+    job = acts.job(claim)
+    assert job.evaluation == "partial"
+    assert json.loads(job.counts or "") == counts
+
+
+def test_a_job_that_runs_again_has_no_evaluation_until_it_ends_again(acts: Acts) -> None:
+    claim = acts.start(target_id="t")
+    acts.finish(claim, Outcome(Status.FAILED, evaluation=Evaluation.UNUSABLE, counts={}))
+    acts.resume(claim)
+    job = acts.job(claim)
+    assert (job.status, job.evaluation, job.counts) == ("queued", None, None)
 
 
 def test_an_error_is_kept_whole_but_only_named_in_the_log(acts: Acts) -> None:

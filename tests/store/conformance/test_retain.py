@@ -25,6 +25,7 @@ def brief(store: Store, clock: ManualClock, acts: Acts) -> Acts:
 def test_a_finished_job_is_kept_for_its_time(brief: Acts) -> None:
     claim = brief.start(execution_key=KEY)
     brief.wait(1)
+    brief.write(claim, "printed")
     brief.succeed(claim, answer=42)
     brief.wait(HOUR)
     assert brief.kernel.now.retain(Retain(WORKSPACE)) == []
@@ -32,6 +33,7 @@ def test_a_finished_job_is_kept_for_its_time(brief: Acts) -> None:
     assert brief.kernel.now.retain(Retain(WORKSPACE)) == [ref(claim)]
     assert brief.everything() == []
     assert brief.events(claim) == []
+    assert brief.output(claim) == []
     assert brief.result(claim) is None
     assert brief.kernel.now.read(lambda reading: reading.read_payload(ref(claim))) is None
     assert not brief.accept(execution_key=KEY).deduplicated

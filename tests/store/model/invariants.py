@@ -6,6 +6,7 @@ asked (`requests`) and where it is (`jobs`).
 
 from collections.abc import Callable
 
+from ade.domain.evaluation import Evaluation
 from ade.domain.job import TERMINAL, Priority, Status, StopRequest
 from ade.store.rows import JobRow
 
@@ -50,6 +51,10 @@ JOB_INVARIANTS: dict[str, Callable[[JobRow], bool]] = {
         or (job.eligible == 0 and job.status != Status.RUNNING)
     ),
     "ck_requests_run_is_complete": lambda job: job.kind != "normalize" or _run_is_complete(job),
+    "ck_jobs_evaluation": lambda job: (
+        job.evaluation is None
+        or (job.evaluation in list(Evaluation) and None not in (job.finished_at, job.counts))
+    ),
     "ck_jobs_counts": lambda job: min(job.fence, job.retries_left, job.event_seq) >= 0,
 }
 

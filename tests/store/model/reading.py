@@ -1,17 +1,22 @@
 """The verbs of the port that only read, on dictionaries."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.store.model.tables import Tables
 
 from ade.domain.job import TERMINAL, Status
-from ade.store.rows import ArtifactRow, JobRef, JobRow, Lane, NewEvent
+from ade.store.rows import ArtifactRow, JobRef, JobRow, Lane, NewEvent, OutputBatch, WorkerRow
 
 
 def place_in_line(job: JobRow) -> tuple[int, str]:
     """Return the key that the queue is ordered by."""
     return (job.rank, job.id)
+
+
+def _matches(value: Any, wanted: Any) -> bool:
+    return value in wanted if isinstance(wanted, tuple) else value == wanted
 
 
 class MemoryReading:
@@ -23,7 +28,7 @@ class MemoryReading:
     def _jobs(self, **wanted: Any) -> Iterator[JobRow]:
         """Find jobs by the values of their columns."""
         for job in list(self._tables.jobs.values()):
-            if all(getattr(job, name) == value for name, value in wanted.items()):
+            if all(_matches(getattr(job, name), value) for name, value in wanted.items()):
                 yield job
 
     def _lane(self, lane: Lane, **wanted: Any) -> list[JobRow]:
@@ -37,14 +42,27 @@ class MemoryReading:
         self, workspace_id: str, filters: Mapping[str, Any], before: str | None, limit: int
     ) -> list[JobRow]:
         """Read jobs of a workspace, newest first, that match all filters."""
-        wanted = dict(filters)
-        after = wanted.pop("submitted_after", None)
         found = [
             job
-            for job in self._jobs(workspace_id=workspace_id, **wanted)
-            if (before is None or job.id < before) and (after is None or job.submitted_at > after)
+            for job in self._filtered(workspace_id, filters)
+            if before is None or job.id < before
         ]
         return sorted(found, key=lambda job: job.id, reverse=True)[:limit]
+
+    def count_jobs(self, workspace_id: str, filters: Mapping[str, Any]) -> dict[str, int]:
+        """Count the jobs of a workspace that match all filters, by status."""
+        return dict(Counter(job.status for job in self._filtered(workspace_id, filters)))
+
+    def _filtered(self, workspace_id: str, filters: Mapping[str, Any]) -> list[JobRow]:
+        wanted = dict(filters)
+        after = wanted.pop("submitted_after", None)
+        until = wanted.pop("submitted_before", None)
+        return [
+            job
+            for job in self._jobs(workspace_id=workspace_id, **wanted)
+            if (after is None or job.submitted_at > after)
+            and (until is None or job.submitted_at < until)
+        ]
 
     def read_payload(self, ref: JobRef) -> str | None:
         """Read what a job was asked to do."""
@@ -65,6 +83,12 @@ class MemoryReading:
         later = [event for event in log if event.seq > after]
         return sorted(later, key=lambda event: event.seq)[:limit]
 
+    def read_output(self, ref: JobRef, after: int, limit: int) -> list[OutputBatch]:
+        """Read what a job wrote, after a place in the log of its output."""
+        log = self._tables.output.get(JobRef(*ref), ())
+        later = [batch for batch in log if batch.seq > after]
+        return sorted(later, key=lambda batch: batch.seq)[:limit]
+
     def lane_holders(self, lane: Lane) -> list[JobRow]:
         """Read the jobs that hold a lane."""
         return self._lane(lane, holds_lane=1)
@@ -81,6 +105,10 @@ class MemoryReading:
     def workspace_ids(self) -> list[str]:
         """List all workspaces."""
         return sorted(self._tables.workspaces)
+
+    def list_workers(self, limit: int) -> list[WorkerRow]:
+        """List the workers that are running."""
+        return sorted(self._tables.workers.values())[:limit]
 
     def count_by_status(self) -> dict[tuple[str, str], int]:
         """Count live jobs by pool and status, for the metrics."""

@@ -15,7 +15,9 @@ from ade.store.rows import (
     JobRef,
     JobRow,
     NewEvent,
+    OutputBatch,
     Version,
+    WorkerRow,
 )
 
 
@@ -40,9 +42,13 @@ class Tables:
     payloads: dict[JobRef, str] = field(default_factory=dict)
     events: dict[JobRef, tuple[NewEvent, ...]] = field(default_factory=dict)
     results: dict[JobRef, str] = field(default_factory=dict)
+    output: dict[JobRef, tuple[OutputBatch, ...]] = field(default_factory=dict)
     artifacts: dict[JobRef, ArtifactRow] = field(default_factory=dict)
     executions: dict[ExecutionRef, str] = field(default_factory=dict)
     idempotency: dict[IdempotencyRef, IdempotencyRow] = field(default_factory=dict)
+    # Which jobs wait for a worker of their kind.
+    set_aside: dict[JobRef, str] = field(default_factory=dict)
+    workers: dict[str, WorkerRow] = field(default_factory=dict)
 
     def copy(self) -> "Tables":
         """Return a snapshot that later changes do not reach."""
@@ -54,6 +60,8 @@ class Tables:
         self._check_parents(job)
         if job.status == Status.RUNNING and job.target_id is not None:
             self._check_live_target(job)
+        if job.eligible or job.status != Status.QUEUED or job.not_before is not None:
+            self.set_aside.pop(JobRef(job.workspace_id, job.id), None)
         self.jobs[JobRef(job.workspace_id, job.id)] = job
 
     def _check_parents(self, job: JobRow) -> None:
@@ -86,6 +94,16 @@ class Tables:
         if any(earlier.seq == event.seq for earlier in log):
             raise ImpossibleRow("pk_events")
         self.events[ref] = (*log, event)
+
+    def add_output(self, batch: OutputBatch) -> None:
+        """Append a batch of output at a place that is still free."""
+        ref = JobRef(batch.workspace_id, batch.job_id)
+        log = self.output.get(ref, ())
+        if batch.seq <= 0 or batch.attempt <= 0 or not 0 <= batch.starts < batch.ends:
+            raise ImpossibleRow("ck_output_batches_place")
+        if any(earlier.seq == batch.seq for earlier in log):
+            raise ImpossibleRow("pk_output_batches")
+        self.output[ref] = (*log, batch)
 
     def put_result(self, ref: JobRef, result: str | None) -> None:
         """Record the result of a job in place of an earlier one; None for no result."""

@@ -5,7 +5,8 @@ WHERE: `_held` finds a job only for a caller with its current fence.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from tests.store.model.builds import MemoryBuilds, MemoryVersions
@@ -18,9 +19,12 @@ from ade.store.rows import (
     Append,
     ArtifactRow,
     Claim,
+    Claimed,
     ClaimQuery,
+    DroppedOutput,
     FinishRow,
     Head,
+    HeldOutput,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
@@ -31,9 +35,11 @@ from ade.store.rows import (
     Moved,
     NewEvent,
     NewExecution,
+    OutputBatch,
     Renewal,
     Renewed,
     StopRow,
+    WorkerRow,
 )
 
 
@@ -177,13 +183,66 @@ class MemoryTransaction(MemoryReading):
         """Tell whether any other workspace has eligible jobs."""
         return any(job.workspace_id != workspace_id for job in self._jobs(pool=pool, eligible=1))
 
-    def claim(self, query: ClaimQuery) -> list[Claim]:
-        """Take the next eligible jobs of a workspace, and log it."""
+    def _in_line(self, query: ClaimQuery) -> list[JobRow]:
         waiting = self._jobs(workspace_id=query.workspace_id, pool=query.pool, eligible=1)
-        in_line = sorted((job for job in waiting if job.rank >= query.floor), key=place_in_line)
-        return [self._claim(job, query) for job in in_line[: query.limit]]
+        return sorted((job for job in waiting if job.rank >= query.floor), key=place_in_line)
+
+    def claim(self, query: ClaimQuery) -> Claimed:
+        """Take those of the next eligible jobs of a workspace that the claimer can run."""
+        picked = self._in_line(query)[: query.limit]
+        taken = [job for job in picked if query.kinds is None or job.kind in query.kinds]
+        return Claimed([self._claim(job, query) for job in taken], len(taken) < len(picked))
+
+    def set_aside(self, query: ClaimQuery, limit: int) -> int:
+        """Make those of the next eligible jobs that the claimer cannot run wait for their kind."""
+        others = [job for job in self._in_line(query)[:limit] if job.kind not in query.kinds]
+        for job in others:
+            self._change(job, eligible=0)
+            self._tables.set_aside[JobRef(job.workspace_id, job.id)] = job.kind
+        return len(others)
+
+    def kinds_set_aside(self, pool: str, kinds: Collection[str]) -> list[str]:
+        """Find of which of these kinds jobs are set aside."""
+        found = {
+            kind
+            for ref, kind in self._tables.set_aside.items()
+            if kind in kinds and self._tables.jobs[ref].pool == pool
+        }
+        return sorted(found)
+
+    def recall(self, pool: str, kind: str, limit: int) -> int:
+        """Make jobs of a kind that were set aside eligible again, and count them."""
+        jobs = [self._tables.jobs[ref] for ref, of in self._tables.set_aside.items() if of == kind]
+        first = sorted((job for job in jobs if job.pool == pool), key=place_in_line)[:limit]
+        for job in first:
+            self._change(job, eligible=1)
+        return len(first)
+
+    def put_worker(self, name: str, host: str, kinds: str) -> None:
+        """Note that a worker is running, now."""
+        known = self._tables.workers.get(name)
+        started_at = self.now_us if known is None else known.started_at
+        self._tables.workers[name] = WorkerRow(name, host, kinds, started_at, self.now_us)
+
+    def delete_worker(self, name: str) -> None:
+        """Forget a worker that has stopped."""
+        self._tables.workers.pop(name, None)
+
+    def delete_silent_workers(self, seen_before: int) -> int:
+        """Forget workers that were not seen for long."""
+        workers = self._tables.workers
+        silent = [name for name, row in workers.items() if row.last_seen_at < seen_before]
+        for name in silent:
+            del workers[name]
+        return len(silent)
+
+    def _no_earlier(self, job: JobRow, at: int) -> int:
+        """Return a time, or that of the job's last event if it is later."""
+        log = self._tables.events.get(JobRef(job.workspace_id, job.id), ())
+        return max([at, *[event.at for event in log]])
 
     def _claim(self, job: JobRow, query: ClaimQuery) -> Claim:
+        at = self._no_earlier(job, query.now)
         claimed = self._change(
             job,
             status=Status.RUNNING.value,
@@ -191,11 +250,11 @@ class MemoryTransaction(MemoryReading):
             fence=job.fence + 1,
             lease_owner=query.owner,
             lease_expires_at=query.expires_at,
-            started_at=query.started_at,
+            started_at=None if query.started_at is None else at,
             event_seq=job.event_seq + 1,
         )
         data = json.dumps({"attempt": claimed.fence, "cause": query.cause, "worker": query.owner})
-        self._log(claimed, query.now, query.event_type, data)
+        self._log(claimed, at, query.event_type, data)
         payload = self._tables.payloads[JobRef(job.workspace_id, job.id)]
         return Claim(**_picked(claimed, Claim._fields), payload=payload)
 
@@ -214,17 +273,21 @@ class MemoryTransaction(MemoryReading):
         for end in rows:
             job = self._held(*end[:3], Status.RUNNING)
             if job is not None:
-                self._put_down(job, end, f"job.{end.status}", self.now_us, finished_at=self.now_us)
+                at = self._no_earlier(job, self.now_us)
+                self._put_down(job, end, f"job.{end.status}", at, finished_at=at)
             ended.append(job is not None)
         return ended
 
     def move(self, moves: Sequence[Move]) -> list[Moved]:
         """Move jobs out of the status and fence that were seen, and log it."""
-        return _moved(
-            self._put_down(job, step, step.event_type, step.at)
-            for step in moves
-            if (job := self._held(*step[:3], step.source))
-        )
+        changed = []
+        for step in moves:
+            if job := self._held(*step[:3], step.source):
+                at = self._no_earlier(job, step.at)
+                finished_at = None if step.finished_at is None else at
+                to = step._replace(at=at, finished_at=finished_at)
+                changed.append(self._put_down(job, to, to.event_type, at))
+        return _moved(changed)
 
     def _put_down(
         self, job: JobRow, to: Move | FinishRow, event_type: str, at: int, **changes: Any
@@ -232,7 +295,7 @@ class MemoryTransaction(MemoryReading):
         """Write what a job becomes: no worker holds it, and no stop request is left."""
         changed = self._change(
             job,
-            **_picked(to, JobRow._fields),
+            **{"evaluation": None, "counts": None, **_picked(to, JobRow._fields)},
             **changes,
             lease_owner=None,
             lease_expires_at=None,
@@ -263,7 +326,45 @@ class MemoryTransaction(MemoryReading):
     def insert_events(self, events: Sequence[NewEvent]) -> None:
         """Append events whose places were reserved by a change of their job."""
         for event in events:
-            self._tables.add_event(event)
+            job = self._tables.jobs[JobRef(event.workspace_id, event.job_id)]
+            self._tables.add_event(event._replace(at=self._no_earlier(job, event.at)))
+
+    def hold_output(self, leases: Sequence[LeaseRef]) -> list[HeldOutput]:
+        """Find how far the output of these attempts is stored."""
+        found = []
+        for lease in leases:
+            if self._held(*lease, Status.RUNNING):
+                log = self._tables.output.get(JobRef(*lease[:2]), ())
+                seq = max((batch.seq for batch in log), default=None)
+                own = [batch.ends for batch in log if batch.attempt == lease.fence]
+                found.append(HeldOutput(*lease, seq, max(own, default=None)))
+        return found
+
+    def insert_output(self, batches: Sequence[OutputBatch]) -> None:
+        """Append output of attempts."""
+        for batch in batches:
+            self._tables.add_output(batch)
+
+    def drop_output(self, dropped: Sequence[DroppedOutput]) -> None:
+        """Delete the middle of what attempts wrote."""
+        for drop in dropped:
+            self._forget_output(drop, drop.attempt, drop.starts, drop.ends)
+
+    def drop_attempts(self, last: Sequence[LeaseRef]) -> None:
+        """Delete the output of jobs' attempts up to these."""
+        for lease in last:
+            for attempt in range(1, lease.fence + 1):
+                self._forget_output(lease, attempt, 0, sys.maxsize)
+
+    def _forget_output(
+        self, job: DroppedOutput | LeaseRef, attempt: int, starts: int, ends: int
+    ) -> None:
+        ref = JobRef(job.workspace_id, job.id)
+        self._tables.output[ref] = tuple(
+            batch
+            for batch in self._tables.output.get(ref, ())
+            if batch.attempt != attempt or batch.starts < starts or batch.ends > ends
+        )
 
     def request_stop(self, stops: Sequence[StopRow]) -> list[Moved]:
         """Ask running attempts to stop."""
@@ -363,7 +464,12 @@ class MemoryTransaction(MemoryReading):
             if job.execution_key is not None:
                 self.forget_executions([NewExecution(workspace_id, job.execution_key, job.id)])
             self.delete_artifacts([ref])
-            for rows in (self._tables.events, self._tables.results, self._tables.payloads):
+            for rows in (
+                self._tables.events,
+                self._tables.output,
+                self._tables.results,
+                self._tables.payloads,
+            ):
                 rows.pop(ref, None)
             del self._tables.jobs[ref]
         return refs

@@ -75,8 +75,18 @@ def execution_key(*, job_type: str, output_spec: Any = None, env_version: str, *
     return Work(job_type, output_spec, env_version).key(**own)
 
 
+def without_floats(value: Any) -> bool:
+    """Tell whether a value holds no number that is written as a float."""
+    if isinstance(value, dict):
+        return all(map(without_floats, value.values()))
+    if isinstance(value, list):
+        return all(map(without_floats, value))
+    return not isinstance(value, float)
+
+
 @given(st.none() | st.text(st.characters(exclude_categories=["Cs"])), VALUES, VALUES)
 def test_a_key_is_the_digest_of_its_parts(revision: str | None, inputs: Any, spec: Any) -> None:
+    assume(without_floats(inputs))
     parts = {
         "job_type": "echo",
         "document_revision_id": revision,
@@ -162,7 +172,17 @@ WORK: dict[str, Any] = {
 def test_work_is_named_by_all_that_its_result_depends_on(change: dict[str, Any]) -> None:
     assert execution_key(**WORK | change) != execution_key(**WORK)
     assert execution_key(**WORK | change) == execution_key(**WORK | change)
-    assert execution_key(**WORK | {"inputs": {"x": 1.0}}) == execution_key(**WORK)
+
+
+@given(st.integers(-(2**53), 2**53))
+def test_an_int_and_a_float_are_different_work(number: int) -> None:
+    """Code sees the type of a number, so `2` must not be answered with the result of `2.0`."""
+    keys = [
+        execution_key(**WORK | {"inputs": {"x": json.loads(text)}})
+        for text in (f"{number}", f"{number}.0", f"{number}.000", f"{number}e0")
+    ]
+    assert keys[0] != keys[1]
+    assert len(set(keys[1:])) == 1
 
 
 @pytest.mark.parametrize("part", ["content_digest", "engine_version", "interpreter"])

@@ -5,7 +5,7 @@ duplicate needs no place in the queue, and a refused job leaves no row.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ade.clock import Clock, new_ids
 from ade.domain.build import KIND as BUILD
@@ -140,13 +140,37 @@ def _insert(
         return []
     placements = place.place(tx, submissions)
     rows = list(_rows(settings, tx.now_us, ids, submissions, placements))
-    tx.insert_jobs(rows, [submission.payload for submission in submissions], _FIRST_EVENTS)
+    payloads = [submission.payload for submission in submissions]
+    for first_events, some in _by_first_event(rows):
+        tx.insert_jobs([rows[i] for i in some], [payloads[i] for i in some], first_events)
     for pool in {row.pool for row in rows if row.eligible}:
         tx.notify(work_topic(pool))
     for row in rows:
         if row.not_before is not None:
             tx.notify(row.id)
     return rows
+
+
+def _by_first_event(rows: list[JobRow]) -> Iterator[tuple[dict[str, str], Sequence[int]]]:
+    """Group new jobs by what their first events record: mostly the same for all of them."""
+    if all(row.eligible or row.status == _PENDING for row in rows):
+        yield _FIRST_EVENTS, range(len(rows))
+        return
+    groups: dict[str | None, list[int]] = {}
+    for index, row in enumerate(rows):
+        groups.setdefault(_waits_for(row), []).append(index)
+    for waits_for, some in groups.items():
+        yield _FIRST_EVENTS if waits_for is None else {_QUEUED: waits_for}, some
+
+
+def _waits_for(row: JobRow) -> str | None:
+    """Say what a new job waits for besides a worker, as its first event records it."""
+    if row.eligible or row.status == _PENDING:
+        return None
+    accepted = {"cause": checked_cause(None, Status.QUEUED, Cause.ACCEPTED)}
+    if row.build_id is None:
+        return json.dumps(accepted | {"reason": "lane"})
+    return json.dumps(accepted | {"reason": "build", "build_id": row.build_id})
 
 
 def _rows(

@@ -44,6 +44,9 @@ class Dialect(ABC):
     # May several processes write at the same time?
     many_writers: ClassVar[bool] = True
 
+    # How long one statement may take.
+    timeout_seconds: float = 10.0
+
     savepoint: ClassVar[str] = "SAVEPOINT batch"
     rollback_to_savepoint: ClassVar[str] = "ROLLBACK TO SAVEPOINT batch"
 
@@ -132,6 +135,9 @@ class Dialect(ABC):
     def connect(self, url: URL) -> Any:
         """Open a connection, set up for the kernel, in which transactions begin by `begin`."""
 
+    def prepare_reader(self, connection: Any) -> None:  # noqa: B027 (most need nothing)
+        """Prepare a new connection that only reads."""
+
     @abstractmethod
     def begin(self, cursor: Any, *, write: bool) -> None:
         """Begin a transaction."""
@@ -144,12 +150,24 @@ class Dialect(ABC):
         """Return an error that an operator or a caller can act on, if there is one."""
         return None
 
+    def is_of_no_use(self, error: Exception) -> bool:
+        """Tell whether a connection must be replaced although it is not broken."""
+        return False
+
     def server_now_us(self, connection: Any) -> int | None:
         """Return the database's own time, where several machines share it."""
         return None
 
+    def latest_recorded_us(self, connection: Any) -> int:
+        """Return the latest time in the newest rows, where the database has no clock of its own."""
+        return 0
+
     def discard_plans(self, connection: Any) -> None:
         """Discard plans that were made when the tables had another size."""
+        return
+
+    def plan_freely(self, cursor: Any) -> None:
+        """Allow any plan until the end of the transaction, for statements over whole tables."""
         return
 
     def data_version(self, connection: Any) -> int | None:

@@ -90,6 +90,13 @@ class MssqlDialect(Dialect):
                 (lane[:255],),
             )
 
+    def server_now_us(self, connection: Any) -> int | None:
+        """Ask the server, so that hosts whose clocks differ agree on when a lease ends."""
+        query = "SELECT DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME())"
+        cursor = connection.cursor()
+        cursor.execute(query)
+        return int(cursor.fetchone()[0])
+
     def is_conflict(self, error: Exception) -> bool:
         """Recognise a lost race for a unique key, and a deadlock."""
         return any(number in str(error) for number in CONFLICT_NUMBERS)

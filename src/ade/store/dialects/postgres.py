@@ -13,6 +13,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.errors import AdeError, StorageFull, Unavailable
+from ade.store.dialects.bounded import DEADLINE_MARGIN_SECONDS, BoundedConnection, connect
 from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import UnnestedRows, array_literal
 
@@ -27,20 +28,25 @@ CONFLICTS = (
 )
 # Every statement of the kernel follows an index. A plan that is chosen once and never
 # hashes, sorts or scans a table stays right when the queue grows from nothing to millions.
-QUEUE_SETTINGS = (
-    "plan_cache_mode = force_generic_plan",
-    "enable_seqscan = off",
-    "enable_hashjoin = off",
-    "enable_mergejoin = off",
-    "enable_bitmapscan = off",
-    "jit = off",
-)
-# A process that freezes inside a transaction must not hold its locks past its leases; no statement
-# of the kernel takes long.
-PATIENCE_SETTINGS = (
-    "idle_in_transaction_session_timeout = '5s'",
-    "statement_timeout = '60s'",
-)
+QUEUE_SETTINGS = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+}
+# A process that freezes inside a transaction must not hold its locks past its leases.
+IDLE_TRANSACTION_SECONDS = 5.0
+# Locks are given up a little before the statement that waits for them.
+LOCK_SHARE = 0.8
+# A migration may rewrite a large table; it waits for locks as long as another upgrade may take.
+MIGRATION_SECONDS = 3600.0
+MIGRATION_LOCK_SECONDS = 60.0
+# A check of the whole database reads whole tables.
+FREE_SECONDS = 3600.0
+READ_ONLY = psycopg.errors.ReadOnlySqlTransaction
+TOO_SLOW = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)
 
 
 class PostgresDialect(Dialect):
@@ -84,18 +90,27 @@ class PostgresDialect(Dialect):
         """Use an array literal."""
         return array_literal(members)
 
-    def connect(self, url: URL) -> psycopg.Connection[Any]:
+    @property
+    def _deadline_seconds(self) -> float:
+        """Return how long this process waits for the answer to a statement."""
+        return self.timeout_seconds + DEADLINE_MARGIN_SECONDS
+
+    def connect(self, url: URL) -> BoundedConnection:
         """Open a connection with the queue's plans pinned and every commit durable."""
-        connection = psycopg.connect(libpq_url(url), autocommit=True, prepare_threshold=0)
+        timeouts = _timeouts(self.timeout_seconds, self.timeout_seconds * LOCK_SHARE)
+        connection = connect(url, QUEUE_SETTINGS | timeouts, self._deadline_seconds)
         connection.prepared_max = 500
         connection.adapters.register_loader("uuid", TextLoader)
-        for setting in (*QUEUE_SETTINGS, *PATIENCE_SETTINGS):
-            connection.execute(f"SET {setting}".encode())
         return connection
 
     def begin(self, cursor: Any, *, write: bool) -> None:
-        """Write at READ COMMITTED, which the row locks are made for; read in one snapshot."""
-        cursor.execute("BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        """Write at READ COMMITTED, which the row locks are made for; read in one snapshot.
+
+        A connection that went silent since its last transaction is noticed here, at little cost.
+        """
+        cursor.connection.deadline_seconds = self._deadline_seconds
+        with cursor.connection.answers_soon():
+            cursor.execute("BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def lock_lanes(self, cursor: Any, lanes: list[str]) -> None:
         """Lock by advisory locks, in one order, so that two transactions cannot deadlock."""
@@ -107,16 +122,36 @@ class PostgresDialect(Dialect):
         )
 
     def readable_error(self, error: Exception) -> AdeError | None:
-        """Recognise a full disk and a server that cannot be reached."""
+        """Recognise a full disk, a slow statement and a server that cannot be reached."""
         if isinstance(error, psycopg.errors.DiskFull):
             return StorageFull("The disk with the database is full; nothing was changed.")
+        if isinstance(error, READ_ONLY):
+            return Unavailable("The database can only be read at the moment; try again shortly.")
+        if isinstance(error, TOO_SLOW):
+            return Unavailable(
+                f"The database did not finish a statement within {self.timeout_seconds:g} s;"
+                " nothing was changed. Try again shortly."
+            )
         if isinstance(error, psycopg.OperationalError) and not self.is_conflict(error):
             return Unavailable("The database cannot be reached at the moment; try again shortly.")
         return None
 
+    def is_of_no_use(self, error: Exception) -> bool:
+        """Recognise a server that became a standby: another one takes writes now."""
+        return isinstance(error, READ_ONLY)
+
     def discard_plans(self, connection: Any) -> None:
         """Discard the plans: one for an empty queue would scan all of a full one for each row."""
-        connection.execute("DISCARD PLANS")
+        with connection.answers_soon():
+            connection.execute("DISCARD PLANS")
+
+    def plan_freely(self, cursor: Any) -> None:
+        """Undo what is pinned for the queue, and let statements of this transaction take long."""
+        for name in ("seqscan", "hashjoin", "mergejoin", "bitmapscan"):
+            cursor.execute(f"SET LOCAL enable_{name} = on".encode())
+        cursor.execute(b"SET LOCAL plan_cache_mode = force_custom_plan")
+        cursor.execute(b"SET LOCAL statement_timeout = 0")
+        cursor.connection.deadline_seconds = FREE_SECONDS
 
     def server_now_us(self, connection: Any) -> int | None:
         """Ask the server, so that hosts whose clocks differ agree on when a lease ends."""
@@ -143,6 +178,22 @@ def _notification(topics: list[str]) -> str:
     return payload if len(payload) <= NOTIFY_BYTES_MAX else EVERYTHING
 
 
-def libpq_url(url: URL) -> str:
-    """Return a SQLAlchemy URL in the form that libpq reads."""
-    return url.set(drivername="postgresql").render_as_string(hide_password=False)
+def _timeouts(statement_seconds: float, lock_seconds: float) -> dict[str, str]:
+    """Return the settings by which the server gives up statements and idle transactions."""
+    return {
+        "idle_in_transaction_session_timeout": _milliseconds(IDLE_TRANSACTION_SECONDS),
+        "statement_timeout": _milliseconds(statement_seconds),
+        "lock_timeout": _milliseconds(lock_seconds),
+    }
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(int(seconds * 1000))
+
+
+def connect_for_migration(url: URL) -> BoundedConnection:
+    """Open a connection whose statements may take long."""
+    timeouts = _timeouts(MIGRATION_SECONDS, MIGRATION_LOCK_SECONDS)
+    connection = connect(url, timeouts, MIGRATION_SECONDS + DEADLINE_MARGIN_SECONDS)
+    connection.autocommit = False
+    return connection

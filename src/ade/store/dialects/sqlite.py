@@ -12,11 +12,14 @@ from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.errors import AdeError, StorageFull, Unavailable
 from ade.store.dialects.dialect import Dialect
+from ade.store.dialects.file_locks import holders
 from ade.store.parameters import Parameters, ValuesRows
 from ade.store.schema import is_running
 
 VERSION_MIN = (3, 38, 0)
-BUSY_SECONDS = 30.0
+# How long a transaction waits for another program that has locked the file. ADE itself writes with
+# one connection, so only a backup, a shell or a copy of the file can hold it.
+BUSY_SECONDS = 5.0
 # Every commit survives a power cut; readers never wait for the writer.
 PRAGMAS = (
     "PRAGMA journal_mode = WAL",
@@ -31,6 +34,18 @@ PRAGMAS = (
     # copied from the log to the file. 16,000 pages are 64 MiB.
     "PRAGMA wal_autocheckpoint = 16000",
 )
+READER_CACHE_KIB = 1024
+# The running jobs by their index, and of other rows those that were inserted last.
+LATEST_RECORDED = """
+    SELECT max(at) FROM (
+        SELECT max(submitted_at) AS at
+        FROM (SELECT submitted_at FROM requests ORDER BY rowid DESC LIMIT 1000)
+        UNION ALL SELECT max(max(coalesce(started_at, 0), coalesce(finished_at, 0)))
+        FROM (SELECT started_at, finished_at FROM jobs ORDER BY rowid DESC LIMIT 1000)
+        UNION ALL SELECT max(started_at) FROM jobs WHERE status = 'running'
+        UNION ALL SELECT max(created_at) FROM idempotency_keys
+    )
+"""
 
 
 class SqliteDialect(Dialect):
@@ -40,6 +55,7 @@ class SqliteDialect(Dialect):
     core = SQLiteDialect_pysqlite(paramstyle="qmark")
     many_writers = False
     row_source = ValuesRows
+    _path: str | None = None
 
     def address(self, table: FromClause) -> ColumnElement[Any]:
         """Use the rowid, which does not change until the file is vacuumed."""
@@ -68,6 +84,7 @@ class SqliteDialect(Dialect):
         if sqlite3.sqlite_version_info < VERSION_MIN:
             wanted = ".".join(map(str, VERSION_MIN))
             raise RuntimeError(f"SQLite {wanted} or later is needed, not {sqlite3.sqlite_version}")
+        self._path = url.database
         connection = sqlite3.connect(
             url.database or ":memory:",
             timeout=BUSY_SECONDS,
@@ -78,6 +95,10 @@ class SqliteDialect(Dialect):
         for pragma in PRAGMAS:
             connection.execute(pragma)
         return connection
+
+    def prepare_reader(self, connection: Any) -> None:
+        """Give a reader a small cache: there are several, and the system caches the file, too."""
+        connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
 
     def begin(self, cursor: Any, *, write: bool) -> None:
         """Take the write lock at once, so that what is read stays true until the commit."""
@@ -92,12 +113,28 @@ class SqliteDialect(Dialect):
             if "full" in str(error):
                 return StorageFull("The disk with the database is full; nothing was changed.")
             if "locked" in str(error) or "busy" in str(error):
-                return Unavailable("Another process keeps the database busy; try again shortly.")
+                return Unavailable(self._busy())
         return None
+
+    def _busy(self) -> str:
+        found = holders(self._path) if self._path else []
+        who = " and ".join(found) or "Another program"
+        keeps = "keep" if len(found) > 1 else "keeps"
+        return (
+            f"{who} {keeps} the database file locked, for more than {BUSY_SECONDS:g} s;"
+            " nothing was changed. End its transaction, then try again."
+        )
 
     def data_version(self, connection: Any) -> int | None:
         """Read `data_version`, which takes two microseconds."""
         return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def latest_recorded_us(self, connection: Any) -> int:
+        """Look at the newest rows only: a database of millions must not slow down the start."""
+        try:
+            return int(connection.execute(LATEST_RECORDED).fetchone()[0] or 0)
+        except sqlite3.OperationalError:  # no tables yet
+            return 0
 
     def is_conflict(self, error: Exception) -> bool:
         """Recognise a lost race for a unique key."""

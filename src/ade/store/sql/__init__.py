@@ -18,10 +18,13 @@ from ade.store.sql import (
     claims,
     directory,
     jobs,
+    output,
     reads,
     submissions,
     sweeps,
+    user_sessions,
     waits,
+    workers,
 )
 from ade.store.sql.statement import Statement
 
@@ -63,6 +66,12 @@ _JOBS: dict[str, Statement] = {
     ),
     "others_wait": Statement(claims.others_wait, ("pool", "workspace_id"), many=False),
     "claim": Statement(claims.claim, _fields(rows.ClaimQuery, *_CLAIM_LINE), many=False),
+    "claim_of_kinds": Statement(
+        claims.claim_of_kinds, _fields(rows.ClaimQuery, *_CLAIM_LINE), many=False
+    ),
+    "set_aside": Statement(claims.set_aside, _fields(rows.ClaimQuery), many=False),
+    "kinds_set_aside": Statement(claims.kinds_set_aside, ("pool", "needs_kind")),
+    "recall": Statement(claims.recall, ("pool", "needs_kind", "limit"), many=False),
     "pick": Statement(claims.pick, _fields(rows.ClaimQuery), many=False),
     "take": Statement(claims.take, _fields(rows.ClaimQuery, *_CLAIM_LINE, "addresses"), many=False),
     "renew": Statement(jobs.renew, _fields(rows.Renewal)),
@@ -75,6 +84,7 @@ _JOBS: dict[str, Statement] = {
     "request_stop": Statement(jobs.request_stop, _fields(rows.StopRow)),
     "report_started": Statement(jobs.report_started, _fields(rows.LeaseRef, "at")),
     "insert_events": Statement(jobs.insert_events, _fields(rows.NewEvent)),
+    "append_events": Statement(jobs.append_events, _fields(rows.NewEvent)),
     "read_jobs": Statement(jobs.read_jobs, _fields(rows.JobRef)),
     "lock_jobs": Statement(jobs.lock_jobs, _fields(rows.JobRef)),
     "lock_free_jobs": Statement(jobs.lock_free_jobs, _fields(rows.JobRef)),
@@ -92,6 +102,11 @@ _JOBS: dict[str, Statement] = {
     "insert_artifacts": Statement(jobs.insert_artifacts, _fields(rows.ArtifactRow)),
     "delete_artifacts": Statement(sweeps.delete_artifacts, _fields(rows.JobRef)),
     "delete_events": Statement(sweeps.delete_events, _fields(rows.JobRef)),
+    "hold_output": Statement(output.hold_output, _fields(rows.LeaseRef)),
+    "insert_output": Statement(output.insert_output, _fields(rows.OutputBatch)),
+    "drop_output": Statement(output.drop_output, _fields(rows.DroppedOutput)),
+    "drop_attempts": Statement(output.drop_attempts, ("workspace_id", "id", "attempt")),
+    "delete_output": Statement(output.delete_output, _fields(rows.JobRef)),
     "delete_requests": Statement(sweeps.delete_requests, _fields(rows.JobRef)),
     "delete_jobs": Statement(sweeps.delete_jobs, _fields(rows.JobRef)),
 }
@@ -142,6 +157,7 @@ _BUILDS: dict[str, Statement] = {
     "insert_build": _one(builds.insert_build, *builds.STORED),
     "find_build": _one(builds.find_build, *_IN_WORKSPACE),
     "read_builds": Statement(builds.read_builds, _fields(rows.JobRef)),
+    "find_builds": Statement(builds.find_build, _fields(rows.JobRef)),
     "find_build_of_job": _one(builds.find_build_of_job, "workspace_id", "job_id"),
     "find_build_of": _one(builds.find_build_of, *_OF_CONFIGURATION, "fingerprint"),
     "lock_build_of": _one(builds.lock_build_of, *_OF_CONFIGURATION, "fingerprint"),
@@ -177,8 +193,42 @@ _DIRECTORY: dict[str, Statement] = {
     "find_key": _one(directory.find_key, *_IN_WORKSPACE),
     "list_keys": _one(directory.list_keys, "workspace_id", "limit"),
     "revoke_key": _one(directory.revoke_key, *_IN_WORKSPACE, "revoked_at"),
+    "find_operator_key": _one(directory.find_operator_key, "id"),
+    "list_operator_keys": _one(directory.list_operator_keys, "limit"),
+    "lock_operator_keys": _one(directory.lock_operator_keys),
+    "revoke_operator_key": _one(directory.revoke_operator_key, "id", "revoked_at"),
     "insert_secret": _one(directory.insert_secret, *directory.SECRET),
+    "delete_secret": _one(directory.delete_secret, "name"),
     "find_secret": _one(directory.find_secret, "name"),
+}
+_USER_SESSIONS: dict[str, Statement] = {
+    "insert_session": _one(user_sessions.insert_session, *user_sessions.SESSION),
+    "find_session": _one(user_sessions.find_session, "digest", "now"),
+    "find_session_by_id": _one(user_sessions.find_session_by_id, "id"),
+    "touch_session": _one(user_sessions.touch_session, "id", "at", "last_seen_at", "expires_at"),
+    "list_sessions": _one(user_sessions.list_sessions, "now", "limit"),
+    "list_sessions_of_user": _one(user_sessions.list_sessions_of_user, "user_id", "now", "limit"),
+    "list_sessions_of_key": _one(user_sessions.list_sessions_of_key, "key_id", "now", "limit"),
+    "least_idle_sessions": _one(user_sessions.least_idle_sessions, "key_id"),
+    "expired_sessions": _one(user_sessions.expired_sessions, "now", "limit"),
+    "delete_sessions": _one(user_sessions.delete_sessions, "ids"),
+    "delete_session_by_digest": _one(user_sessions.delete_session_by_digest, "digest"),
+    "delete_sessions_of_user": _one(user_sessions.delete_sessions_of_user, "user_id"),
+    "delete_sessions_of_key": _one(user_sessions.delete_sessions_of_key, "key_id"),
+    "insert_link": _one(user_sessions.insert_link, *user_sessions.LINK),
+    "find_link": _one(user_sessions.find_link, "digest"),
+    "use_link": _one(user_sessions.use_link, "id", "used_at"),
+    "newest_links": _one(user_sessions.newest_links, "key_id"),
+    "expired_links": _one(user_sessions.expired_links, "now", "limit"),
+    "delete_links": _one(user_sessions.delete_links, "ids"),
+    "delete_links_of_key": _one(user_sessions.delete_links_of_key, "key_id"),
+}
+_WORKERS: dict[str, Statement] = {
+    "insert_worker": _one(workers.insert_worker, *rows.WorkerRow._fields),
+    "refresh_worker": _one(workers.refresh_worker, "name", "kinds", "last_seen_at"),
+    "delete_worker": _one(workers.delete_worker, "name"),
+    "delete_silent_workers": _one(workers.delete_silent_workers, "last_seen_at"),
+    "list_workers": _one(workers.list_workers, "limit"),
 }
 _READS: dict[str, Statement] = {
     "read_job": _one(reads.read_job, *_IN_WORKSPACE),
@@ -186,10 +236,19 @@ _READS: dict[str, Statement] = {
     "read_result": _one(reads.read_result, *_IN_WORKSPACE),
     "read_artifacts": _one(reads.read_artifacts, *_IN_WORKSPACE),
     "read_events": _one(reads.read_events, *_IN_WORKSPACE, "seq", "limit"),
+    "read_output": _one(output.read_output, *_IN_WORKSPACE, "seq", "limit"),
     "read_history": _one(reads.read_history, *_IN_WORKSPACE),
     "count_ahead": _one(reads.count_ahead, "workspace_id", "pool", "rank", "id", "limit"),
     "count_lane": _one(reads.count_lane, *rows.Lane._fields, "limit"),
     "workspace_ids": _one(reads.workspace_ids),
     "count_by_status": _one(reads.count_by_status),
 }
-STATEMENTS = {**_JOBS, **_READS, **_CATALOGUE, **_BUILDS, **_DIRECTORY}
+STATEMENTS = {
+    **_JOBS,
+    **_READS,
+    **_CATALOGUE,
+    **_BUILDS,
+    **_DIRECTORY,
+    **_USER_SESSIONS,
+    **_WORKERS,
+}

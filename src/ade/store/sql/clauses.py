@@ -9,6 +9,7 @@ from sqlalchemy import (
     String,
     Table,
     and_,
+    case,
     cast,
     insert,
     literal_column,
@@ -20,7 +21,7 @@ from sqlalchemy.sql.expression import FromClause
 from ade.store import rows
 from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
-from ade.store.schema import jobs, requests
+from ade.store.schema import events, jobs, requests
 
 JOB_COLUMNS = [jobs.c[name] if name in jobs.c else requests.c[name] for name in rows.JobRow._fields]
 MOVED = [jobs.c[name] for name in rows.Moved._fields]
@@ -36,12 +37,34 @@ def whole_jobs() -> Select[Any]:
     return select(*JOB_COLUMNS).select_from(jobs.join(requests, same_row()))
 
 
-def next_line(job: FromClause, *parts: ColumnElement[Any]) -> ColumnElement[str]:
+def next_line(
+    job: FromClause, at: ColumnElement[Any], *parts: ColumnElement[Any]
+) -> ColumnElement[str]:
     """Write a line into a job's own log, at the place that the same statement takes."""
-    line = job.c.history + cast(job.c.event_seq + literal_column("1"), String)
+    seq = cast(job.c.event_seq + literal_column("1"), String)
+    line = job.c.history + seq + literal_column("' '") + at
     for part in parts:
         line = line + part
     return line
+
+
+def no_earlier(at: ColumnElement[int], *recorded: ColumnElement[int | None]) -> ColumnElement[int]:
+    """Return a time, or what was recorded before if that is later: a log never runs backwards.
+
+    Processes may differ by a round trip, and the database's own clock may be set back.
+    """
+    for earlier in recorded:
+        at = case((at < earlier, earlier), else_=at)  # one that is null is not later
+    return at
+
+
+def last_in_table(d: Dialect, job: FromClause) -> ColumnElement[int | None]:
+    """Find the time of a job's newest event in the table of events, if it has one there."""
+    of_job = select(events.c.at).where(
+        events.c.workspace_id == job.c.workspace_id, events.c.job_id == job.c.id
+    )
+    newest = of_job.correlate(job).order_by(events.c.seq.desc())
+    return d.limited(newest, literal_column("1")).scalar_subquery()
 
 
 def same(table: FromClause, p: Parameters, *names: str) -> ColumnElement[bool]:

@@ -120,9 +120,38 @@ def revoke_key(d: Dialect, p: Parameters) -> Executable:
     return update(api_keys).where(*valid).values(revoked_at=p["revoked_at"])
 
 
+def find_operator_key(d: Dialect, p: Parameters) -> Executable:
+    """Find an API key that belongs to no workspace."""
+    return _keys().where(same(api_keys, p, "id"), api_keys.c.workspace_id.is_(None))
+
+
+def list_operator_keys(d: Dialect, p: Parameters) -> Executable:
+    """List the API keys that belong to no workspace, newest first."""
+    newest_first = _keys().where(api_keys.c.workspace_id.is_(None)).order_by(api_keys.c.id.desc())
+    return d.limited(newest_first, p["limit"])
+
+
+def lock_operator_keys(d: Dialect, p: Parameters) -> Executable:
+    """Find the valid API keys that belong to no workspace, and keep others from revoking them."""
+    valid = api_keys.c.workspace_id.is_(None), api_keys.c.revoked_at.is_(None)
+    return d.locked(select(api_keys.c.id).where(*valid).order_by(api_keys.c.id), api_keys)
+
+
+def revoke_operator_key(d: Dialect, p: Parameters) -> Executable:
+    """Revoke an API key that belongs to no workspace, unless it is revoked already."""
+    valid = api_keys.c.workspace_id.is_(None), api_keys.c.revoked_at.is_(None)
+    found = update(api_keys).where(same(api_keys, p, "id"), *valid)
+    return found.values(revoked_at=p["revoked_at"])
+
+
 def insert_secret(d: Dialect, p: Parameters) -> Executable:
     """Insert a secret that all servers share."""
     return insert_values(p, secrets, {name: p[name] for name in SECRET})
+
+
+def delete_secret(d: Dialect, p: Parameters) -> Executable:
+    """Delete a secret."""
+    return delete(secrets).where(same(secrets, p, "name"))
 
 
 def find_secret(d: Dialect, p: Parameters) -> Executable:

@@ -2,7 +2,20 @@
 
 from typing import Any
 
-from sqlalchemy import Insert, Select, Update, func, literal_column, null, select, update
+from sqlalchemy import (
+    Insert,
+    Select,
+    String,
+    Update,
+    case,
+    cast,
+    func,
+    insert,
+    literal_column,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.sql.base import Executable
 
 from ade.store import rows
@@ -13,7 +26,9 @@ from ade.store.sql.clauses import (
     MOVED,
     holds_lease,
     insert_values,
+    last_in_table,
     next_line,
+    no_earlier,
     same_job,
     whole_jobs,
 )
@@ -57,6 +72,9 @@ def move(d: Dialect, p: Parameters) -> Update:
             lease_owner=null(),
             lease_expires_at=null(),
             stop_request=null(),
+            needs_kind=null(),
+            evaluation=null(),
+            counts=null(),
             event_seq=jobs.c.event_seq + literal_column("1"),
             history=literal_column("''"),
             **{name: p[name] for name in written.split()},
@@ -66,8 +84,13 @@ def move(d: Dialect, p: Parameters) -> Update:
 
 
 def end(d: Dialect, p: Parameters) -> Update:
-    """Record how running attempts ended, each with its line in the log."""
-    written = "status holds_lane finished_at usage isolation error result"
+    """Record how running attempts ended, each with its line in the log.
+
+    The third event of a job and all between the start and the end are in the table of events.
+    """
+    written = "status holds_lane usage isolation error result evaluation counts"
+    reported = case((jobs.c.event_seq > literal_column("2"), last_in_table(d, jobs)))
+    finished_at = no_earlier(p["finished_at"], jobs.c.started_at, reported)
     return (
         update(jobs)
         .where(holds_lease(d, jobs, p))
@@ -76,7 +99,8 @@ def end(d: Dialect, p: Parameters) -> Update:
             lease_expires_at=null(),
             stop_request=null(),
             event_seq=jobs.c.event_seq + literal_column("1"),
-            history=next_line(jobs, p["line"]),
+            finished_at=finished_at,
+            history=next_line(jobs, cast(finished_at, String), p["line"]),
             **{name: p[name] for name in written.split()},
         )
     )
@@ -93,8 +117,10 @@ def end_returning(d: Dialect, p: Parameters) -> Update:
 
 
 def read_histories(d: Dialect, p: Parameters) -> Executable:
-    """Read the events that jobs keep in their own rows."""
-    return select(jobs.c.workspace_id, jobs.c.id, jobs.c.history).where(same_job(jobs, p))
+    """Read the events that jobs keep in their own rows, and when the newest other one was."""
+    return select(
+        jobs.c.workspace_id, jobs.c.id, jobs.c.history, last_in_table(d, jobs).label("at")
+    ).where(same_job(jobs, p))
 
 
 def append(d: Dialect, p: Parameters) -> Update:
@@ -139,5 +165,17 @@ def insert_artifacts(d: Dialect, p: Parameters) -> Insert:
 
 
 def insert_events(d: Dialect, p: Parameters) -> Insert:
-    """Insert events whose positions were reserved by an update of their job."""
+    """Insert events as they are, those of a job's own row among them."""
     return insert_values(p, events, {name: p[name] for name in rows.NewEvent._fields})
+
+
+def append_events(d: Dialect, p: Parameters) -> Insert:
+    """Insert events at reserved positions, none earlier than what is recorded of its job."""
+    job = jobs.alias("job")
+    recorded = func.coalesce(job.c.finished_at, job.c.started_at)
+    values = {name: p[name] for name in rows.NewEvent._fields}
+    values["at"] = no_earlier(p["at"], recorded, last_in_table(d, job))
+    source = select(*[value.label(name) for name, value in values.items()]).where(
+        job.c.workspace_id == p["workspace_id"], job.c.id == p["job_id"]
+    )
+    return insert(events).from_select(list(values), source)

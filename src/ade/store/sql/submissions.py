@@ -31,8 +31,9 @@ from ade.store.schema import (
 )
 from ade.store.sql.clauses import insert_values
 
-# The fence of a new job is 0, whatever its row says.
-NEW_JOB = (*[name for name in rows.JobRow._fields if name != "fence"], "payload", "history")
+# The fence of a new job is 0, whatever its row says, and nothing is known of its result.
+_LATER = ("fence", "evaluation", "counts")
+NEW_JOB = (*[name for name in rows.JobRow._fields if name not in _LATER], "payload", "history")
 EXECUTION = tuple(executions.c.keys())
 _FIRST_FENCE: ColumnElement[int] = literal_column("0")
 

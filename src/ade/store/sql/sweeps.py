@@ -36,9 +36,11 @@ def overdue_jobs(d: Dialect, p: Parameters) -> Executable:
 
 
 def finished_jobs(d: Dialect, p: Parameters) -> Executable:
-    """Find old finished jobs of a workspace; identifiers sort by time, so the key finds them.
+    """Lock old finished jobs of a workspace; identifiers sort by time, so the key finds them.
 
-    The job of a build is kept as long as its build: an activation relies on it.
+    A job that another transaction has locked is skipped: it may be resumed there. One that was
+    changed since this statement began is looked at again once it is locked. The job of a build is
+    kept as long as its build: an activation relies on it.
     """
     makes_build = exists().where(
         builds.c.workspace_id == jobs.c.workspace_id, builds.c.job_id == jobs.c.id
@@ -55,7 +57,7 @@ def finished_jobs(d: Dialect, p: Parameters) -> Executable:
         )
         .order_by(jobs.c.id)
     )
-    return d.limited(old, p["limit"])
+    return d.limited(d.locked_skipping(old, jobs), p["limit"])
 
 
 def delete_artifacts(d: Dialect, p: Parameters) -> Executable:
