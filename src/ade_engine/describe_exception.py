@@ -35,6 +35,7 @@ def describe(error: BaseException) -> dict[str, Any]:
         "bases": [_text(base.__name__) for base in type.mro(kind)[:BASES_MAX]],
         "message": _message(error),
         "errno": _or_none(lambda: _number(error.errno)) if issubclass(kind, OSError) else None,  # type: ignore[attr-defined]
+        **(_or_none(lambda: _system_errors(error)) or {}),
         "module": _or_none(lambda: _text(error.name)) if issubclass(kind, ImportError) else None,  # type: ignore[attr-defined]
         "traceback": _traceback(error),
     }
@@ -42,6 +43,34 @@ def describe(error: BaseException) -> dict[str, Any]:
     if declared := _or_none(lambda: _declared(error)):
         facts["declared"] = declared
     return facts
+
+
+def _system_errors(error: BaseException) -> dict[str, Any]:
+    """Return the errno of each operating system error that an exception was raised for.
+
+    Libraries wrap such an error: with `from`, in an OSError of their own, or as the argument of
+    another exception. Otherwise the context of an exception is not its reason: it was handled, and
+    then something else failed.
+    """
+    numbers: list[int] = []
+    is_lookup = False
+    link: BaseException | None = error
+    for _ in range(CHAIN_MAX):
+        if link is None:
+            break
+        is_os_error = issubclass(type(link), OSError)
+        if is_os_error and (number := _number(link.errno)) is not None:  # type: ignore[attr-defined]
+            numbers.append(number)
+        is_lookup = is_lookup or type(link).__name__ == "gaierror"
+        cause, context = (_member(link, name) for name in ("__cause__", "__context__"))
+        is_wrapped = is_os_error or any(part is context for part in _member(link, "args"))
+        link = cause or (context if is_wrapped else None)
+    return {"errnos": numbers, "is_name_lookup": is_lookup}
+
+
+def _member(error: BaseException, name: str) -> Any:
+    """Read a member of BaseException: a subclass may define an attribute of the same name."""
+    return BaseException.__dict__[name].__get__(error)
 
 
 def _or_none(read: Callable[[], Value]) -> Value | None:
@@ -148,8 +177,7 @@ def _position(error: BaseException) -> dict[str, Any]:
             file = _relative(_text(syntax.filename) or "")
             return {"file": file, "line": line, "column": _number(syntax.offset) or 1}
     position: dict[str, Any] = {}
-    # Read from BaseException: a subclass may define an attribute of the same name.
-    step: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(error)
+    step: TracebackType | None = _member(error, "__traceback__")
     while step is not None:
         code = step.tb_frame.f_code
         if _is_job_file(code.co_filename):

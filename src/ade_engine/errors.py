@@ -4,7 +4,9 @@
 EngineError
 └── UnreadableFile
     ├── UnknownFormat       unknown_format      not a supported spreadsheet format
+    ├── OldWorkbook         old_workbook        of a version of Excel before 1997
     ├── EmptyFile           empty_file          no content
+    ├── NoCells             no_cells            only charts and the like, no sheet with cells
     ├── EncryptedFile       encrypted_file      a password is needed
     ├── DamagedFile         damaged_file        truncated or inconsistent
     ├── UnsafeFile          unsafe_file         crafted to attack its reader
@@ -56,11 +58,25 @@ class UnknownFormat(UnreadableFile):
     advice = "Send .xlsx, .xlsm, .xls, .xlsb, .ods, .csv or .tsv; the file name does not matter."
 
 
+class OldWorkbook(UnreadableFile):
+    """The workbook is of a version of Excel before 1997."""
+
+    code = "old_workbook"
+    advice = "Open it in a spreadsheet program and save it as .xlsx."
+
+
 class EmptyFile(UnreadableFile):
     """The file is empty."""
 
     code = "empty_file"
     advice = "Check that it was saved and sent completely."
+
+
+class NoCells(UnreadableFile):
+    """The workbook has no sheet with cells."""
+
+    code = "no_cells"
+    advice = "Send the workbook that holds the data of the charts."
 
 
 class EncryptedFile(UnreadableFile):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ade_engine.errors import EngineError
+from ade_engine.pipeline.read_tables import SHEETS_NAMED_MAX, rows_by_kind
+from ade_engine.sheets.metadata import UnreadSheet
 from ade_engine.sheets.read_limits import ReadOptions
 from ade_engine.sheets.workbook import Sheet, open_workbook
 from ade_engine.tables.finder import find_tables
@@ -16,7 +18,6 @@ from ade_engine.tables.regions import RowKind, SheetTables, TableRegion
 from ade_engine.tables.row_detectors import SheetRows
 from ade_engine.tables.spans import RowSpans
 
-RUNS_SHOWN_MAX = 200  # of rows of one kind; then "..."
 DRAWN_ROWS_MAX = 60
 DRAWN_COLUMNS_MAX = 30
 DATA_ROWS_DRAWN = 3  # at the beginning of each run of data rows
@@ -53,7 +54,7 @@ class InspectedSheet:
             "columns": self.columns,
             "notes": list(self.notes),
             "tables": [table_json(table) for table in self.structure.tables],
-            "unused": _spans_json(self.structure.unused),
+            "unused": rows_by_kind(self.structure.unused),
         }
 
 
@@ -64,6 +65,7 @@ class InspectedFile:
     file: str
     format: str | None = None
     sheets: list[InspectedSheet] = field(default_factory=list)
+    unread: tuple[UnreadSheet, ...] = ()
     error: EngineError | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -71,6 +73,10 @@ class InspectedFile:
             "file": self.file,
             "format": self.format,
             "sheets": [sheet.as_json() for sheet in self.sheets],
+            "unread_sheets": {
+                "count": len(self.unread),
+                "sheets": [asdict(sheet) for sheet in self.unread[:SHEETS_NAMED_MAX]],
+            },
             "error": None if self.error is None else error_json(self.error),
         }
 
@@ -83,6 +89,7 @@ def inspect_file(
     try:
         with open_workbook(path, options) as book:
             seen.format = book.format
+            seen.unread = book.unread
             for sheet in book.sheets:
                 seen.sheets.append(inspect_sheet(sheet, draw=draw))
                 sheet.close()
@@ -115,12 +122,16 @@ def table_json(table: TableRegion) -> dict[str, Any]:
     return {
         "range": str(table.range),
         "header_rows": list(table.header_rows),
-        "header": list(table.header),
+        "header": list(table.recorded_header),
+        "header_masked": not table.header_is_certain,
         "data_range": None if table.data_range is None else str(table.data_range),
         "data_rows": table.data_rows.count,
         "shape": table.shape.value,
-        "skipped": _spans_json(table.skipped),
+        "skipped": rows_by_kind(table.skipped),
+        "skipped_reasons": rows_by_kind(table.reasons),
         "confidence": table.confidence,
+        "needs_review": table.needs_review,
+        "doubts": [doubt.value for doubt in table.doubts],
         "why": [one.as_json() for one in table.why],
     }
 
@@ -133,15 +144,6 @@ def error_json(error: EngineError) -> dict[str, str]:
 def rows_as_text(spans: RowSpans) -> list[str]:
     """Return rows as in spreadsheet programs: `7` or `9:12`."""
     return [f"{first}" if first == last else f"{first}:{last}" for first, last in spans]
-
-
-def _spans_json(kinds: Any) -> dict[str, list[str]]:
-    found = {}
-    for kind, spans in kinds.items():
-        written = rows_as_text(spans)
-        cut = ["..."] if len(written) > RUNS_SHOWN_MAX else []
-        found[str(kind)] = written[:RUNS_SHOWN_MAX] + cut
-    return found
 
 
 def _picture(sheet: Sheet, structure: SheetTables) -> Iterator[PictureLine]:

@@ -2,28 +2,39 @@
 
 import importlib
 import os
-import sys
 from contextlib import suppress
 from typing import Any, TextIO
 
-from ade_engine.channel import ARTIFACTS_FOLDER, Channel, ResultNotJson
+from ade_engine.channel import ARTIFACTS_FOLDER, ArtifactLimits, Channel, ResultNotJson
 from ade_engine.describe_exception import describe
+from ade_engine.interpreter_exit import (
+    FAILED,
+    FirstProcessOnly,
+    exit_message,
+    exit_status,
+    flush_streams,
+    print_exit_message,
+)
 from ade_engine.stack_dump import dump_stack_to
 
-FAILED = 1
 
+def run_entry(
+    entry: str, inputs: dict[str, Any], stream: TextIO, limits: ArtifactLimits | None = None
+) -> int:
+    """Run the entry module; return the exit status of the process.
 
-def run_entry(entry: str, inputs: dict[str, Any], stream: TextIO) -> int:
-    """Run the entry module; return the exit status of the process."""
-    channel = Channel(stream)
+    With `limits` the process exists for this job alone and ends with it.
+    """
+    channel = Channel(stream, limits)
     dump_stack_to(stream)
     with suppress(OSError):  # a job without a writable folder leaves no artifacts
         os.mkdir(ARTIFACTS_FOLDER)
     try:
         try:
-            value = importlib.import_module(entry).main(inputs, channel)
+            with FirstProcessOnly():
+                value = importlib.import_module(entry).main(inputs, channel)
         finally:
-            _flush()
+            flush_streams()
         try:
             channel.result(value)
         except (TypeError, ValueError, RecursionError) as error:
@@ -32,23 +43,11 @@ def run_entry(entry: str, inputs: dict[str, Any], stream: TextIO) -> int:
         channel.failure({"result_not_json": f"The result cannot be written as JSON: {error}."})
         return FAILED
     except SystemExit as end:
-        channel.failure({"exit": _status(end)})
+        print_exit_message(end)
+        flush_streams()
+        channel.failure({"exit": exit_status(end), "exit_message": exit_message(end)})
         return FAILED
     except BaseException as error:
         channel.failure(describe(error))
         return FAILED
     return 0
-
-
-def _status(end: SystemExit) -> int:
-    if end.code is None:
-        return 0
-    return end.code if isinstance(end.code, int) else FAILED
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except Exception:  # the job may have closed or replaced the stream
-            continue

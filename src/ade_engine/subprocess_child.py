@@ -12,25 +12,33 @@ import resource
 import select
 import signal
 import sys
-from typing import Any
+from io import TextIOWrapper
+from typing import Any, cast
 
+from ade_engine.channel import ArtifactLimits
 from ade_engine.run_entry import run_entry
 
 PR_SET_PDEATHSIG = 1
+MIB = 1024 * 1024
 
 
 def main() -> int:
-    """Read the request, run the entry module, return the exit status."""
+    """Read the request, run the entry module, end with its exit status."""
     entry, descriptor = sys.argv[1], int(sys.argv[2])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if _parent_is_gone(descriptor):
         return 1
     request: dict[str, Any] = json.load(sys.stdin)
+    for output in (sys.stdout, sys.stderr):  # a line is read when it is printed, not at the end
+        cast("TextIOWrapper", output).reconfigure(line_buffering=True)
     paths = request.get("paths", [])
     sys.path[:] = [*paths, *(path for path in sys.path if path not in paths)]
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        _limit(request["limits"])
-        return run_entry(entry, request["inputs"], stream)
+    limits = request["limits"]
+    kept = ArtifactLimits(limits["max_artifacts"], limits["artifact_mb"] * MIB)
+    stream = os.fdopen(descriptor, "w", encoding="utf-8", closefd=False)
+    _limit(limits)
+    status = run_entry(entry, request["inputs"], stream, kept)
+    os._exit(status)  # what Python does at its end was done with the job
 
 
 def _parent_is_gone(descriptor: int) -> bool:

@@ -41,6 +41,12 @@ class RunResult:
         found: dict[str, Any] = self.artifact["summary"]
         return found
 
+    @property
+    def skipped(self) -> dict[str, dict[str, int]]:
+        """Return what was left out: {sheets, tables, columns or rows: {reason: count}}."""
+        found: dict[str, dict[str, int]] = self.summary["skipped"]
+        return found
+
     def stage(self, name: str) -> list[dict[str, Any]]:
         """Return the artifact's events of one stage, such as `mapping`."""
         return [event for event in self.artifact["events"] if event["stage"] == name]
@@ -96,7 +102,10 @@ class RunResult:
         header: list[str] = []
         rows: list[list[object]] = []
         with open_workbook(self.folder / "normalized.xlsx") as book:
+            issues = self.stage("output")[0].get("issues_sheet")
             for sheet in book.sheets:
+                if sheet.name == issues:
+                    continue
                 sheet.scan()
                 for block in sheet.blocks():
                     for number, cells in block.values():

@@ -1,9 +1,10 @@
-"""Export a document to PDF and HTML (kind `document_export`)."""
+"""Export a document to PDF, HTML and a bundle of its files (kind `document_export`)."""
 
 from pathlib import Path
 from typing import Any
 
 from ade_engine.channel import ARTIFACTS_FOLDER, Channel
+from ade_engine.export.bundle import write_bundle
 from ade_engine.export.document_reader import read_document
 from ade_engine.export.export_warnings import ExportWarnings
 from ade_engine.export.formula_drawings import draw_formulas
@@ -13,7 +14,8 @@ from ade_engine.export.pages import LAYOUT_FOLDER, typeset_document, write_templ
 ARTIFACTS = Path(ARTIFACTS_FOLDER)
 FORMULAS_PER_REPORT = 25
 # The progress, of STEPS, after the formulas are drawn and after the pages are typeset.
-DRAWN, TYPESET, STEPS = 50, 90, 100
+DRAWN, TYPESET, BUNDLED, STEPS = 50, 90, 95, 100
+PDF, HTML, BUNDLE = "document.pdf", "document.html", "document.zip"
 
 
 def main(inputs: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -30,16 +32,34 @@ def main(inputs: dict[str, Any], channel: Channel) -> dict[str, Any]:
         pages = typeset_document(
             LAYOUT_FOLDER, document, formulas, warnings, view_mode=view, notes=notes
         )
-        (ARTIFACTS / "document.pdf").write_bytes(pages.pdf)
-        channel.artifact("document.pdf", kind="document", metadata={"pages": pages.count})
+        (ARTIFACTS / PDF).write_bytes(pages.pdf)
+        channel.artifact(PDF, kind="document", metadata={"pages": pages.count})
         result["pages"] = pages.count
     if "html" in inputs["formats"]:
         channel.progress(TYPESET, STEPS, "writing HTML")
         page = write_html(document, formulas, view_mode=view, notes=notes)
-        (ARTIFACTS / "document.html").write_text(page, encoding="utf-8")
-        channel.artifact("document.html", kind="document")
+        (ARTIFACTS / HTML).write_text(page, encoding="utf-8")
+        channel.artifact(HTML, kind="document")
+    if "bundle" in inputs["formats"]:
+        channel.progress(BUNDLED, STEPS, "writing the bundle")
+        readable = [path for path in (ARTIFACTS / PDF, ARTIFACTS / HTML) if path.exists()]
+        if not readable:
+            page = write_html(document, formulas, view_mode=view, notes=notes)
+            readable = [LAYOUT_FOLDER / HTML]
+            readable[0].write_text(page, encoding="utf-8")
+        _bundle(inputs, readable, channel)
     channel.progress(STEPS, STEPS, "written")
     return result | {"warnings": warnings.as_json()}
+
+
+def _bundle(inputs: dict[str, Any], readable: list[Path], channel: Channel) -> None:
+    """Write the bundle; speaker notes are in it only on request."""
+    submitted = inputs["document"]
+    if not inputs["include_speaker_notes"]:
+        submitted = submitted | {"objects": [one | {"notes": ""} for one in submitted["objects"]]}
+    further = inputs.get("artifacts") or []
+    count = write_bundle(ARTIFACTS / BUNDLE, submitted, readable, further)
+    channel.artifact(BUNDLE, kind="bundle", metadata={"files": count})
 
 
 def _report(channel: Channel, done: int, total: int) -> None:

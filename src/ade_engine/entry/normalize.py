@@ -1,8 +1,8 @@
 """Normalise one file with one config package; used by the sandbox, `ade run` and tests.
 
-Three files are written to the output folder: `normalized.xlsx`, `artifact.json` and
-`events.ndjson`. A run that fails leaves only the last two, with an error that holds no cell's
-value.
+The rows are written to `normalized.xlsx` and to the other formats that the package names;
+`artifact.json` and `events.ndjson` explain them. A run that fails leaves only these two, with an
+error that holds no cell's value.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,10 @@ from ade_engine.package.author_errors import INTERNAL_ERROR, RESOURCE_LIMIT, VAL
 from ade_engine.package.config_package import load_package
 from ade_engine.package.failures import public_name
 from ade_engine.package.source_code import PackageSource
-from ade_engine.pipeline.run_pipeline import OUTPUT_FILE, run_pipeline
+from ade_engine.pipeline.run_pipeline import run_pipeline
+from ade_engine.pipeline.write_output import OutputOptions, remove_outputs
 from ade_engine.record.artifact import artifact_of, write_artifact
-from ade_engine.record.run_events import EventName, Recorder
+from ade_engine.record.run_events import EventName, Recorder, RunEvent, step_of
 from ade_engine.version import ENGINE_VERSION
 
 ARTIFACT_FILE = "artifact.json"
@@ -57,6 +58,14 @@ class OutputNotWritten(EngineError):
     code = "output_not_written"
     advice = "Check the free disk space and the limit on file sizes."
 
+    def __init__(self, number: int) -> None:
+        super().__init__(f"Writing failed: {os.strerror(number)}")
+        self.number = number
+
+    def details(self) -> dict[str, Any]:
+        """Return the errno, by which a full disk is told from a file that is too large."""
+        return {"errno": self.number}
+
 
 def headers_are_recorded(environ: Mapping[str, str] = os.environ) -> bool:
     """Return whether header texts are recorded: yes, unless ADE_ARTIFACT_HEADERS is off."""
@@ -76,23 +85,36 @@ class NormalizeRequest:
     timings: bool = True
     # Which version of which configuration the package is, where a server knows that.
     configuration: Mapping[str, Any] | None = None
+    options: OutputOptions = field(default_factory=OutputOptions)
 
     @property
     def shown_name(self) -> str:
         """Return the input's name as it is recorded."""
         return self.input_name or self.input.name
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Return the folders that the run writes to."""
+        files = self.options.files_folder
+        return (self.output,) if files is None else (self.output, files)
 
-def normalize(request: NormalizeRequest, progress: Progress | None = None) -> dict[str, Any]:
+
+def normalize(
+    request: NormalizeRequest,
+    progress: Progress | None = None,
+    on_event: Callable[[RunEvent], None] | None = None,
+) -> dict[str, Any]:
     """Run the pipeline and return a summary; a failure is recorded and raised as EngineError."""
     request.output.mkdir(parents=True, exist_ok=True)
-    for name in (OUTPUT_FILE, ARTIFACT_FILE, EVENTS_FILE):
+    for name in (ARTIFACT_FILE, EVENTS_FILE):
         (request.output / name).unlink(missing_ok=True)
+    remove_outputs(*request.folders)
     with (request.output / EVENTS_FILE).open("w", encoding="utf-8") as stream:
-        record = Recorder(stream, timings=request.timings)
+        record = Recorder(stream, timings=request.timings, on_event=on_event)
         failed: EngineError | None = None
+        fail_on = ""
         try:
-            _run(request, record, progress or _silent)
+            fail_on = _run(request, record, _Phases(progress or _silent))
         except EngineError as error:
             failed = error
         except KeyboardInterrupt:
@@ -100,9 +122,7 @@ def normalize(request: NormalizeRequest, progress: Progress | None = None) -> di
         except BaseException as error:  # panics of Rust libraries are not Exceptions
             failed = _fault(error)
         if failed is not None:
-            (request.output / OUTPUT_FILE).unlink(
-                missing_ok=True
-            )  # a hook may have failed after it was written
+            remove_outputs(*request.folders)  # a hook may have failed after they were written
             record.emit(EventName.RUN_FAILED, error=error_json(failed))
         artifact = artifact_of(record.events)
         write_artifact(artifact, request.output / ARTIFACT_FILE)
@@ -115,7 +135,8 @@ def normalize(request: NormalizeRequest, progress: Progress | None = None) -> di
         "evaluation": artifact["evaluation"],
         "missing": _missing(artifact),
         "summary": artifact["summary"],
-        "files": [OUTPUT_FILE, ARTIFACT_FILE, EVENTS_FILE],
+        "fail_on": fail_on,
+        "files": [*_written(artifact), ARTIFACT_FILE, EVENTS_FILE],
     }
 
 
@@ -130,8 +151,11 @@ def main(inputs: dict[str, Any], channel: Channel) -> Any:
         headers=bool(inputs.get("headers", headers_are_recorded())),
         timings=bool(inputs.get("timings", True)),
         configuration=inputs.get("configuration"),
+        options=OutputOptions(
+            tuple(inputs.get("outputs") or ()), Path(inputs["files"]) if "files" in inputs else None
+        ),
     )
-    return normalize(request, _throttled(channel.progress))
+    return normalize(request, channel.progress, lambda event: channel.step(step_of(event)))
 
 
 def error_json(error: EngineError) -> dict[str, Any]:
@@ -146,7 +170,8 @@ def error_json(error: EngineError) -> dict[str, Any]:
     }
 
 
-def _run(request: NormalizeRequest, record: Recorder, progress: Progress) -> None:
+def _run(request: NormalizeRequest, record: Recorder, progress: _Phases) -> str:
+    """Run the package on the input; return which result the package calls a failure."""
     size = None
     with suppress(OSError):
         size = request.input.stat().st_size
@@ -159,6 +184,7 @@ def _run(request: NormalizeRequest, record: Recorder, progress: Progress) -> Non
         **({"configuration": dict(request.configuration)} if request.configuration else {}),
     )
     with load_package(request.config) as package:
+        package.around_hooks = progress.around_hooks
         record.emit(
             EventName.PACKAGE_LOADED,
             name=package.settings.name,
@@ -173,7 +199,16 @@ def _run(request: NormalizeRequest, record: Recorder, progress: Progress) -> Non
             record=record,
             headers=request.headers,
             progress=progress,
+            options=request.options,
         )
+        return package.settings.run.fail_on
+
+
+def _written(artifact: dict[str, Any]) -> list[str]:
+    """List the files that hold the rows."""
+    (output,) = (event for event in artifact["events"] if event["stage"] == "output")
+    workbook = [output["path"]] if output["path"] else []
+    return [*workbook, *(file["path"] for file in output["files"])]
 
 
 def _missing(artifact: dict[str, Any]) -> list[str]:
@@ -189,7 +224,7 @@ def _fault(error: BaseException) -> EngineError:
     if isinstance(error, MemoryError):
         return OutOfMemory("The job ran out of memory")
     if isinstance(error, OSError) and error.errno in NO_ROOM:
-        return OutputNotWritten(f"Writing failed: {os.strerror(error.errno)}")
+        return OutputNotWritten(error.errno)
     place, step = "", error.__traceback__
     while step is not None:
         path = Path(step.tb_frame.f_code.co_filename)
@@ -203,15 +238,31 @@ def _silent(done: int, total: int, message: str) -> None:
     pass
 
 
-def _throttled(report: Progress) -> Progress:
-    """Report progress at most a few times a second, and always at the end."""
-    last = 0.0
+class _Phases:
+    """Report progress at most a few times a second, a new phase and the end at once.
 
-    def throttled(done: int, total: int, message: str) -> None:
-        nonlocal last
+    So the last report names what a run was doing when it was stopped: a hook by its event.
+    """
+
+    def __init__(self, report: Progress) -> None:
+        self._report = report
+        self._last = (0, 0, "")
+        self._reported_at = 0.0
+
+    def __call__(self, done: int, total: int, message: str) -> None:
+        """Report progress, unless it can wait."""
+        is_new = message != self._last[2] or (done == total and total > 0)
+        self._last = (done, total, message)
         now = time.monotonic()
-        if now - last >= PROGRESS_SECONDS or (done == total and total):
-            last = now
-            report(done, total, message)
+        if is_new or now - self._reported_at >= PROGRESS_SECONDS:
+            self._reported_at = now
+            self._report(done, total, message)
 
-    return throttled
+    @contextmanager
+    def around_hooks(self, event: str) -> Iterator[None]:
+        """Report that hooks are running, and then what comes after them."""
+        before = self._last
+        self(before[0], before[1], event)
+        yield
+        if before[2]:
+            self(*before)

@@ -1,4 +1,4 @@
-"""Turn documents into PDF and HTML, and pages and objects into thumbnails.
+"""Turn documents into PDF, HTML and bundles, and pages and objects into thumbnails.
 
 ```
 document_reader ─▶ document_tree ─▶ formula_drawings ─┬─▶ typst_data ─▶ pages ─▶ PDF ─▶ PNG
@@ -7,6 +7,7 @@ document_reader ─▶ document_tree ─▶ formula_drawings ─┬─▶ typst_
 ```
 
 `typst_data` and `html_writer` both put objects on slides by `slides`; `pages` chooses fonts by
-`fonts`. The jobs are `entry.export` and `entry.thumbnail`. This file imports nothing, so that each
-process imports only the parts that it needs.
+`fonts`; `bundle` packs the submission with the results. The jobs are `entry.export` and
+`entry.thumbnail`. This file imports nothing, so that each process imports only the parts that it
+needs.
 """

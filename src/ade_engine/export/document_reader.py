@@ -15,11 +15,11 @@ from ade_engine.export.document_tree import Alignment, Block, Blocks, DocumentTr
 from ade_engine.export.export_errors import BadImage, DocumentTooLarge
 from ade_engine.export.export_warnings import ExportWarnings
 from ade_engine.export.images import Image, inspect_image
+from ade_engine.export.numbers import is_number, number_texts, plain_number
 
 # Each paragraph, list item and table cell takes about 20 KB of memory while Typst runs.
 PIECES_MAX = 20_000
 PIXELS_MAX = 100_000_000
-NUMBER_CHARS_MAX, DIGITS = 14, 12
 _NUMBER = re.compile(r"[+\-\N{MINUS SIGN}]?\d[\d.,'\s]*(?:[eE][+-]?\d+)?\s?%?")
 
 
@@ -27,14 +27,15 @@ def read_document(
     submitted: dict[str, Any], folder: Path, warnings: ExportWarnings
 ) -> DocumentTree:
     """Return the tree of a document; write the images in its submission to the folder."""
-    reader = _Reader(folder, warnings)
+    language = submitted.get("language") or "en"
+    reader = _Reader(folder, language, warnings)
     items = tuple(
         reader.item(content, number) for number, content in enumerate(submitted["objects"], start=1)
     )
     return DocumentTree(
         title=one_line(submitted.get("title") or ""),
         authors=tuple(one_line(author) for author in submitted.get("authors") or []),
-        language=submitted.get("language") or "en",
+        language=language,
         items=items,
     )
 
@@ -42,8 +43,9 @@ def read_document(
 class _Reader:
     """Read objects; count images, pixels and pieces against their limits."""
 
-    def __init__(self, folder: Path, warnings: ExportWarnings) -> None:
+    def __init__(self, folder: Path, language: str, warnings: ExportWarnings) -> None:
         self._folder = folder
+        self._language = language
         self._warnings = warnings
         self._images = 0
         self._pixels = 0
@@ -85,7 +87,7 @@ class _Reader:
                     width_percent=content.get("width_percent"),
                 )
             case "table":
-                yield _table(content)
+                yield _table(content, self._language)
 
     def _text(self, format: str, value: str, name: str) -> Blocks:
         if format == "plain":
@@ -144,23 +146,43 @@ def _error(error: str | dict[str, Any]) -> str:
     return f"{traceback.rstrip()}\n{head}" if isinstance(traceback, str) else head
 
 
-def _table(content: dict[str, Any]) -> tree.TableBlock:
-    columns, rows = content["columns"], content["rows"]
-    requested = content.get("alignment") or []
+def _table(content: dict[str, Any], language: str) -> tree.TableBlock:
+    names, rows = content["columns"], content["rows"]
+    columns = [_column(rows, at) for at in range(len(names))]
+    formats, alignment = (_each(content.get(key), names) for key in ("number_format", "alignment"))
+    cells = [
+        _cells(column, format, language) for column, format in zip(columns, formats, strict=True)
+    ]
     return tree.TableBlock(
-        columns=tuple(_cell(column) for column in columns),
-        rows=tuple(
-            tuple(_cell(value) for value in (*row, *[None] * (len(columns) - len(row))))
-            for row in rows
-        ),
+        columns=tuple(markdown.lines(clean(name).strip()) for name in names),
+        rows=tuple(zip(*cells, strict=True)),
         alignment=tuple(
-            requested[at]
-            if at < len(requested) and requested[at] != "auto"
-            else _alignment(rows, at)
-            for at in range(len(columns))
+            _alignment(column) if side == "auto" else side
+            for column, side in zip(columns, alignment, strict=True)
         ),
         caption=one_line(content.get("caption") or ""),
     )
+
+
+def _each(requested: list[Any] | None, names: list[str]) -> list[Any]:
+    """Return what is requested for each column; the rest is automatic."""
+    listed = requested or []
+    return [*listed, *["auto"] * (len(names) - len(listed))]
+
+
+def _column(rows: list[list[Any]], at: int) -> list[Any]:
+    return [row[at] if at < len(row) else None for row in rows]
+
+
+def _cells(column: list[Any], format: str, language: str) -> list[Inlines]:
+    if format == "plain":
+        texts = [plain_number(value) if is_number(value) else None for value in column]
+    else:
+        texts = number_texts(column, language)
+    return [
+        _cell(value) if text is None else (tree.LiteralText(text),)
+        for value, text in zip(column, texts, strict=True)
+    ]
 
 
 def _cell(value: Any) -> Inlines:
@@ -168,25 +190,19 @@ def _cell(value: Any) -> Inlines:
         return ()
     if isinstance(value, str):
         return markdown.lines(clean(value).strip())
-    return (tree.LiteralText(_number(value) if isinstance(value, float) else json.dumps(value)),)
+    return (tree.LiteralText(json.dumps(value)),)
 
 
-def _number(value: float) -> str:
-    """Write a number without digits that come from rounding errors."""
-    exact = repr(value)
-    return exact if len(exact) <= NUMBER_CHARS_MAX else f"{value:.{DIGITS}g}"
-
-
-def _alignment(rows: list[list[Any]], at: int) -> Alignment:
+def _alignment(column: list[Any]) -> Alignment:
     """Return right for a column of numbers and left for any other."""
-    values = [row[at] for row in rows if at < len(row) and row[at] not in (None, "")]
-    return "right" if values and all(map(_is_number, values)) else "left"
+    values = [value for value in column if value not in (None, "")]
+    return "right" if values and all(map(_looks_like_number, values)) else "left"
 
 
-def _is_number(value: Any) -> bool:
+def _looks_like_number(value: Any) -> bool:
     if isinstance(value, str):
         return _NUMBER.fullmatch(value.strip()) is not None
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number(value)
 
 
 def _pieces(blocks: Blocks) -> int:

@@ -1,13 +1,17 @@
-"""Choose fonts: those embedded in Typst, and fonts of the host only for missing characters.
+"""Choose fonts: those embedded in Typst, then those of packages, then those of the host.
 
-The embedded fonts have Latin, Greek, Cyrillic, Hebrew, Arabic and most symbols. A document that
-needs no others looks the same on every host. For other characters (Chinese, Japanese, Korean, Thai,
-emoji) the fonts of the host are used too, if it has any, with a warning.
+The embedded fonts have Latin, Greek, Cyrillic, Hebrew, Arabic and most symbols. The packages of the
+extra `fonts` add Chinese, Japanese, Korean and Thai. A document that needs no others looks the same
+on every host with the same packages. For other characters, such as emoji, the fonts of the host are
+used too, if it has any, with a warning.
 """
 
 import functools
 import re
 import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -15,12 +19,28 @@ import typst
 
 from ade_engine.export.export_warnings import ExportWarnings
 
+# Packages that have nothing but fonts.
+PACKAGES = ("noto_cjk_sans_otc", "fontpkg_noto_sans_thai")
 FOLDERS = (Path("/usr/share/fonts"), Path("/usr/local/share/fonts"))
 SHOWN_MAX = 20
 _MISSING = re.compile(r'the text `"((?:[^"\\]|\\.)+)"` could not be displayed')
 _ESCAPED = re.compile(r"\\u\{([0-9a-fA-F]+)\}")
 # A PDF standard that requires a glyph for every character, so that Typst reports missing ones.
 STRICT: Literal["a-2b"] = "a-2b"
+# Chinese, Japanese and Korean write the same characters differently.
+CJK_FAMILIES = {"ja": "Noto Sans CJK JP", "ko": "Noto Sans CJK KR", "zh": "Noto Sans CJK SC"}
+TRADITIONAL = "Noto Sans CJK TC"
+TRADITIONAL_REGIONS = {"tw", "hk", "mo"}
+_KANA = re.compile("[\u3040-\u30ff]")
+_HANGUL = re.compile("[\u1100-\u11ff\uac00-\ud7af]")
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFonts:
+    """The fonts of a document, and the families that come before any other with a character."""
+
+    fonts: typst.Fonts
+    families: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -29,29 +49,61 @@ def embedded_fonts() -> typst.Fonts:
     return typst.Fonts(include_system_fonts=False, include_embedded_fonts=True)
 
 
-def fonts_for(characters: set[str], folder: Path, warnings: ExportWarnings) -> typst.Fonts:
+def fonts_for(
+    characters: set[str], language: str, folder: Path, warnings: ExportWarnings
+) -> ChosenFonts:
     """Return fonts for these characters; warn if some are missing or the host's are used."""
     visible = {character for character in characters if _needs_glyph(character)}
     missing = missing_glyphs(visible, folder, embedded_fonts())
     if not missing:
-        return embedded_fonts()
-    folders = [path for path in FOLDERS if path.is_dir()]
-    more = typst.Fonts(
-        include_system_fonts=False, include_embedded_fonts=True, font_paths=list(folders)
-    )
+        return ChosenFonts(embedded_fonts())
+    families = (_cjk_family(language, "".join(missing)),)
+    packaged = _with_folders(_package_folders())
+    missing = missing_glyphs(missing, folder, packaged)
+    if not missing:
+        return ChosenFonts(packaged, families)
+    more = _with_folders((*_package_folders(), *(path for path in FOLDERS if path.is_dir())))
     still_missing = missing_glyphs(missing, folder, more)
     if still_missing:
         warnings.add(
-            "missing_glyphs", f"No font on this host has these characters: {_shown(still_missing)}."
+            "missing_glyphs",
+            f"No font has these characters, so they are shown as boxes: {_shown(still_missing)}. "
+            "The extra ade[fonts] has Chinese, Japanese, Korean and Thai; for others, such as "
+            "emoji, install a font on the host.",
         )
     if still_missing == missing:
-        return embedded_fonts()
+        return ChosenFonts(packaged, families)
     warnings.add(
         "machine_fonts",
         "Fonts of this host were used, so the result may differ on another host: "
         f"{_shown(missing - still_missing)}.",
     )
-    return more
+    return ChosenFonts(more, families)
+
+
+def _with_folders(folders: Iterable[Path]) -> typst.Fonts:
+    return typst.Fonts(
+        include_system_fonts=False, include_embedded_fonts=True, font_paths=list(folders)
+    )
+
+
+@functools.cache
+def _package_folders() -> tuple[Path, ...]:
+    """Return the folders of the font packages that are installed; none of them is imported."""
+    specs = [spec for spec in map(find_spec, PACKAGES) if spec is not None]
+    return tuple(Path(place) for spec in specs for place in spec.submodule_search_locations or ())
+
+
+def _cjk_family(language: str, text: str) -> str:
+    """Return the family for the document's language, or for what its characters tell."""
+    name, _, region = language.lower().partition("-")
+    if name == "zh" and region in TRADITIONAL_REGIONS:
+        return TRADITIONAL
+    if name in CJK_FAMILIES:
+        return CJK_FAMILIES[name]
+    if _KANA.search(text):
+        return CJK_FAMILIES["ja"]
+    return CJK_FAMILIES["ko" if _HANGUL.search(text) else "zh"]
 
 
 def missing_glyphs(characters: set[str], folder: Path, fonts: typst.Fonts) -> set[str]:

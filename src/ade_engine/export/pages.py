@@ -12,7 +12,7 @@ import typst
 from ade_engine.export.document_tree import Blocks, DocumentTree
 from ade_engine.export.export_errors import BadImage, LayoutFailed
 from ade_engine.export.export_warnings import ExportWarnings
-from ade_engine.export.fonts import fonts_for
+from ade_engine.export.fonts import ChosenFonts, fonts_for
 from ade_engine.export.formula_drawings import FormulaDrawings
 from ade_engine.export.images import Image, typst_format
 from ade_engine.export.typst_data import TypstData
@@ -36,17 +36,18 @@ DATA = "data.json"
 POINTS_PER_INCH = 72
 MESSAGE_CHARS_MAX = 500
 SLIDE = "slide"
-# Text on slides has 17 points on a page ten inches wide; scaled below this it is hard to read.
+# Titles of slides have 27 points on a page of ten inches; scaled below this they are hard to read.
 READABLE_SCALE = 0.55
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """A PDF, its number of pages, and the scale of each slide."""
+    """A PDF, its number of pages, the scale of each slide, and the pages of those with several."""
 
     pdf: bytes
     count: int
     scales: dict[int, float]
+    continued: dict[int, int]
 
 
 def write_templates(folder: Path) -> None:
@@ -73,15 +74,30 @@ def typeset_document(
         data, template = writer.slides(document, notes=notes), "slides.typ"
     else:
         data, template = writer.document(document, notes=notes), "document.typ"
-    fonts = fonts_for(writer.characters, folder, warnings)
+    fonts = fonts_for(writer.characters, document.language, folder, warnings)
     pages = _typeset(folder, template, data, fonts, writer.images, fill)
+    if writer.narrow_tables:
+        warnings.add(
+            "table_too_wide",
+            f"Tables with more columns than fit on a page: {writer.narrow_tables}. Most words in "
+            "them are broken; split them into several tables.",
+        )
+    _warn_of_full_slides(pages, warnings)
+    return pages
+
+
+def _warn_of_full_slides(pages: Pages, warnings: ExportWarnings) -> None:
+    for slide, count in sorted(pages.continued.items()):
+        warnings.add(
+            "slide_continued",
+            f"Slide {slide} has too much content for one page: it continues over {count} pages.",
+        )
     for slide, scale in sorted(pages.scales.items()):
         if scale < READABLE_SCALE:
             warnings.add(
                 "slide_too_full",
-                f"Slide {slide} has too much content: it was scaled to {scale:.1%} to fit.",
+                f"The title of slide {slide} is too long: it was scaled to {scale:.1%} to fit.",
             )
-    return pages
 
 
 def typeset_object(
@@ -90,7 +106,7 @@ def typeset_object(
     """Typeset one object on a page of its own size."""
     writer = TypstData(formulas)
     data = writer.object(blocks)
-    fonts = fonts_for(writer.characters, folder, warnings)
+    fonts = fonts_for(writer.characters, "", folder, warnings)
     return _typeset(folder, "object.typ", data, fonts, writer.images, fill)
 
 
@@ -98,26 +114,29 @@ def _typeset(
     folder: Path,
     template: str,
     data: dict[str, Any],
-    fonts: typst.Fonts,
+    fonts: ChosenFonts,
     images: Iterable[Image],
     fill: str,
 ) -> Pages:
     """Typeset the data by a template; the PDF has no date, so equal input gives equal bytes."""
+    data = data | {"families": fonts.families}
     (folder / DATA).write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
     try:
         compiler = typst.Compiler(
-            folder / template, root=folder.parent, font_paths=fonts, sys_inputs={"fill": fill}
+            folder / template, root=folder.parent, font_paths=fonts.fonts, sys_inputs={"fill": fill}
         )
         pdf = compiler.compile(format="pdf")
         facts = json.loads(compiler.query("<facts>", field="value"))
         fits = json.loads(compiler.query("<fit>", field="value"))
+        continued = json.loads(compiler.query("<continued>", field="value"))
     except typst.TypstError as error:
         raise _explained(error, folder, images) from None
     assert isinstance(pdf, bytes)
     scales: dict[int, float] = {}
     for fit in fits:
         scales[fit["slide"]] = min(fit["scale"], scales.get(fit["slide"], 1.0))
-    return Pages(pdf, facts[0]["pages"], scales)
+    parts = {one["slide"]: one["pages"] for one in continued}
+    return Pages(pdf, facts[0]["pages"], scales, parts)
 
 
 def draw_page(

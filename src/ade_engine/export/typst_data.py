@@ -38,11 +38,14 @@ CODE_LANGUAGE_CHARS_MAX = 40
 # The running title in the margin of each page has one line.
 RUNNING_TITLE_CHARS_MAX = 90
 # The estimated width of a letter and the width of a line, to find out which tables are too wide.
+# These get smaller text, down to about 6 points on pages and 8 on slides.
 LETTER_EM = 0.5
-LINE_EM = 44.0
+LINE_EM, SLIDE_LINE_EM = 44.0, 36.0
 CELL_PADDING_EM = 1.2
 CELL_EM_MAX = 25.0
-TABLE_SCALE_MIN = 0.6
+TABLE_SCALE_MIN, SLIDE_TABLE_SCALE_MIN = 0.6, 0.45
+# About five letters; in narrower columns most words are broken.
+NARROW_COLUMN_EM = 2.5
 # A single object gets its own width, up to that of a page. Typst measures it in time that grows
 # with the square of the longest line, so lines longer than this are not measured: they fill the
 # page.
@@ -56,9 +59,11 @@ class TypstData:
     def __init__(self, formulas: FormulaDrawings) -> None:
         self.characters: set[str] = set()
         self.images: list[Image] = []
+        self.narrow_tables = 0
         self._formulas = formulas
         self._drawings: dict[str, int] = {}
         self._line_chars_most = 0
+        self._line_em, self._table_scale_min = LINE_EM, TABLE_SCALE_MIN
 
     def document(self, document: DocumentTree, *, notes: bool) -> Node:
         """Return the data of a document on running pages."""
@@ -73,6 +78,7 @@ class TypstData:
     def slides(self, document: DocumentTree, *, notes: bool) -> Node:
         """Return the data of a document on slides."""
         slides = slides_of(document)
+        self._line_em, self._table_scale_min = SLIDE_LINE_EM, SLIDE_TABLE_SCALE_MIN
         return self._head(document) | {
             "cover": has_cover(document, slides),
             "slides": [self._slide(slide, notes=notes) for slide in slides],
@@ -211,9 +217,10 @@ class TypstData:
     def _table(self, table: TableBlock) -> Node:
         """Write a table; one that is too wide gets smaller text and fixed column widths."""
         widths = _preferred_widths(table)
-        scale = min(1.0, max(TABLE_SCALE_MIN, LINE_EM / sum(widths)))
-        fits = sum(widths) * scale <= LINE_EM
-        room = LINE_EM / scale / max(len(widths), 1) - CELL_PADDING_EM
+        scale = min(1.0, max(self._table_scale_min, self._line_em / sum(widths)))
+        fits = sum(widths) * scale <= self._line_em
+        room = self._line_em / scale / max(len(widths), 1) - CELL_PADDING_EM
+        self.narrow_tables += not fits and room < NARROW_COLUMN_EM
         word_chars_max = CELL_WORD_CHARS_MAX if fits else max(2, int(room / LETTER_EM))
         return {
             "k": "table",

@@ -9,8 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ade_engine.package.header_parts import header_parts
+
 SAME = 1.0
 SAME_WORDS = 0.9
+UNIT_APART = 0.92
+REMARK_APART = 0.85
 LAST_LEVEL = 0.85
 NEARLY = 0.8
 WITHIN = 0.7
@@ -30,12 +34,25 @@ _ABBREVIATIONS = {
 _SIGNS = str.maketrans({"#": " number ", "%": " percent ", "&": " and ", "№": " number "})
 
 
-@lru_cache(maxsize=65_536)
 def normalized_words(text: str) -> tuple[str, ...]:
     """Return the words of a header without case, accents, punctuation or abbreviations."""
+    return _words(text, split_case=True)
+
+
+def word_variants(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the words of a header, with and without a word break at a change of case.
+
+    `EmployeeID` is two words, but `USt`, `DoB` and `PhD` are one.
+    """
+    return tuple(dict.fromkeys((_words(text, split_case=True), _words(text, split_case=False))))
+
+
+@lru_cache(maxsize=65_536)
+def _words(text: str, *, split_case: bool) -> tuple[str, ...]:
     text = unicodedata.normalize("NFKD", text[:HEADER_CHARACTERS_MAX].translate(_SIGNS))
     text = "".join(letter for letter in text if not unicodedata.combining(letter))
-    text = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
+    if split_case:
+        text = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
     found = re.findall(r"\w+", text.replace("_", " ").casefold())
     return tuple(word for one in found for word in _ABBREVIATIONS.get(one, one).split())
 
@@ -70,23 +87,31 @@ class FieldNames:
     @classmethod
     def of(cls, texts: Iterable[str]) -> FieldNames:
         """Make names from texts, leaving out duplicates."""
-        words = dict.fromkeys(found for text in texts if (found := normalized_words(text)))
+        words = dict.fromkeys(found for text in texts for found in word_variants(text) if found)
         return cls(tuple(FieldName(one) for one in words))
 
     def likeness(self, header: str, last_level: str = "") -> float:
         """Return how similar a header is to the most similar of the names.
 
-        The last row of a header of several rows is also compared alone, at a small discount.
+        The header without its unit, or without what it has in brackets, and the last row of a
+        header of several rows are also compared, at a small discount.
         """
-        whole = self._best(normalized_words(header))
+        whole = self._of_text(header)
         if last_level and last_level != header:
-            whole = max(whole, LAST_LEVEL * self._best(normalized_words(last_level)))
+            whole = max(whole, LAST_LEVEL * self._of_text(last_level))
         return whole
 
-    def _best(self, header: tuple[str, ...]) -> float:
-        if not header:
-            return 0.0
-        return max((name.likeness(header) for name in self.names), default=0.0)
+    def _of_text(self, header: str) -> float:
+        parts = header_parts(header)
+        found = self._best(header)
+        if parts.name != header.strip() and (parts.unit or parts.scale > 1 or parts.remark):
+            discount = REMARK_APART if parts.remark else UNIT_APART
+            found = max(found, discount * self._best(parts.name))
+        return found
+
+    def _best(self, text: str) -> float:
+        variants = [words for words in word_variants(text) if words]
+        return max((name.likeness(words) for name in self.names for words in variants), default=0.0)
 
 
 @lru_cache(maxsize=65_536)

@@ -8,17 +8,16 @@ is `col.<field>.<rule>`; it scores its own field, or any field if it returns a m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ade_engine.mapping.header_likeness import FieldNames
+from ade_engine.package.author_scores import author_scores
 from ade_engine.package.column import Column
 from ade_engine.package.config_package import FieldRules, Package
 from ade_engine.package.conversion import misfits, to_type
 from ade_engine.package.field import FieldType
 from ade_engine.package.function_arguments import Context, Table
-from ade_engine.package.functions import AuthorFunction
 
 TYPE_WEIGHT = 0.3
 DIGITS = 4
@@ -77,7 +76,10 @@ def score_columns(
                 "ctx": ctx,
             }
             for detector in rules.detectors:
-                for target, delta in _deltas(detector, arguments, rules.name, scored):
+                result = detector(arguments)
+                for target, delta in author_scores(
+                    detector, result, rules.name, scored, "fields of the package"
+                ):
                     scored[target].add(detector.rule or detector.name, delta)
         scores.append(scored)
     return scores
@@ -85,27 +87,6 @@ def score_columns(
 
 def _names(rules: FieldRules) -> FieldNames:
     return FieldNames.of([rules.label, rules.name, *rules.field.synonyms])
-
-
-def _deltas(
-    detector: AuthorFunction, arguments: Mapping[str, Any], own: str, known: Mapping[str, Any]
-) -> Iterator[tuple[str, float]]:
-    """Call a detector and yield (field, score) for each score that it returned."""
-    result = detector(arguments)
-    pairs = result.items() if isinstance(result, Mapping) else [(own, result)]
-    for target, delta in pairs:
-        if target not in known:
-            raise detector.failures.misused(detector, "It may only score fields of the package.")
-        if delta is None:
-            continue
-        try:
-            number = float(delta)
-        except (TypeError, ValueError):
-            number = math.nan
-        if not math.isfinite(number):
-            wants = "It must return a number, or a mapping of field to number."
-            raise detector.failures.misused(detector, wants)
-        yield target, number
 
 
 class _TypeFit:
@@ -127,6 +108,6 @@ class _TypeFit:
         filled = sample.filled()
         if not filled:
             return 0.0
-        cells = to_type(sample.cells, wanted, decimal=sample.decimal, day_first=sample.day_first)
+        cells = to_type(sample.cells, wanted, sample.notation)
         fitting = filled - int(misfits(cells, wanted).sum())
         return TYPE_WEIGHT * (2 * fitting / filled - 1)

@@ -165,14 +165,19 @@ class Column(ColumnCore):
         """Convert every cell to text."""
         return self._with(conversion.to_text(self.cells))
 
-    def as_number(self) -> Column:
+    def as_number(self, decimal: str | None = None) -> Column:
         """Convert texts that are numbers; other cells stay."""
-        return self._with(conversion.to_number(conversion.trimmed(self.cells), self.decimal))
+        sign = self.notation.decimal if decimal is None else decimal
+        if sign not in (".", ","):
+            raise Misuse('as_number: decimal must be "." or ","')
+        return self._with(conversion.to_number(conversion.trimmed(self.cells), sign))
 
     def as_date(self, day_first: bool | None = None) -> Column:
         """Convert texts that are dates; other cells stay."""
-        order = self.day_first if day_first is None else day_first
-        return self._with(conversion.to_date(conversion.trimmed(self.cells), day_first=order))
+        order = self.notation.day_first if day_first is None else day_first
+        epoch_1904 = self.notation.preference.epoch_1904
+        cells = conversion.trimmed(self.cells)
+        return self._with(conversion.to_date(cells, day_first=order, epoch_1904=epoch_1904))
 
     def as_bool(self) -> Column:
         """Convert yes and no, true and false, 1 and 0 to booleans; other cells stay."""
@@ -200,19 +205,19 @@ class Column(ColumnCore):
         return self._texts(lambda text: text.str.to_titlecase())
 
     def replace(
-        self, old: str | Mapping[str, str], new: str = "", *, regex: bool = False
+        self, old: str | Mapping[str, object], new: str = "", *, regex: bool = False
     ) -> Column:
-        """Replace all occurrences in texts, or whole texts by a mapping."""
+        """Replace all occurrences in texts, or whole texts by the values of a mapping."""
         if isinstance(old, Mapping):
-            pairs = dict(old)
-            return self._texts(lambda text: text.replace(pairs))
+            return self._with(conversion.with_replaced(self.cells, old))
         if regex:
             new = re.sub(r"\\(\d+)", r"${\1}", new)  # group references in Python's syntax
-        return self._texts(lambda text: text.str.replace_all(old, new, literal=not regex))
+        made = self._texts(lambda text: text.str.replace_all(old, new, literal=not regex))
+        return self._rewritten(made) if regex or _is_notation(old + new) else made
 
     def extract(self, pattern: str, group: int = 1) -> Column:
         """Keep the match of a group of a regular expression; empty if there is no match."""
-        return self._texts(lambda text: text.str.extract(pattern, group))
+        return self._rewritten(self._texts(lambda text: text.str.extract(pattern, group)))
 
     def pad_left(self, length: int, character: str = "0") -> Column:
         """Pad texts on the left to a length."""
@@ -249,7 +254,8 @@ class Column(ColumnCore):
         """
         if isinstance(change, Mapping):
             held = change
-            return self._with(CellArray.of([held.get(value, value) for value in self.values]))
+            made = self._with(CellArray.of([held.get(value, value) for value in self.values]))
+            return self._rewritten(made)
         known: dict[str, object] = {}
         changed = []
         for value in self.values:
@@ -261,7 +267,7 @@ class Column(ColumnCore):
                 changed.append(value)
             else:
                 changed.append(change(value))
-        return self._with(CellArray.of(changed))
+        return self._rewritten(self._with(CellArray.of(changed)))
 
     def round(self, digits: int = 0) -> Column:
         """Round numbers half away from zero, as spreadsheets do."""
@@ -340,6 +346,11 @@ def _matching(text: pl.Series, pattern: str, whole: str | None) -> pl.Series:
     return pl.Series(
         [None if one is None else answers[one] for one in text.to_list()], dtype=pl.Boolean
     )
+
+
+def _is_notation(text: str) -> bool:
+    """Return whether replacing a text may change how dates or numbers are written."""
+    return re.search(r"[\d.,/-]", text) is not None
 
 
 def _extreme(choose: Callable[[Any], Any], numbers: Any) -> float | None:

@@ -12,7 +12,9 @@ import polars as pl
 
 from ade_engine.package import conversion
 from ade_engine.package.author_errors import Misuse
+from ade_engine.package.header_parts import header_parts
 from ade_engine.package.mask import Mask
+from ade_engine.package.notation import FixedNotation, Notation, NotationOfCells, Preference
 from ade_engine.sheets.cells import CellArray, CellKind, date_ms
 
 Text = Callable[[pl.Series], pl.Series]
@@ -22,7 +24,7 @@ Compare = Callable[[Any, Any], Any]
 class ColumnCore:
     """Cells of one column with its header, letters and field, and internal operations."""
 
-    __slots__ = ("cells", "day_first", "decimal", "field", "header", "letter")
+    __slots__ = ("cells", "field", "header", "letter", "notation")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
@@ -32,18 +34,23 @@ class ColumnCore:
         header: str = "",
         letter: str = "",
         field: str | None = None,
-        decimal: str = ".",
-        day_first: bool = False,
+        decimal: str | None = None,
+        day_first: bool | None = None,
+        notation: Notation | None = None,
     ) -> None:
         self.cells = cells if isinstance(cells, CellArray) else CellArray.of(cells)
         self.header = header
         self.letter = letter
         self.field = field
-        self.decimal = decimal
-        self.day_first = day_first
+        self.notation = notation or NotationOfCells(self.cells, Preference(decimal, day_first))
 
     def __len__(self) -> int:
         return len(self.cells)
+
+    @property
+    def unit(self) -> str | None:
+        """Return the unit that the header names, such as EUR, % or kg; None if it names none."""
+        return header_parts(self.header).unit
 
     def is_empty(self) -> Mask:
         """Mark empty cells, blank texts and formulas without a result."""
@@ -57,7 +64,7 @@ class ColumnCore:
         made = type(self).__new__(type(self))
         made.cells = cells
         made.header, made.letter, made.field = self.header, self.letter, self.field
-        made.decimal, made.day_first = self.decimal, self.day_first
+        made.notation = self.notation
         return made
 
     def _written(self) -> Any:
@@ -108,6 +115,11 @@ class ColumnCore:
         if not self._written().any():
             return self
         return self._with(conversion.with_texts(self.cells, change(self.cells.text)))
+
+    def _rewritten(self, made: Self) -> Self:
+        """Return a column whose texts an author changed: its former notation may be wrong."""
+        made.notation = FixedNotation(self.notation.preference)
+        return made
 
     def _answer(self, marks: Any) -> Mask:
         empty = self.is_empty().series

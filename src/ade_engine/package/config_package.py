@@ -20,8 +20,8 @@ import ast
 import difflib
 import inspect
 import keyword
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import ModuleType
@@ -89,6 +89,8 @@ class Package:
     row_detectors: tuple[RowDetector, ...] = ()
     hooks: dict[str, tuple[AuthorFunction, ...]] = field(default_factory=dict)
     warnings: tuple[PackageProblem, ...] = ()
+    # Entered around the hooks of an event, so that a run can say that it is in them.
+    around_hooks: Callable[[str], AbstractContextManager[None]] = lambda event: nullcontext()
     _open: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def __enter__(self) -> Package:
@@ -103,7 +105,10 @@ class Package:
 
     def call_hooks(self, event: str, arguments: dict[str, Any]) -> list[Any]:
         """Call every hook of an event, in the order of their file names; return their results."""
-        return [hook(arguments) for hook in self.hooks.get(event, ())]
+        if event not in self.hooks:
+            return []
+        with self.around_hooks(event):
+            return [hook(arguments) for hook in self.hooks[event]]
 
 
 def load_package(folder: Path | str) -> Package:

@@ -1,23 +1,29 @@
 """Convert cells to text, numbers, dates or booleans, a whole column at a time.
 
 Cells that cannot be converted stay as they are; the caller checks the kinds afterwards. Nothing
-that depends on the locale is guessed: `decimal` and `day_first` say how numbers and dates are
-written.
+that depends on the locale is guessed: `decimal` and `day_first` say how the numbers and dates of
+the whole column are written (see `notation`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import polars as pl
 
+from ade_engine.package.author_errors import Misuse
 from ade_engine.package.field import FieldType
+from ade_engine.package.notation import Notation
 from ade_engine.sheets.arrays import BoolArray, ByteArray, FloatArray
 from ade_engine.sheets.cells import DAY_MS, TIME_DAY_MS, CellArray, CellKind
+from ade_engine.sheets.currencies import PATTERN as CURRENCY
 
 SPACES = " \t\r\n\u00a0\u202f\u2007"
 WHOLE_MAX = 2.0**53
 SERIALS = (10_000, 80_000)  # date serial numbers of the years 1927 to 2119
 SERIAL_ZERO_DAYS = 25_569  # the serial number of 1970-01-01
+EPOCH_1904_DAYS = 1_462  # from the beginning of the one date system to that of the other
 YEARS = (1800, 2200)
 CALENDAR_MS = (-62_135_596_800_000, 253_402_300_799_999)  # the years 1 to 9999
 TRUE_WORDS = ("true", "yes", "y", "t", "on", "1")
@@ -37,6 +43,7 @@ _LOOKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"^(?:18|19|20|21)\d{6}$", (_COMPACT_DATE,)),
 )
 _SLASHED = rf"^\d{{1,2}}[-/]\d{{1,2}}[-/](?:\d\d|\d{{4}}){_TAIL}"
+_ORDERS = {True: _DAY_FIRST, False: _MONTH_FIRST}
 _ANY_LOOK = "|".join(f"(?:{look})" for look in (*(look for look, _ in _LOOKS), _SLASHED))
 
 
@@ -69,13 +76,15 @@ def to_number(cells: CellArray, decimal: str = ".") -> CellArray:
     return _with_numbers(cells, written, CellKind.NUMBER, _parsed_numbers(cells.text, decimal))
 
 
-def to_date(cells: CellArray, *, day_first: bool = False) -> CellArray:
+def to_date(cells: CellArray, *, day_first: bool = False, epoch_1904: bool = False) -> CellArray:
     """Convert texts that are dates, and numbers in the range of date serials or YYYYMMDD."""
     found = cells
     if (written := cells.is_kind(CellKind.TEXT)).any():
         found = _with_numbers(found, written, CellKind.DATE, _parsed_dates(cells.text, day_first))
     if (counted := cells.is_kind(CellKind.NUMBER)).any():
-        found = _with_numbers(found, counted, CellKind.DATE, _serial_dates(cells.numbers))
+        found = _with_numbers(
+            found, counted, CellKind.DATE, _serial_dates(cells.numbers, epoch_1904)
+        )
     return found
 
 
@@ -117,17 +126,41 @@ def with_texts(cells: CellArray, texts: pl.Series) -> CellArray:
     )
 
 
-def to_type(
-    cells: CellArray, wanted: str, *, decimal: str = ".", day_first: bool = False
-) -> CellArray:
+def with_replaced(cells: CellArray, values: Mapping[str, object]) -> CellArray:
+    """Replace whole texts by values of any kind; a text that is not a key stays."""
+    written = cells.is_kind(CellKind.TEXT)
+    keys = [key for key in values if isinstance(key, str)]
+    if not keys or not written.any():
+        return cells
+    try:
+        made = CellArray.of([values[key] for key in keys])
+    except (TypeError, ValueError):
+        wants = "replace: the values must be text, numbers, True or False, dates, times or None"
+        raise Misuse(wants) from None
+    places = cells.text.replace_strict(
+        keys, list(range(len(keys))), default=None, return_dtype=pl.Int64
+    )
+    found = places.is_not_null().to_numpy() & written
+    if not found.any():
+        return cells
+    at = places.fill_null(0).to_numpy()
+    return CellArray(
+        np.where(found, made.kinds[at], cells.kinds),
+        np.where(found, made.numbers[at], cells.numbers),
+        made.text.gather(at).zip_with(pl.Series(found), cells.text),
+    )
+
+
+def to_type(cells: CellArray, wanted: str, notation: Notation) -> CellArray:
     """Convert cells to a field's type, as far as possible."""
     match wanted:
         case FieldType.TEXT:
             return trimmed(to_text(cells))
         case FieldType.NUMBER | FieldType.INTEGER:
-            return to_number(trimmed(cells), decimal)
+            return to_number(trimmed(cells), notation.decimal)
         case FieldType.DATE:
-            return to_date(trimmed(cells), day_first=day_first)
+            epoch_1904 = notation.preference.epoch_1904
+            return to_date(trimmed(cells), day_first=notation.day_first, epoch_1904=epoch_1904)
         case FieldType.BOOLEAN:
             return to_boolean(trimmed(cells))
         case _:
@@ -246,8 +279,8 @@ def _parsed_numbers(text: pl.Series, decimal: str) -> FloatArray:
 
 def _decorated_numbers(text: pl.Series, decimal: str) -> FloatArray:
     """Parse numbers with separators, signs, currencies, percent signs and parentheses."""
-    groups = r"[,'\s\x{a0}\x{202f}]" if decimal == "." else r"[.'\s\x{a0}\x{202f}]"
-    money = r"(?:[$€£¥₹]|[A-Z]{3})?"
+    groups = rf"[{',' if decimal == '.' else '.'}'’\s\x{{a0}}\x{{202f}}]"
+    money = f"(?:{CURRENCY})?"
     pattern = (
         rf"^\s*(\()?\s*([-+−])?\s*{money}\s*([-+−])?\s*"
         rf"(\d{{1,3}}(?:{groups}\d{{3}})+|\d+)?(\{decimal}\d*)?([eE][-+]?\d+)?"
@@ -270,11 +303,10 @@ def _decorated_numbers(text: pl.Series, decimal: str) -> FloatArray:
 
 def _parsed_dates(text: pl.Series, day_first: bool) -> FloatArray:
     numbers = np.full(len(text), np.nan)
-    slashed = (*_DAY_FIRST, *_MONTH_FIRST) if day_first else (*_MONTH_FIRST, *_DAY_FIRST)
     trimmed_text = text.str.strip_chars(SPACES)
     if not trimmed_text.str.contains(_ANY_LOOK).any():
         return numbers
-    for look, patterns in (*_LOOKS, (_SLASHED, slashed)):
+    for look, patterns in (*_LOOKS, (_SLASHED, _ORDERS[day_first])):
         left = np.flatnonzero(trimmed_text.str.contains(look).fill_null(False).to_numpy())
         if not len(left):
             continue
@@ -303,11 +335,12 @@ def _dates_of(texts: pl.Series, pattern: str) -> FloatArray:
     return np.where(possible, ms, np.nan)
 
 
-def _serial_dates(numbers: FloatArray) -> FloatArray:
+def _serial_dates(numbers: FloatArray, epoch_1904: bool) -> FloatArray:
     with np.errstate(invalid="ignore"):
         serial = (numbers >= SERIALS[0]) & (numbers < SERIALS[1])
         compact = (numbers >= YEARS[0] * 10_000) & (numbers < YEARS[1] * 10_000)
-    dates = np.where(serial, np.round((numbers - SERIAL_ZERO_DAYS) * DAY_MS), np.nan)
+    zero = SERIAL_ZERO_DAYS - (EPOCH_1904_DAYS if epoch_1904 else 0)
+    dates = np.where(serial, np.round((numbers - zero) * DAY_MS), np.nan)
     if compact.any():
         digits = pl.Series(np.where(compact, numbers, 0).astype(np.int64)).cast(pl.String)
         dates = np.where(compact, _dates_of(digits, _COMPACT_DATE), dates)

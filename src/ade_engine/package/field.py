@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +12,13 @@ from enum import StrEnum
 from ade_engine.package.author_errors import Misuse
 
 ORDER_DEFAULT = 1000
+
+# Quoted texts, escaped characters, colours and currencies in brackets, and the codes themselves.
+_NUMBER_FORMAT = re.compile(
+    r"""(?:"[^"\x00-\x1f]*"|\\[^\x00-\x1f]|\[[^\[\]\x00-\x1f]*\]|_[^\x00-\x1f]"""
+    r"""|[0#?.,%/@;:dmyhsDMYHS $€£¥+()E-]|AM/PM)*"""
+)
+_CURRENCY = re.compile("[A-Z]{3}|")
 
 
 class FieldType(StrEnum):
@@ -32,7 +40,9 @@ class Field:
     every table, and its cells must not be empty. Cells are converted to `type` before `transform`
     and checked after it. Columns are sorted by `order`, then by name. `synonyms` are other headers
     of the field. `unique`: no value occurs twice in a table. `allowed`: the values that a cell may
-    have. `totals`: if a table has a total row, it must be the sum of the column.
+    have. `totals`: if a table has a total row, it must be the sum of the column. `format` is the
+    number format of its numbers or dates in the workbook, as spreadsheet programs write it;
+    `currency` is the code of a currency, which is shown behind its numbers.
     """
 
     label: str = ""
@@ -45,6 +55,8 @@ class Field:
     allowed: Sequence[object] = ()
     totals: bool = False
     threshold: float | None = None
+    format: str = ""
+    currency: str = ""
 
     def __post_init__(self) -> None:
         _expect(isinstance(self.label, str), "label must be a string")
@@ -59,6 +71,12 @@ class Field:
             'synonyms must be a list of strings, as in synonyms=["member no"]',
         )
         _expect(not isinstance(self.allowed, str), "allowed must be a list of values")
+        _expect(_is_number_format(self.format), 'format must be a number format, such as "0.00"')
+        _expect(
+            isinstance(self.currency, str) and _CURRENCY.fullmatch(self.currency) is not None,
+            'currency must be a code of three capital letters, such as "EUR"',
+        )
+        _expect(not (self.format and self.currency), "give format or currency, not both")
         object.__setattr__(self, "synonyms", tuple(self.synonyms))
         object.__setattr__(self, "allowed", tuple(self.allowed))
         object.__setattr__(self, "type", FieldType(self.type))
@@ -67,6 +85,11 @@ class Field:
 def _expect(holds: bool, otherwise: str) -> None:
     if not holds:
         raise Misuse(f"Field: {otherwise}")
+
+
+def _is_number_format(code: object) -> bool:
+    """Return whether spreadsheet programs can read a number format; others damage a file."""
+    return isinstance(code, str) and len(code) <= 255 and _NUMBER_FORMAT.fullmatch(code) is not None
 
 
 def _finite(number: object) -> bool:

@@ -41,6 +41,7 @@ class Table:
         range: str,
         headers: Mapping[str, str],
         fields: tuple[str, ...] = (),
+        known: tuple[str, ...] = (),
         column: Callable[[str], Column] | None = None,
         stated: Callable[[str], float | None] | None = None,
     ) -> None:
@@ -49,6 +50,7 @@ class Table:
         self.range = range
         self.headers = headers
         self.fields = fields
+        self._known = known
         self._column = column
         self._stated = stated
 
@@ -60,10 +62,17 @@ class Table:
 
     def __getitem__(self, name: str) -> Column:
         if name not in self.fields:
-            raise Misuse("the field is not mapped in this table; use table.get(...)")
+            raise Misuse(self._unmapped(name))
         if self._column is None:
             raise Misuse("the columns of fields are available once the table is mapped")
         return self._column(name)
+
+    def _unmapped(self, name: object) -> str:
+        """Say that a field is not mapped; a name that is no field may be the value of a cell."""
+        for known in self._known:
+            if known == name:
+                return f"no column of this table is mapped to {known}; use table.get({known!r})"
+        return "the package has no field of that name; use table.get(...)"
 
     def get(self, name: str) -> Column | None:
         """Return the column of a field, or None if it was not mapped."""

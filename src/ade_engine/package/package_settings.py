@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -10,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ade_engine.package.author_errors import PackageProblem, SourceLocation
+from ade_engine.package.notation import Preference
 from ade_engine.package.source_code import SETTINGS_FILE
+
+OUTPUT_FORMATS = ("xlsx", "csv", "parquet", "jsonl")
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,30 @@ class OutputSettings:
         metadata={
             "says": "several tables go below each other in one sheet, or each into its own sheet",
             "one_of": ("stack", "sheets"),
+        },
+    )
+    outputs: tuple[str, ...] = field(
+        default=("xlsx",),
+        metadata={"says": "formats in which the rows are written", "each_one_of": OUTPUT_FORMATS},
+    )
+    source: bool = field(
+        default=False,
+        metadata={"says": "add columns with the sheet and the row that each row comes from"},
+    )
+    notes: str = field(
+        default="values",
+        metadata={
+            "says": "notes at cells with issues quote what was in the input, or name the rule only,"
+            " or there are none",
+            "one_of": ("values", "rules", "off"),
+        },
+    )
+    csv_formulas: str = field(
+        default="quote",
+        metadata={
+            "says": "texts in CSV files that a program might take for a formula begin with `'`, or"
+            " are written as they are",
+            "one_of": ("quote", "keep"),
         },
     )
 
@@ -66,10 +94,42 @@ class ReadingSettings:
     hidden_rows: bool = field(default=True, metadata={"says": "read hidden rows"})
     hidden_columns: bool = field(default=True, metadata={"says": "read hidden columns"})
     decimal: str = field(
-        default=".",
-        metadata={"says": "decimal separator of numbers written as text", "one_of": (".", ",")},
+        default="auto",
+        metadata={
+            "says": "decimal sign of numbers written as text, where a column does not prove it;"
+            ' `"auto"` reports such a column as doubtful',
+            "one_of": ("auto", ".", ","),
+        },
     )
-    day_first: bool = field(default=False, metadata={"says": "read 01/02/2024 as 1 February"})
+    day_first: bool | str = field(
+        default="auto",
+        metadata={
+            "says": "read 01/02/2024 as 1 February, where a column does not prove the order;"
+            ' `"auto"` reports such a column as doubtful',
+            "one_of": ("auto", True, False),
+        },
+    )
+
+    @property
+    def preference(self) -> Preference:
+        """Return how dates and numbers are read where a column does not tell."""
+        return Preference(
+            None if self.decimal == "auto" else self.decimal,
+            None if isinstance(self.day_first, str) else self.day_first,
+        )
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """When a run is a failure: section `[run]`."""
+
+    fail_on: str = field(
+        default="unusable",
+        metadata={
+            "says": "which result is a failure; each word includes those before it",
+            "one_of": ("never", "unusable", "partial", "errors", "warnings"),
+        },
+    )
 
 
 @dataclass(frozen=True)
@@ -81,6 +141,7 @@ class PackageSettings:
     output: OutputSettings = OutputSettings()
     mapping: MappingSettings = MappingSettings()
     reading: ReadingSettings = ReadingSettings()
+    run: RunSettings = RunSettings()
     author: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -88,6 +149,7 @@ SECTIONS: dict[str, type] = {
     "output": OutputSettings,
     "mapping": MappingSettings,
     "reading": ReadingSettings,
+    "run": RunSettings,
 }
 
 
@@ -172,15 +234,18 @@ class _Reader:
 def _wrong(value: Any, known: Any) -> str | None:
     """Return what a setting must be, or None if the value is allowed."""
     default, about = known.default, known.metadata
+    if choices := about.get("one_of"):
+        fits = any(type(value) is type(one) and value == one for one in choices)
+        return None if fits else " or ".join(json.dumps(one) for one in choices)
     if isinstance(default, bool):
         return None if isinstance(value, bool) else "true or false"
     if isinstance(default, tuple):
         fits = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        choices = about.get("each_one_of")
+        if choices and not (fits and value and set(value) <= set(choices)):
+            return f"a list of some of {', '.join(choices)}"
         return None if fits else "a list of strings"
     if isinstance(default, str):
-        choices = about.get("one_of")
-        if choices:
-            return None if value in choices else " or ".join(f'"{one}"' for one in choices)
         return None if isinstance(value, str) and value else "a string"
     low, high = about["range"]
     kinds = (int,) if isinstance(default, int) else (int, float)

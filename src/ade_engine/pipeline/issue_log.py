@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,8 +69,15 @@ class IssueLog:
     """The issues of a table; texts are kept only if the package's source contains them."""
 
     texts: frozenset[str]
+    on_issue: Callable[[IssueLine, IntArray | None], None] | None = None
+    """Called with the rows of each issue, before they are reduced to ranges."""
     lines: dict[IssueLine, RowRuns] = field(default_factory=dict)
-    lines_omitted: int = 0
+    _others: dict[IssueLine, RowRuns] = field(default_factory=dict)
+
+    @property
+    def lines_omitted(self) -> int:
+        """Count the issues that are counted by severity only, because there were too many lines."""
+        return sum(runs.count for runs in self._others.values())
 
     def built_in(self, name: str, rule: str, issue: Issue, rows: IntArray) -> None:
         """Add an issue that a built-in check found."""
@@ -79,6 +86,8 @@ class IssueLog:
                 name, f"col.{name}.{rule}", issue.code, Severity(issue.severity), issue.message
             )
             self._runs(line).add(rows)
+            if self.on_issue is not None:
+                self.on_issue(line, rows)
 
     def authored(self, name: str, rule: str, issue: Issue, rows: IntArray | None) -> None:
         """Add an issue of a package's validator; without rows it is about the whole table."""
@@ -86,22 +95,25 @@ class IssueLog:
         code = issue.code if issue.code in self.texts else UNDECLARED
         message = issue.message if known else ""
         withheld = not known or code == UNDECLARED
-        runs = self._runs(IssueLine(name, rule, code, Severity(issue.severity), message, withheld))
+        line = IssueLine(name, rule, code, Severity(issue.severity), message, withheld)
+        runs = self._runs(line)
         if rows is None:
             runs.count += 1
         else:
             runs.add(rows)
+        if self.on_issue is not None:
+            self.on_issue(line, rows)
 
     def _runs(self, line: IssueLine) -> RowRuns:
         if line not in self.lines and len(self.lines) >= LINES_MAX:
-            self.lines_omitted += 1
-            return RowRuns()
+            other = IssueLine("", "", "", line.severity, "")
+            return self._others.setdefault(other, RowRuns())
         return self.lines.setdefault(line, RowRuns())
 
     def counts(self) -> dict[str, int]:
         """Count the issues by severity."""
         found = dict.fromkeys(Severity, 0)
-        for line, runs in self.lines.items():
+        for line, runs in (*self.lines.items(), *self._others.items()):
             found[line.severity] += runs.count
         return {f"{severity}s": count for severity, count in found.items()}
 

@@ -12,8 +12,12 @@ from ade_engine.mapping.scores import RawColumn
 from ade_engine.package.column import Column
 from ade_engine.package.config_package import Package
 from ade_engine.package.function_arguments import Context, Table, TableMapping
-from ade_engine.pipeline.chunk import MappedTable, chunks
+from ade_engine.package.header_parts import header_parts
+from ade_engine.package.notation import NotationOfCells, Preference
+from ade_engine.pipeline.chunk import chunks
+from ade_engine.pipeline.mapped_table import MappedTable
 from ade_engine.pipeline.read_tables import WorkbookTable
+from ade_engine.pipeline.table_notation import TableNotations
 from ade_engine.record.run_events import EventName, Recorder
 from ade_engine.sheets.cells import CellArray
 from ade_engine.sheets.coordinates import column_letters
@@ -44,7 +48,13 @@ class PlannedTable:
 
 
 def map_table(
-    found: WorkbookTable, package: Package, ctx: Context, record: Recorder, *, headers: bool
+    found: WorkbookTable,
+    package: Package,
+    ctx: Context,
+    record: Recorder,
+    *,
+    headers: bool,
+    convention: Preference = Preference(),
 ) -> PlannedTable:
     """Map one table, call the hooks, and record the result for each column."""
     region = found.region
@@ -53,13 +63,20 @@ def map_table(
         sheet=found.sheet.name,
         range=str(region.range),
         headers={column_letters(number): text for number, text in region.headers()},
+        known=tuple(rules.name for rules in package.fields),
     )
-    mapping = map_columns(package, list(_raw_columns(found, package)), view, ctx)
+    reading = package.settings.reading
+    preference = reading.preference.otherwise(convention)
+    sample = _sample(found, package.settings.mapping.sample_rows)
+    mapping = map_columns(package, list(_raw_columns(found, sample, preference)), view, ctx)
     if "on_table_mapped" in package.hooks:
         mapping = _changed_by_hooks(mapping, package, view, ctx)
-    mapped = MappedTable(found.number, found.sheet.name, region, mapping, package.settings.reading)
+    hidden = None if reading.hidden_rows else found.sheet.hidden_rows
+    notations = TableNotations(found.sheet, region, preference, hidden)
+    mapped = MappedTable(found.number, found.sheet.name, region, mapping, notations)
     planned = PlannedTable(mapped, found.sheet, evaluate(mapping))
-    record.emit(EventName.TABLE_MAPPED, **_mapped_json(planned, headers))
+    unmapped = package.settings.output.unmapped
+    record.emit(EventName.TABLE_MAPPED, **_mapped_json(planned, headers), unmapped=unmapped)
     return planned
 
 
@@ -92,20 +109,16 @@ def evaluate_all(tables: list[PlannedTable]) -> Evaluation:
     return Evaluation.PARTIAL if Evaluation.PARTIAL in written else Evaluation.COMPLETE
 
 
-def _raw_columns(found: WorkbookTable, package: Package) -> Iterator[RawColumn]:
-    region, reading = found.region, package.settings.reading
-    sample = _sample(found, package.settings.mapping.sample_rows)
+def _raw_columns(
+    found: WorkbookTable, sample: dict[int, CellArray], preference: Preference
+) -> Iterator[RawColumn]:
+    region = found.region
     last_levels = header_texts(found.sheet, region.header_rows[-1:], region.columns)
     for (number, header), last_level in zip(region.headers(), last_levels, strict=True):
         cells = sample.get(number, CellArray.empty(0))
         letter = column_letters(number)
-        column = Column(
-            cells,
-            header=header,
-            letter=letter,
-            decimal=reading.decimal,
-            day_first=reading.day_first,
-        )
+        notation = NotationOfCells(cells, preference)
+        column = Column(cells, header=header, letter=letter, notation=notation)
         yield RawColumn(number, header, column, last_level)
 
 
@@ -149,10 +162,12 @@ def _column_json(
     rows = mapped.region.data_range
     reach = f"{column.letter}{rows.first_row}:{column.letter}{rows.last_row}" if rows else None
     raw = {"col": f"col_{position}", "column": column.letter}
-    if headers:
+    certain = mapped.region.header_is_certain  # a doubtful header may be a row of data
+    if headers and certain:
         raw["header"] = column.header
     return {
         "raw": raw,
+        "unit": header_parts(column.header).unit if certain else None,
         "range": reach,
         "target": column.target,
         "score": chosen.score if chosen else None,

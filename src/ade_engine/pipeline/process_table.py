@@ -11,20 +11,27 @@ from ade_engine.package.column import Column
 from ade_engine.package.config_package import Package
 from ade_engine.package.conversion import to_number
 from ade_engine.package.function_arguments import Context, Table
-from ade_engine.pipeline.chunk import Columns, chunks
-from ade_engine.pipeline.issue_log import IssueLog
+from ade_engine.pipeline.chunk import Chunk, chunks
+from ade_engine.pipeline.issue_log import IssueLine, IssueLog
 from ade_engine.pipeline.map_tables import PlannedTable
+from ade_engine.pipeline.mapped_table import Columns
+from ade_engine.pipeline.sheet_checks import SheetChecks
+from ade_engine.pipeline.source_checks import SourceChecks, check_headers, report_doubts
 from ade_engine.pipeline.transform import Transform
 from ade_engine.pipeline.validate import INVALID, Validate
+from ade_engine.sheets.arrays import IntArray
 from ade_engine.sheets.cells import CellArray, CellKind
 from ade_engine.sheets.coordinates import column_letters
 
 
 class Sink(Protocol):
-    """Something that rows can be written to."""
+    """Something that rows can be written to, and that marks their issues."""
 
-    def write(self, columns: Sequence[CellArray]) -> None:
-        """Write rows, as columns of equal height."""
+    def mark(self, line: IssueLine, rows: IntArray | None) -> None:
+        """Mark rows of the source that have an issue: of the next chunk, or earlier ones."""
+
+    def write(self, columns: Sequence[CellArray], chunk: Chunk) -> None:
+        """Write the rows of a chunk, as columns of equal height."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,10 @@ class _View:
             return self._planned.mapped.column(name, self._columns[name])
         column = self.whole(name)
         if column is None:
-            raise Misuse("validate_table can use only fields whose names are string literals in it")
+            raise Misuse(
+                f"validate_table can use only fields whose names are string literals in it,"
+                f" and {name} is none"
+            )
         return column
 
 
@@ -80,17 +90,21 @@ def process_table(
     view = _View(planned)
     table = author_table(planned, view.column, totals)
     arguments: dict[str, Any] = {"table": table, "ctx": ctx}
-    issue_log = IssueLog(package.sources.texts | {INVALID})
+    issue_log = IssueLog(package.sources.texts | {INVALID}, sink.mark)
     transform = Transform(mapped, rules, arguments)
     validate = Validate(mapped, rules, arguments, issue_log, totals)
+    report_doubts(mapped, rules, issue_log)
+    check_headers(mapped, rules, issue_log, package.settings.mapping.margin)
     rows = 0
     region = mapped.region
     if region.data_rows:
-        reading = package.settings.reading
-        hidden = None if reading.hidden_rows else planned.sheet.hidden_rows
+        checks = SourceChecks(mapped, rules, issue_log, package.settings.reading.preference)
+        sheet_checks = SheetChecks(mapped, rules, issue_log)
         blocks = planned.sheet.blocks(region.data_rows.first, region.data_rows.last)
-        for chunk in chunks(region, blocks, hidden):
+        for chunk in chunks(region, blocks, mapped.notations.hidden_rows):
             after = transform(chunk, view.show)
+            checks(chunk)
+            sheet_checks(chunk)
             view.show(after)
             validate(after, chunk.rows)
             height = len(chunk.rows)
@@ -101,7 +115,8 @@ def process_table(
                         for name in layout.fields
                     ),
                     *(chunk.cells(kept_columns.get(header, 0)) for header in layout.kept),
-                ]
+                ],
+                chunk,
             )
             rows += height
             report_rows(height)
@@ -123,6 +138,7 @@ def author_table(
         range=str(mapped.region.range),
         headers={column_letters(number): text for number, text in mapped.region.headers()},
         fields=tuple(mapped.targets),
+        known=mapped.mapping.known,
         column=column,
         stated=stated,
     )
@@ -142,7 +158,9 @@ class _StatedTotals:
         for block in self._planned.sheet.blocks(totals.last, totals.last):
             cut = block.rows(totals.last, totals.last)
             if cut.height:
-                cells = to_number(cut.column(mapped.targets[name]), mapped.reading.decimal)
+                number = mapped.targets[name]
+                decimal = mapped.notations.of(number).decimal
+                cells = to_number(cut.column(number), decimal)
                 if cells.kinds[0] == CellKind.NUMBER:
                     return float(cells.numbers[0])
         return None

@@ -15,7 +15,8 @@ from ade_engine.package.conversion import changed_cells, to_type, with_texts
 from ade_engine.package.function_arguments import RowValues
 from ade_engine.package.result_coercion import cells_of_result
 from ade_engine.pipeline.apply_per_value import CELL_TYPES, ApplyPerValue
-from ade_engine.pipeline.chunk import Chunk, Columns, MappedTable
+from ade_engine.pipeline.chunk import Chunk
+from ade_engine.pipeline.mapped_table import Columns, MappedTable
 from ade_engine.pipeline.python_values import cells_of_values
 from ade_engine.sheets.arrays import IntArray
 from ade_engine.sheets.cells import CellArray, CellKind
@@ -49,13 +50,8 @@ class Transform:
         return after
 
     def _typed(self, rules: FieldRules, chunk: Chunk) -> CellArray:
-        reading = self.table.reading
-        return to_type(
-            chunk.cells(self.table.targets[rules.name]),
-            rules.field.type,
-            decimal=reading.decimal,
-            day_first=reading.day_first,
-        )
+        number = self.table.targets[rules.name]
+        return to_type(chunk.cells(number), rules.field.type, self.table.notations.of(number))
 
     def _transformed(
         self, rules: FieldRules, cells: CellArray, rows: RowValues, numbers: IntArray

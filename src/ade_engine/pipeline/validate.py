@@ -22,10 +22,10 @@ from ade_engine.pipeline.built_in_checks import (
     UniqueCheck,
     check_cells,
 )
-from ade_engine.pipeline.chunk import Columns, MappedTable
 from ade_engine.pipeline.issue_log import IssueLog
+from ade_engine.pipeline.mapped_table import Columns, MappedTable
 from ade_engine.pipeline.python_values import NOTHING
-from ade_engine.sheets.arrays import IntArray
+from ade_engine.sheets.arrays import BoolArray, IntArray
 from ade_engine.sheets.cells import CellArray
 
 INVALID = "invalid"
@@ -87,8 +87,7 @@ class Validate:
         if function is None:
             return
         result = function({**self.arguments, "field": rules.field, "column": column})
-        for issues in _several(result, function, Issues, WANTS_COLUMN):
-            self._note(rules, function, issues, rows)
+        self._note_all(rules, function, _several(result, function, Issues, WANTS_COLUMN), rows)
 
     def _by_value(
         self, rules: FieldRules, column: Column, values: RowValues, rows: IntArray
@@ -109,7 +108,8 @@ class Validate:
         for index, result in enumerate(results):
             if result is None or result is True:
                 continue
-            for issue in _issues_of_value(result, function, cell(index)):
+            # An issue counts once for a cell, so that no count can be made to hold a value.
+            for issue in dict.fromkeys(_issues_of_value(result, function, cell(index))):
                 found.setdefault(issue, []).append(index)
         for issue, indexes in found.items():
             self.issue_log.authored(rules.name, str(function.rule), issue, rows[np.array(indexes)])
@@ -135,27 +135,37 @@ class Validate:
         arguments = {**self.arguments, "field": rules.field}
         if rules.name in whole:
             arguments["column"] = self.table.column(rules.name, whole[rules.name])
-        for result in _several(function(arguments), function, Issues | Issue, WANTS_TABLE):
-            if isinstance(result, Issue):
-                self.issue_log.authored(rules.name, str(function.rule), result, None)
-            else:
-                self._note(rules, function, result, rows)
+        results = list(_several(function(arguments), function, Issues | Issue, WANTS_TABLE))
+        for issue in dict.fromkeys(one for one in results if isinstance(one, Issue)):
+            self.issue_log.authored(rules.name, str(function.rule), issue, None)
+        marked = [one for one in results if isinstance(one, Issues)]
+        self._note_all(rules, function, marked, rows)
 
     def whole_column(self, name: str) -> Column | None:
         """Return all rows of a field, if a `validate_table` function uses it."""
         parts = self._kept.get(name)
         return self.table.column(name, CellArray.joined(parts)) if parts else None
 
-    def _note(
-        self, rules: FieldRules, function: AuthorFunction, issues: Issues, rows: IntArray
+    def _note_all(
+        self,
+        rules: FieldRules,
+        function: AuthorFunction,
+        several: Iterable[Issues],
+        rows: IntArray,
     ) -> None:
-        if len(issues.where) != len(rows):
-            raise function.failures.misused(
-                function, "Its mask does not have the length of the column."
-            )
-        marked = issues.where.marked()
-        if marked.any():
-            self.issue_log.authored(rules.name, str(function.rule), issues.issue, rows[marked])
+        """Report issues, each once for a cell, however often the function returned it."""
+        found: dict[Issue, BoolArray] = {}
+        for issues in several:
+            if len(issues.where) != len(rows):
+                raise function.failures.misused(
+                    function, "Its mask does not have the length of the column."
+                )
+            marked = issues.where.marked()
+            known = found.get(issues.issue)
+            found[issues.issue] = marked if known is None else known | marked
+        for issue, marked in found.items():
+            if marked.any():
+                self.issue_log.authored(rules.name, str(function.rule), issue, rows[marked])
 
 
 def _several(result: object, function: AuthorFunction, kind: Any, wants: str) -> Iterable[Any]:

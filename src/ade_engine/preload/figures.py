@@ -10,13 +10,17 @@ import os
 import shutil
 import tempfile
 
+from ade_engine.cell_outputs.figures import BACKEND
+
 MISSING_FOLDER = "/nowhere"
 
 _make_folder = tempfile.mkdtemp
 tempfile.mkdtemp = lambda *args, **kwargs: MISSING_FOLDER  # type: ignore[assignment]
-os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("MPLBACKEND", BACKEND)
 try:
     import matplotlib.pyplot  # noqa: F401
+
+    import ade_engine.cell_outputs.matplotlib_backend  # noqa: F401
 finally:
     tempfile.mkdtemp = _make_folder
     atexit.unregister(shutil.rmtree)  # nothing to delete: the folder was never made

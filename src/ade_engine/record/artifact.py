@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ade_engine.record.run_events import EventName, RunEvent
+from ade_engine.record.skipped import PARTS_MAX, skipped_counts, skipped_parts
 
 VERSION = 1
 STAGE_OF_EVENT = {
@@ -42,6 +43,7 @@ def artifact_of(events: Iterable[RunEvent]) -> dict[str, Any]:
         "package": package,
         "input": {**started["input"], **_first(by_name, EventName.FILE_OPENED)},
         "summary": summary_of(events),
+        "skipped": _skipped(events),
         "events": _stages(events),
         "error": ended["data"].get("error"),
     }
@@ -61,6 +63,14 @@ def write_artifact(artifact: dict[str, Any], path: Path) -> None:
 
 
 _ENDS = (EventName.RUN_FINISHED, EventName.RUN_FAILED)
+
+
+def _skipped(events: list[RunEvent]) -> dict[str, Any]:
+    parts = list(skipped_parts(events))
+    return {
+        "parts": [part.as_json() for part in parts[:PARTS_MAX]],
+        "parts_omitted": max(len(parts) - PARTS_MAX, 0),
+    }
 
 
 def _by_name(events: Iterable[RunEvent]) -> dict[str, list[RunEvent]]:
@@ -84,7 +94,8 @@ def _stages(events: list[RunEvent]) -> list[dict[str, Any]]:
 
 
 def summary_of(events: Iterable[RunEvent]) -> dict[str, Any]:
-    """Count tables, rows, columns and issues."""
+    """Count tables, rows, columns, issues and what was left out."""
+    events = list(events)
     by_name = _by_name(events)
 
     def data(name: EventName) -> list[dict[str, Any]]:
@@ -99,6 +110,7 @@ def summary_of(events: Iterable[RunEvent]) -> dict[str, Any]:
         "rows_written": sum(one["rows"] for one in data(EventName.TABLE_WRITTEN)),
         "columns_mapped": sum(one["target"] is not None for one in columns),
         "columns_unmapped": sum(one["target"] is None for one in columns),
+        "skipped": skipped_counts(events),
         "issues": sum(counts.values()),
         **counts,
     }

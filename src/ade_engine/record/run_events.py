@@ -38,7 +38,8 @@ MEANINGS = {
     EventName.PACKAGE_LOADED: "the package's `name` and `fields`",
     EventName.FILE_OPENED: "the file's `format`; for a text file also `encoding` and `delimiter`",
     EventName.SHEET_READ: "a sheet and the tables in it: stage `structure`",
-    EventName.SHEET_SKIPPED: "a sheet that the settings exclude, and the `reason`",
+    EventName.SHEET_SKIPPED: "a sheet that is not read, and the `reason`; after the first 100 of a"
+    " file, the number (`count`) of sheets with one reason and no name",
     EventName.TABLE_MAPPED: "the field of each column of a table: stage `mapping`",
     EventName.TABLE_TRANSFORMED: "the number of changed cells by field: stage `transform`",
     EventName.TABLE_VALIDATED: "the issues: stage `validate`",
@@ -58,8 +59,10 @@ class Recorder:
         *,
         timings: bool = True,
         clock: Callable[[], float] = time.monotonic,
+        on_event: Callable[[RunEvent], None] | None = None,
     ) -> None:
         self.events: list[RunEvent] = []
+        self._on_event = on_event
         self._stream = stream
         self._clock = clock if timings else None
         self._start = clock()
@@ -74,3 +77,12 @@ class Recorder:
         if self._stream is not None:
             self._stream.write(json.dumps(event, ensure_ascii=False) + "\n")
             self._stream.flush()
+        if self._on_event is not None:
+            self._on_event(event)
+
+
+def step_of(event: RunEvent) -> str:
+    """Describe an event in a few words, without the names and texts of the input."""
+    data = event["data"]
+    counts = [f"{name} {data[name]}" for name in ("table", "rows") if type(data.get(name)) is int]
+    return " ".join([str(event["event"]), *counts])

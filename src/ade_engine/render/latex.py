@@ -10,15 +10,28 @@ environments are renamed to ones that the converter knows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
+from ade_engine.render.chemistry import UnknownChemistry, chemistry_latex
 from ade_engine.render.color import css_color
+from ade_engine.render.extracted import (
+    ClassedSign,
+    ClassMark,
+    DisplayTable,
+    Extracted,
+    ExtractedText,
+    OperatorName,
+    PreparedFormula,
+    PreScripts,
+    TextRun,
+)
 from ade_engine.render.latex_commands import (
     CLASS_COMMANDS,
     COLOR_ARGUMENTS,
     DEFINING,
+    DISPLAY_CASES,
     DROPPED,
     DROPPED_WITH_ARGUMENT,
     ENVIRONMENTS,
@@ -26,11 +39,19 @@ from ade_engine.render.latex_commands import (
     LENGTH_ARGUMENTS,
     NEGATED,
     RENAMED,
+    TEXT_CASES,
     TEXT_CHARACTERS,
     TEXT_COMMANDS,
     UNITS,
 )
 from ade_engine.render.render_errors import BadFormula, BadPicture
+from ade_engine.render.units import (
+    UnknownUnit,
+    angle_latex,
+    number_latex,
+    quantity_latex,
+    unit_latex,
+)
 
 CHARS_MAX = 5_000
 DEPTH_MAX = 30
@@ -48,56 +69,15 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 LENGTH = re.compile(r"([+-]?)([0-9]*(?:\.[0-9]*)?)([a-z]{2})")
+# Commands that are written in other LaTeX, and how many arguments they have.
+EXPANDED: dict[str, tuple[int, Callable[..., str]]] = {
+    r"\ce": (1, chemistry_latex),
+    **dict.fromkeys((r"\SI", r"\qty"), (2, quantity_latex)),
+    **dict.fromkeys((r"\si", r"\unit"), (1, unit_latex)),
+    r"\num": (1, number_latex),
+    r"\ang": (1, angle_latex),
+}
 WRAPPED = (("$$", "$$"), ("$", "$"), (r"\[", r"\]"), (r"\(", r"\)"))
-
-
-class TextRun(NamedTuple):
-    """A part of a text: characters in one variant, or an inner formula."""
-
-    content: str
-    variant: str = ""
-    is_formula: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractedText:
-    """A text in a formula (`\\text`)."""
-
-    runs: tuple[TextRun, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorName:
-    """The name of an operator; `with_limits` sets its scripts above and below."""
-
-    name: str
-    with_limits: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ClassMark:
-    """Set the class of the following atom, which determines the space around it."""
-
-    atom_class: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClassedSign:
-    """A sign with another class than it usually has."""
-
-    char: str
-    atom_class: str
-
-
-Extracted = ExtractedText | OperatorName | ClassMark | ClassedSign
-
-
-@dataclass(slots=True)
-class PreparedFormula:
-    """A formula that the converter can read, and what was extracted from it."""
-
-    latex: str = ""
-    extracted: list[Extracted] = field(default_factory=list)
 
 
 class LatexToken(NamedTuple):
@@ -151,13 +131,13 @@ class _Preparer:
 
     def __init__(self, latex: str, start: int, end: int) -> None:
         self._latex = latex
-        self._tokens = _tokens(latex, start, end)
+        self._tokens: Iterator[LatexToken] = _tokens(latex, start, end)
         self._open: list[LatexToken] = []
         self._output: list[str] = []
         self._prepared = PreparedFormula()
 
     def run(self) -> PreparedFormula:
-        for token in self._tokens:
+        while (token := next(self._tokens, None)) is not None:
             if token.kind != "comment":
                 self._take(token)
         if self._open:
@@ -189,6 +169,10 @@ class _Preparer:
             )
         elif token.text == "&" and not any(one.kind == "environment" for one in self._open):
             raise self._bad(token, "A & is only allowed in a matrix or an alignment")
+        elif token.text == "&" and _environment_name(self._open[-1]) in TEXT_CASES:
+            self._emit("&")
+            self._text_cell(token)
+            return
         elif token.text == "#":
             raise self._bad(token, "A # is not allowed inside a formula; write \\# for the sign")
         self._emit(token.text)
@@ -207,6 +191,11 @@ class _Preparer:
             self._extract(ClassMark(CLASS_COMMANDS[name]))
         elif name == r"\colon":
             self._extract(ClassedSign(":", "punct"))
+        elif name in EXPANDED:
+            self._expand(token)
+        elif name == r"\prescript":
+            upper, lower = self._source(token), self._source(token)
+            self._extract(PreScripts(upper, lower))
         elif name in DROPPED_WITH_ARGUMENT:
             self._argument(token)
         elif name in COLOR_ARGUMENTS:
@@ -219,6 +208,20 @@ class _Preparer:
                 self._emit(f"{{{self._length(token)}}}")
         elif name not in DROPPED:
             self._emit_command(token)
+
+    def _expand(self, token: LatexToken) -> None:
+        """Put the LaTeX that a command stands for in front of the remaining tokens."""
+        count, write = EXPANDED[token.text]
+        arguments = [self._source(token) for _ in range(count)]
+        try:
+            latex = write(*arguments)
+        except (UnknownChemistry, UnknownUnit) as error:
+            raise self._bad(token, f"{token.text} cannot be read: {error}") from None
+        expanded = (one._replace(at=token.at) for one in _tokens(latex, 0, len(latex)))
+        self._tokens = chain(expanded, self._tokens)
+
+    def _source(self, command: LatexToken) -> str:
+        return "".join(token.text for token in self._argument(command) if token.kind != "comment")
 
     def _emit_command(self, token: LatexToken) -> None:
         """Pass a command on to the converter."""
@@ -249,6 +252,23 @@ class _Preparer:
             if known.endswith("matrix"):
                 written = "{" + written if verb.strip() == r"\begin" else written + "}"
             self._emit(written)
+        if name in DISPLAY_CASES and verb.strip() == r"\begin":
+            self._extract(DisplayTable())
+
+    def _text_cell(self, sign: LatexToken) -> None:
+        """Read the text of the second column of `cases*`, up to the end of its row."""
+        inner: list[LatexToken] = []
+        while (token := self._next(sign)).kind not in ("row", "environment"):
+            if token.text == "&":
+                raise self._bad(token, "The environment 'cases*' has two columns")
+            inner.append(token)
+        while inner and inner[-1].text.isspace():
+            inner.pop()
+        while inner and inner[0].text.isspace():
+            inner.pop(0)
+        if inner:
+            self._extract(ExtractedText(tuple(self._pieces(inner, ""))))
+        self._take(token)
 
     def _enter(self, token: LatexToken) -> None:
         self._open.append(token)
@@ -403,6 +423,10 @@ class _Preparer:
 def _tokens(latex: str, start: int, end: int) -> Iterator[LatexToken]:
     for match in TOKEN.finditer(latex, start, end):
         yield LatexToken(match.lastgroup or "", match[0], match.start())
+
+
+def _environment_name(token: LatexToken) -> str:
+    return token.text.partition("{")[2].rstrip("}").strip() if token.kind == "environment" else ""
 
 
 def _find(tokens: list[LatexToken], text: str, start: int) -> int | None:

@@ -44,8 +44,10 @@ ENVIRONMENTS = {
     **dict.fromkeys(("align", "align*", "aligned", "eqnarray", "eqnarray*", "flalign*"), "align*"),
     **dict.fromkeys(("gather", "gather*", "gathered", "multline", "multline*"), "displaylines"),
     **dict.fromkeys(("equation", "equation*", "displaymath", "math"), ""),
-    "dcases": "cases",
+    **dict.fromkeys(("dcases", "cases*", "dcases*"), "cases"),
 }
+TEXT_CASES = {"cases*", "dcases*"}  # the second column is text
+DISPLAY_CASES = {"dcases", "dcases*"}
 NEGATED = {"=": r"\neq ", "<": r"\nless ", ">": r"\ngtr "}
 RENAMED = {r"\cfrac": r"\dfrac", r"\tag*": r"\tag", r"\hspace*": r"\hspace"}
 COLOR_ARGUMENTS = {r"\color": 1, r"\textcolor": 1, r"\colorbox": 1, r"\fcolorbox": 2}

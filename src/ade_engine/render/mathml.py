@@ -19,22 +19,23 @@ from latex2mathml.symbols_parser import convert_symbol
 from ziamath import operators
 from ziamath.styles import MathVariant, styledchr
 
-from ade_engine.render.latex import (
-    PLACEHOLDER,
-    PLACEHOLDER_FIRST,
+from ade_engine.render.extracted import (
     ClassedSign,
     ClassMark,
+    DisplayTable,
     Extracted,
     ExtractedText,
     OperatorName,
+    PreScripts,
     TextRun,
-    line_and_column,
-    prepare,
 )
+from ade_engine.render.latex import PLACEHOLDER, PLACEHOLDER_FIRST, line_and_column, prepare
 from ade_engine.render.render_errors import BadFormula
 from ade_engine.render.spacing import ATOM_CLASS, CLOSE, OPEN, em, is_arrow, is_sign, set_spaces
-from ade_engine.render.ziamath_patches import ARROW_OVER, ARROW_UNDER_OVER
+from ade_engine.render.ziamath_arrows import ARROW_OVER, ARROW_UNDER_OVER
+from ade_engine.render.ziamath_scripts import PRE_SCRIPTS
 
+BOLD_SIGNS = re.compile(r"\\(?:boldsymbol|pmb|bm)(?![a-zA-Z])")  # \mathbf is for letters only
 COMMAND = re.compile(r"\\(?:[a-zA-Z]+|.)")
 PARTS = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "munder": 2, "mover": 2}
 PARTS |= {"msubsup": 3, "munderover": 3}
@@ -66,6 +67,11 @@ MATRIX_FENCES = {"(": ")", "[": "]", "{": "}", "|": "|", "‖": "‖", "∥": "�
 # Heights of \big, \Big, \bigg and \Bigg in TeX, by what latex2mathml calls them.
 BIG_EMS = {"1.2em": 1.2, "1.623em": 1.8, "2.047em": 2.4, "2.470em": 3.0}
 ARROW_LABEL_SPACE = "0.556em"  # the converter pads the labels of arrows, and nothing else, by this
+BESIDE = {"munder": "msub", "mover": "msup", "munderover": "msubsup"}
+MOVABLE = {*"∏∐∑⋀⋁⋂⋃⨀⨁⨂⨃⨄⨅⨆", "lim", "max", "min", "sup", "inf", "det", "gcd", "Pr"}
+MOVABLE |= {"lim\u2009sup", "lim\u2009inf", "lim sup", "lim inf", "limsup", "liminf"}
+AFTER_BRACE = "after-brace"  # an attribute of tables in display style; only this module reads it
+CASES_SPACE = 0.25
 HYPHENS = (("---", "—"), ("--", "–"), ("-", "‐"), ("``", "“"), ("''", "”"), ("`", "‘"), ("'", "’"))
 
 CONVERTER_ERRORS = {
@@ -85,6 +91,19 @@ CONVERTER_ERRORS = {
 
 def mathml(latex: str, *, display: bool) -> Element:
     """Return the formula as MathML with its spaces set."""
+    tree = _converted(latex, display)
+    if not BOLD_SIGNS.search(latex):
+        for sign in tree.iter("mo"):
+            sign.attrib.pop("mathvariant", None)
+    _repair(tree)
+    if r"\limits" not in latex:
+        _move_limits(tree, in_display=display)
+    set_spaces(tree, display=display)
+    return tree
+
+
+def _converted(latex: str, display: bool) -> Element:
+    """Return the formula as the converter writes it, with what was extracted from it."""
     prepared = prepare(latex)
     converter = Converter(display="block" if display else "inline")
     try:
@@ -99,8 +118,6 @@ def mathml(latex: str, *, display: bool) -> Element:
         element.text = html.unescape(element.text) if element.text else element.text
     _restore(tree, prepared.extracted, display)
     _replace_symbols(tree, latex)
-    _repair(tree)
-    set_spaces(tree, display=display)
     return tree
 
 
@@ -126,17 +143,27 @@ def _command_error(command: str, latex: str, problem: str) -> BadFormula:
     return BadFormula(message)
 
 
-def _restore(element: Element, extracted: list[Extracted], display: bool) -> None:
+def _restore(
+    element: Element,
+    extracted: list[Extracted],
+    display: bool,
+    table: Element | None = None,
+) -> None:
     """Replace the placeholders by elements for what was extracted from the source."""
     mark: ClassMark | None = None
+    table = element if element.tag == "mtable" else table
     children = []
     for child in element:
         found = _extracted_at(child, extracted)
         if isinstance(found, ClassMark):
             mark = found
             continue
+        if isinstance(found, DisplayTable) and table is not None:
+            table.set("displaystyle", "true")
+            table.set(AFTER_BRACE, "true")
+            continue
         if found is None:
-            _restore(child, extracted, display)
+            _restore(child, extracted, display, table)
         restored = child if found is None else _element_for(found, display)
         if mark is not None:
             _set_class(restored, mark)
@@ -164,6 +191,13 @@ def _element_for(extracted: Extracted, display: bool) -> Element:
         )
     if isinstance(extracted, ClassedSign):
         return _leaf("mo", extracted.char, **{ATOM_CLASS: extracted.atom_class})
+    if isinstance(extracted, PreScripts):
+        scripts = Element(PRE_SCRIPTS)
+        scripts.append(Element("mrow"))
+        scripts.extend(
+            _inner_formula(latex, r"\prescript") for latex in (extracted.lower, extracted.upper)
+        )
+        return scripts
     assert isinstance(extracted, ExtractedText)
     runs = [_text_run(run, display) for run in extracted.runs if run.content]
     if len(runs) == 1:
@@ -175,17 +209,24 @@ def _element_for(extracted: Extracted, display: bool) -> Element:
 
 def _text_run(run: TextRun, display: bool) -> Element:
     if run.is_formula:
-        try:
-            inner = mathml(run.content, display=False)
-        except BadFormula as error:  # its position counts from the start of the inner formula
-            raise BadFormula(f"In a text: {error.message}") from None
-        inner.tag, inner.attrib = "mrow", {"displaystyle": "false"}
-        return inner
+        return _inner_formula(run.content, "a text")
     words = run.content
     for plain, typeset in HYPHENS:
         words = words.replace(plain, typeset)
     variant = {"mathvariant": run.variant} if run.variant else {}
     return _leaf("mtext", re.sub(" +", "\u00a0", words), **variant)
+
+
+def _inner_formula(latex: str, place: str) -> Element:
+    """Return a formula that stands inside what was extracted, in text style."""
+    if not latex.strip():
+        return Element("mrow")
+    try:
+        inner = _converted(latex, display=False)
+    except BadFormula as error:  # its position counts from the start of the inner formula
+        raise BadFormula(f"In {place}: {error.message}") from None
+    inner.tag, inner.attrib = "mrow", {"displaystyle": "false"}
+    return inner
 
 
 def _set_class(element: Element, mark: ClassMark) -> None:
@@ -221,6 +262,10 @@ def _group_fenced(row: Element) -> None:
     if len(row) > 1 and {row[0].text, row[-1].text} & {"⟨", "⟩"}:
         for bar in (row[0], row[-1]):  # \bra and \ket: the bar is a fence, not "divides"
             bar.text = "|" if bar.text == "∣" else bar.text
+    for at, child in enumerate(row):
+        if child.attrib.pop(AFTER_BRACE, None):
+            row.insert(at, Element("mspace", width=em(CASES_SPACE)))
+            break
     at = 0
     while at + 2 < len(row):
         opening, middle, closing = row[at : at + 3]
@@ -257,6 +302,8 @@ def _identifier(element: Element) -> None:
     variant = element.attrib.pop("mathvariant", None)
     if variant in VARIANTS and variant != "normal":
         element.text = "".join(styledchr(char, VARIANTS[variant]) for char in text)
+        if "bold" in variant and element.text == text:
+            element.set("mathvariant", "bold")  # no bold form of its own: drawn with thicker lines
     elif variant == "normal":
         element.set("mathvariant", variant)
     elif text in ITALIC:
@@ -286,6 +333,8 @@ def _operator(element: Element) -> None:
     variant = element.attrib.pop("mathvariant", None)
     if variant in VARIANTS and text.isalnum():
         element.text = "".join(styledchr(char, VARIANTS[variant]) for char in text)
+    elif variant == "bold":
+        element.set("mathvariant", variant)
     if (text in FENCES or is_arrow(text)) and not GROWING & element.attrib.keys():
         element.set("stretchy", "false")  # only \left and \right make fences grow
     if (size := element.get("minsize")) in BIG_EMS:
@@ -314,6 +363,21 @@ def _over(element: Element) -> None:
         over.text = "~" if over.get("stretchy") == "false" else "\u0303"
 
 
+def _move_limits(element: Element, *, in_display: bool) -> None:
+    """Put the limits of sums and the like beside them where the style is that of a text.
+
+    The converter knows no style but that of the whole formula, so it sets them below and above in
+    the cells of a matrix, too.
+    """
+    style = element.get("displaystyle")
+    in_display = in_display if style is None else style == "true"
+    beside = BESIDE.get(element.tag)
+    if beside and not in_display and element[0].tag == "mo" and element[0].text in MOVABLE:
+        element.tag = beside
+    for child in element:
+        _move_limits(child, in_display=in_display)
+
+
 def _fraction(element: Element) -> None:
     """Set numerator and denominator in text style, as TeX does also in display style."""
     for part in element:
@@ -324,6 +388,8 @@ def _table(element: Element) -> None:
     """Set matrices in text style; alignments declare display style themselves."""
     if element.get("displaystyle") == "true":
         element.set("rowspacing", em(0.5))
+        if "columnspacing" not in element.attrib:  # dcases; alignments declare theirs
+            element.set("columnspacing", em(1.0))
         if element.get("columnspacing", "").startswith("0em 2em"):
             element.set("columnspacing", f"0em {em(2.0)}")
     else:

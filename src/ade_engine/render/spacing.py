@@ -11,7 +11,8 @@ from xml.etree.ElementTree import Element
 
 from ziamath.operators import leftfences
 
-from ade_engine.render.ziamath_patches import ARROW_OVER, ARROW_UNDER_OVER
+from ade_engine.render.ziamath_arrows import ARROW_OVER, ARROW_UNDER_OVER
+from ade_engine.render.ziamath_scripts import PRE_SCRIPTS
 
 ATOM_CLASS = (
     "atom-class"  # an attribute that overrides the class of a sign; only this module reads it
@@ -59,6 +60,7 @@ SCRIPTED = {
     "munderover",
     ARROW_OVER,
     ARROW_UNDER_OVER,
+    PRE_SCRIPTS,
 }
 FRACTION_PADDING = -0.1  # ziamath sets 0.22 em beside a fraction, TeX 0.12
 FENCE_PADDING = -0.148  # ziamath sets this before \left

@@ -1,9 +1,10 @@
-"""Change how ziamath lays out rows, tables, arrows and glyphs. Importing this module is enough.
+"""Change how ziamath lays out rows, tables and glyphs. Importing this module is enough.
 
 Rows: ziamath lays out the content of every row twice, once to find its height and once to draw it,
 so that each level of nesting doubles the work. Here only the fences are laid out again.
-Tables: lines between columns and rows are drawn. Arrows: they grow with their labels.
-Glyphs: their outlines are drawn in place, in the integer units of the font, and not by reference.
+Tables: lines between columns and rows are drawn.
+Glyphs: their outlines are drawn in place, in the integer units of the font, and not by reference. A
+sign that has no bold form is drawn with thicker lines where it should be bold.
 ziamath finds the classes below by the tag in their definition.
 """
 
@@ -18,10 +19,11 @@ from ziamath.drawable import Glyph, HLine, VLine
 from ziamath.nodes.mnode import Mnode
 from ziamath.nodes.mrow import Mrow
 from ziamath.nodes.mtable import Mtable
-from ziamath.nodes.munderover import Mover, Munderover
+from ziamath.styles import styledchr
 
-ARROW_PADDING_EM = 0.6
-ARROW_OVER, ARROW_UNDER_OVER = "arrowover", "arrowunderover"
+# How much thicker the lines of a bold sign are, in thousandths of an em, as those of bold letters.
+BOLD_UNITS = 34
+STYLED_FIRST = 0x1D400  # the first letter of the alphabets that are bold, italic or the like
 
 
 def _lay_out_row(self: Any, line: list[Element], **kwargs: Any) -> None:
@@ -73,8 +75,22 @@ def _draw_glyph(self: Any, x: float, y: float, svg: Element) -> tuple[float, flo
     if path:
         scale = self.size / self.glyph.font.info.layout.unitsperem
         transform = f"translate({fmt(x)} {fmt(y)}) scale({scale:.6g})"
-        SubElement(svg, "path", d=path, transform=transform, fill=self.style.mathcolor)
+        drawn = SubElement(svg, "path", d=path, transform=transform, fill=self.style.mathcolor)
+        if _lacks_bold_form(self):
+            drawn.set("stroke", self.style.mathcolor)
+            drawn.set("stroke-width", str(BOLD_UNITS))
+            drawn.set("stroke-linejoin", "round")
     return x + self.funit_to_points(self.glyph.advance()), y
+
+
+def _lacks_bold_form(self: Any) -> bool:
+    variant = self.style.mathvariant
+    return (
+        variant.bold
+        and len(self.char) == 1
+        and ord(self.char) < STYLED_FIRST
+        and styledchr(self.char, variant) == self.char
+    )
 
 
 def _outline(glyph: Any) -> str:
@@ -124,36 +140,3 @@ def _line_positions(element: Element, name: str) -> list[int]:
     """Return after how many columns or rows a line is declared."""
     lines = element.get(name, "").split()
     return [at for at, kind in enumerate(lines, start=1) if kind != "none"]
-
-
-class ArrowOver(Mover, tag=ARROW_OVER):
-    """An arrow as long as the label above it."""
-
-    def __init__(self, element: Element, parent: Mnode, **kwargs: Any) -> None:
-        Mnode.__init__(self, element, parent, **kwargs)
-        self.over = _label(self, element[1], kwargs)
-        self.base = _arrow(self, [self.over], kwargs)
-        self._isaccent = True
-        self._setup(**kwargs)
-
-
-class ArrowUnderOver(Munderover, tag=ARROW_UNDER_OVER):
-    """An arrow as long as the longer of the labels above and below it."""
-
-    def __init__(self, element: Element, parent: Mnode, **kwargs: Any) -> None:
-        Mnode.__init__(self, element, parent, **kwargs)
-        self.under = _label(self, element[1], kwargs)
-        self.over = _label(self, element[2], kwargs)
-        self.base = _arrow(self, [self.under, self.over], kwargs)
-        self._setup(**kwargs)
-
-
-def _label(self: Mnode, element: Element, kwargs: dict[str, Any]) -> Mnode:
-    self.increase_child_scriptlevel(element)
-    return Mnode.fromelement(element, parent=self, **{**kwargs, "sup": True})
-
-
-def _arrow(self: Mnode, labels: list[Mnode], kwargs: dict[str, Any]) -> Mnode:
-    widest = max(label.bbox.xmax - label.bbox.xmin for label in labels)
-    width = widest + ARROW_PADDING_EM * self.glyphsize
-    return Mnode.fromelement(self.element[0], parent=self, **{**kwargs, "width": width})

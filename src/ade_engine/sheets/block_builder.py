@@ -39,6 +39,8 @@ class CellBatch:
     own_texts: pl.Series
     hidden_rows: list[int]
     last_row: int
+    marked_columns: frozenset[tuple[int, int]] = frozenset()
+    """Columns with a number whose format says more than its value, and which mark it has."""
 
 
 class BlockBuilder:

@@ -18,6 +18,7 @@ BUILT_IN_DATES = frozenset({*range(14, 23), *range(27, 37), 45, 47, *range(50, 5
 _NOT_CODES = re.compile(r'"[^"]*"?|\\.|_.|\*.|\[(?!h+\]|m+\]|s+\])[^\]]*\]', re.IGNORECASE)
 _ELAPSED = re.compile(r"\[(h+|m+|s+)\]", re.IGNORECASE)
 _DATE_CODE = re.compile(r"[dmyhs]|am/pm|a/p", re.IGNORECASE)
+_ZEROS = re.compile(r"\s*0[\s-]*0")
 _GENERAL = re.compile(r"general", re.IGNORECASE)
 
 
@@ -29,6 +30,12 @@ def shows_date(number_format: str) -> bool:
     first = number_format.split(";", 1)[0] or number_format
     codes = _GENERAL.sub("", _NOT_CODES.sub("", first))
     return _ELAPSED.search(codes) is None and _DATE_CODE.search(codes) is not None
+
+
+def fills_with_zeros(number_format: str) -> bool:
+    """Return whether a number format shows whole numbers with zeros on the left, as in `00000`."""
+    first = number_format.split(";", 1)[0]
+    return _ZEROS.match(_NOT_CODES.sub("", first)) is not None
 
 
 def from_serials(serials: FloatArray, *, epoch_1904: bool) -> tuple[FloatArray, BoolArray]:

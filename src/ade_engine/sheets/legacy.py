@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import io
 import os
 import pickle
 import resource
@@ -40,6 +41,7 @@ from ade_engine.errors import (
     UnreadableFile,
 )
 from ade_engine.sheets.coordinates import COLUMNS_MAX, a1
+from ade_engine.sheets.metadata import BEYOND_LIMIT, UnreadSheet
 from ade_engine.sheets.read_limits import ReadLimits
 
 ROWS_AT_ONCE = 1_000
@@ -65,24 +67,24 @@ class LegacyRows:
     rows: list[list[object]]
 
 
-Message = LegacySheet | LegacyRows | UnreadableFile
+Message = LegacySheet | LegacyRows | UnreadSheet | UnreadableFile
 
 
 def read_legacy(
-    path: Path, limits: ReadLimits, *, fork: bool
-) -> Iterator[LegacySheet | LegacyRows]:
-    """Yield each sheet, followed by its rows."""
-    messages = _from_child(path, limits) if fork else _read_here(path, limits)
+    source: Path | bytes, limits: ReadLimits, *, fork: bool
+) -> Iterator[LegacySheet | LegacyRows | UnreadSheet]:
+    """Yield each sheet, followed by its rows, of a file or of a file's content."""
+    messages = _from_child(source, limits) if fork else _read_here(source, limits)
     for message in messages:
         if isinstance(message, UnreadableFile):
             raise message
         yield message
 
 
-def _read_here(path: Path, limits: ReadLimits) -> Iterator[Message]:
+def _read_here(source: Path | bytes, limits: ReadLimits) -> Iterator[Message]:
     """Read the file in this process; an error becomes the last message."""
     try:
-        yield from _sheets(path, limits)
+        yield from _sheets(source, limits)
     except UnreadableFile as error:
         yield error
     except calamine.PasswordError:
@@ -98,10 +100,16 @@ def _read_here(path: Path, limits: ReadLimits) -> Iterator[Message]:
         yield ReaderCrashed("the reader of this kind of workbook failed")
 
 
-def _sheets(path: Path, limits: ReadLimits) -> Iterator[Message]:
-    with calamine.CalamineWorkbook.from_path(str(path)) as book:
-        for about in book.sheets_metadata[: limits.sheets_max]:
+def _sheets(source: Path | bytes, limits: ReadLimits) -> Iterator[Message]:
+    with _opened(source) as book:
+        read = 0
+        for about in book.sheets_metadata:
             if about.typ != calamine.SheetTypeEnum.WorkSheet:
+                yield UnreadSheet(about.name, _reason(about.typ))
+                continue
+            read += 1
+            if read > limits.sheets_max:
+                yield UnreadSheet(about.name, BEYOND_LIMIT)
                 continue
             sheet = book.get_sheet_by_name(about.name)
             if sheet.total_height * sheet.total_width > limits.cells_max:
@@ -110,6 +118,18 @@ def _sheets(path: Path, limits: ReadLimits) -> Iterator[Message]:
             first_column = sheet.start[1] + 1 if sheet.start else 1
             yield LegacySheet(about.name, hidden, _merged(sheet, limits), first_column)
             yield from _rows(sheet)
+
+
+def _opened(source: Path | bytes) -> calamine.CalamineWorkbook:
+    if isinstance(source, bytes):
+        return calamine.CalamineWorkbook.from_filelike(io.BytesIO(source))
+    return calamine.CalamineWorkbook.from_path(str(source))
+
+
+def _reason(kind: calamine.SheetTypeEnum) -> str:
+    if kind == calamine.SheetTypeEnum.ChartSheet:
+        return "chart"
+    return "dialog" if kind == calamine.SheetTypeEnum.DialogSheet else "macro"
 
 
 def _merged(sheet: calamine.CalamineSheet, limits: ReadLimits) -> list[str]:
@@ -138,7 +158,7 @@ def _rows(sheet: calamine.CalamineSheet) -> Iterator[LegacyRows]:
 # --- in a child process ---------------------------------------------------------------------------
 
 
-def _from_child(path: Path, limits: ReadLimits) -> Iterator[Message]:
+def _from_child(source: Path | bytes, limits: ReadLimits) -> Iterator[Message]:
     reading, writing = os.pipe()
     try:
         with warnings.catch_warnings():
@@ -149,10 +169,10 @@ def _from_child(path: Path, limits: ReadLimits) -> Iterator[Message]:
     except OSError:  # forbidden, or the process limit is reached
         os.close(reading)
         os.close(writing)
-        yield from _read_here(path, limits)
+        yield from _read_here(source, limits)
         return
     if pid == 0:
-        _be_child(path, limits, reading, writing)
+        _be_child(source, limits, reading, writing)
     os.close(writing)
     try:
         with os.fdopen(reading, "rb") as pipe:
@@ -163,7 +183,7 @@ def _from_child(path: Path, limits: ReadLimits) -> Iterator[Message]:
         os.waitpid(pid, 0)
 
 
-def _be_child(path: Path, limits: ReadLimits, reading: int, writing: int) -> NoReturn:
+def _be_child(source: Path | bytes, limits: ReadLimits, reading: int, writing: int) -> NoReturn:
     status = 1
     try:
         os.close(reading)
@@ -171,7 +191,7 @@ def _be_child(path: Path, limits: ReadLimits, reading: int, writing: int) -> NoR
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a panic prints parts of the file
         _bound(limits)
         with os.fdopen(writing, "wb") as pipe:
-            for message in _read_here(path, limits):
+            for message in _read_here(source, limits):
                 _send(pipe, message)
             _send(pipe, None)
         status = 0

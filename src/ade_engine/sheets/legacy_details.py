@@ -1,7 +1,11 @@
-"""Scan .xls and .xlsb for what calamine does not report.
+"""Scan .xls and .xlsb for what calamine does not report, or reports wrongly.
 
 That is: which cells show an error, which rows and columns are hidden, and how large the sheet's
 rectangle is. Calamine allocates that rectangle, so a single distant cell must be noticed before.
+
+Calamine also takes the numbers that a chart in a .xls sheet caches for cells of the sheet, and
+decodes texts by the code page that the file names even where the format says UTF-16. `corrected` is
+a copy of such a file without these traps.
 """
 
 from __future__ import annotations
@@ -11,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from ade_engine.errors import TooLarge, UnreadableFile
+from ade_engine.errors import NoCells, TooLarge, UnreadableFile
+from ade_engine.sheets.metadata import UnreadSheet, no_sheet_with_cells
 from ade_engine.sheets.ole import read_stream
 from ade_engine.sheets.read_limits import ReadLimits
 from ade_engine.sheets.xlsx.workbook_info import relations
@@ -31,6 +36,14 @@ SPARSE_CELLS = 4_000_000  # a rectangle of more cells than this must be filled
 SPARSE_SHARE = 1 / 64  # to at least this share
 
 _UNKNOWN = "#VALUE!"
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyScan:
+    """What was found in a file: details of each sheet, and the file to read if not this one."""
+
+    sheets: list[LegacyDetails]
+    corrected: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -59,21 +72,21 @@ class LegacyDetails:
             raise TooLarge("a few distant cells make the sheet too large for this file format")
 
 
-def read_legacy_details(
-    file: BinaryIO, file_format: str, limits: ReadLimits
-) -> list[LegacyDetails] | None:
+def scan_legacy(file: BinaryIO, file_format: str, limits: ReadLimits) -> LegacyScan | None:
     """Scan the sheets of a file; None if the format is another or the scan fails."""
     try:
         if file_format == "xls":
             file.seek(0)
-            found = _xls_details(read_stream(file.read(), "Workbook", "Book"))
+            found = _scan_xls(file.read())
         elif file_format == "xlsb":
-            found = _xlsb_details(ZipReader(file, limits))
+            found = LegacyScan(_xlsb_details(ZipReader(file, limits)))
         else:
             return None
+    except NoCells:
+        raise
     except (ValueError, IndexError, struct.error, KeyError, UnreadableFile):
         return None  # calamine reports what is wrong
-    for sheet in found:
+    for sheet in found.sheets:
         sheet.check(limits)
     return found
 
@@ -82,40 +95,83 @@ def read_legacy_details(
 
 _BOF, _EOF, _SHEET, _ROW, _COLUMN = 0x809, 0x0A, 0x85, 0x208, 0x7D
 _ERROR_OR_BOOL, _FORMULA, _MANY_NUMBERS = 0x205, 0x06, 0xBD
+_CODE_PAGE, _ENCRYPTED = 0x42, 0x2F
 _ONE_CELL = {0x203, 0x27E, 0xFD, 0x204, 0xD6}
 _RECORD = struct.Struct("<HH")
 _PLACE = struct.Struct("<HH")
+_UNKNOWN_RECORD = b"\xfe\x0f"  # readers skip what they do not know
+_UTF_16, _WESTERN = 1200, 1252
+_SHEET_KINDS = {1: "macro", 2: "chart", 6: "macro"}
 
 
-def _xls_details(stream: bytes) -> list[LegacyDetails]:
-    starts = [
-        int.from_bytes(data[:4], "little")
-        for kind, data in _xls_records(stream, 0)
-        if kind == _SHEET and data[5] == 0
-    ]
-    return [_xls_sheet_details(stream, start) for start in starts]
+def _scan_xls(content: bytes) -> LegacyScan:
+    stream = read_stream(content, "Workbook", "Book")
+    starts: list[int] = []
+    others: list[UnreadSheet] = []
+    patches: list[tuple[int, bytes]] = []
+    version = int.from_bytes(stream.content[4:6], "little")
+    for kind, at, data in _xls_records(stream.content, 0):
+        if kind == _ENCRYPTED:
+            raise ValueError
+        if kind == _SHEET and data[5] == 0:
+            starts.append(int.from_bytes(data[:4], "little"))
+        elif kind == _SHEET:
+            others.append(UnreadSheet("", _SHEET_KINDS.get(data[5], "macro")))
+        elif kind == _CODE_PAGE:
+            patches += _code_page_patch(at, data, is_biff8=version == _BIFF8)
+    if others and not starts:
+        raise no_sheet_with_cells(others)
+    sheets = [_xls_sheet_details(stream.content, start, patches) for start in starts]
+    if not patches:
+        return LegacyScan(sheets)
+    corrected = bytearray(content)
+    for at, data in patches:
+        stream.overwrite(corrected, at, data)
+    return LegacyScan(sheets, bytes(corrected))
 
 
-def _xls_records(stream: bytes, at: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the records between a BOF and its EOF, leaving out nested substreams."""
+_BIFF8 = 0x0600
+
+
+def _code_page_patch(at: int, data: bytes, *, is_biff8: bool) -> list[tuple[int, bytes]]:
+    """Name the code page that the format prescribes: UTF-16 in BIFF8, one byte before."""
+    named = int.from_bytes(data[:2], "little")
+    right = _UTF_16 if is_biff8 else _WESTERN if named == _UTF_16 else named
+    return [] if named == right else [(at + _RECORD.size, right.to_bytes(2, "little"))]
+
+
+def _xls_records(
+    stream: bytes, at: int, patches: list[tuple[int, bytes]] | None = None
+) -> Iterator[tuple[int, int, bytes]]:
+    """Yield (kind, place, data) of the records between a BOF and its EOF.
+
+    Nested substreams are left out. They are charts; `patches` receives what makes their records
+    unknown to other readers.
+    """
     depth = 0
     while at + 4 <= len(stream):
         kind, size = _RECORD.unpack_from(stream, at)
+        place = at
         at += 4
         if kind == _BOF:
             depth += 1
-        elif kind == _EOF:
+        nested = depth > 1
+        if kind == _EOF:
             depth -= 1
             if depth <= 0:
                 return
-        elif depth == 1:
-            yield kind, stream[at : at + size]
+        elif depth == 1 and kind != _BOF:
+            yield kind, place, stream[at : at + size]
+        if nested and patches is not None:
+            patches.append((place, _UNKNOWN_RECORD))
         at += size
 
 
-def _xls_sheet_details(stream: bytes, start: int) -> LegacyDetails:
+def _xls_sheet_details(
+    stream: bytes, start: int, patches: list[tuple[int, bytes]]
+) -> LegacyDetails:
     found = LegacyDetails()
-    for kind, data in _xls_records(stream, start):
+    for kind, _, data in _xls_records(stream, start, patches):
         if kind in _ONE_CELL:
             found.add(*_place(data))
         elif kind == _FORMULA:

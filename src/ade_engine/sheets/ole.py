@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,33 +18,58 @@ class OleError(ValueError):
     """The compound file is damaged."""
 
 
-def read_stream(content: bytes, *names: str) -> bytes:
-    """Return the first stream that has one of these names, ignoring case."""
+@dataclass(frozen=True)
+class OleStream:
+    """A stream, and where its pieces of equal size are in the file."""
+
+    content: bytes
+    places: list[int]
+    piece_bytes: int
+
+    def overwrite(self, file: bytearray, at: int, data: bytes) -> None:
+        """Overwrite bytes of the stream in a copy of the file."""
+        for index, byte in enumerate(data, at):
+            piece, offset = divmod(index, self.piece_bytes)
+            file[self.places[piece] + offset] = byte
+
+
+def read_stream(content: bytes, *names: str) -> OleStream:
+    """Return the stream with the first of these names that the file has, ignoring case."""
     sector_bytes = 1 << int.from_bytes(content[30:32], "little")
     if not 128 <= sector_bytes <= 65_536 or len(content) < HEADER_BYTES:
         raise OleError
     table = _table(content, sector_bytes)
-    directory = _chain(content, table, _word(content, 48), sector_bytes, sector_bytes)
+    directory = _joined(content, _chain(table, _word(content, 48), sector_bytes), sector_bytes)
     entries = [directory[at : at + ENTRY_BYTES] for at in range(0, len(directory), ENTRY_BYTES)]
-    wanted = {name.upper() for name in names}
+    by_name: dict[str, bytes] = {}
     for entry in entries:
         size = int.from_bytes(entry[64:66], "little")
-        if entry[: max(size - 2, 0)].decode("utf-16-le", "replace").upper() in wanted:
-            return _stream(content, table, entries, entry, sector_bytes)
+        name = entry[: max(size - 2, 0)].decode("utf-16-le", "replace").upper()
+        by_name.setdefault(name, entry)
+    for name in names:  # a file may hold the same workbook in the formats of two versions
+        if name.upper() in by_name:
+            return _stream(content, table, entries, by_name[name.upper()], sector_bytes)
     raise OleError
 
 
 def _stream(
     content: bytes, table: _Table, entries: list[bytes], entry: bytes, sector_bytes: int
-) -> bytes:
+) -> OleStream:
     start, size = _word(entry, 116), _word(entry, 120)
     if size >= _word(content, 56):
-        return _chain(content, table, start, sector_bytes, sector_bytes)[:size]
+        places = _chain(table, start, sector_bytes)
+        return OleStream(_joined(content, places, sector_bytes)[:size], places, sector_bytes)
     mini_bytes = 1 << int.from_bytes(content[32:34], "little")
-    mini = _chain(content, table, _word(content, 60), sector_bytes, sector_bytes)
-    small = _chain(content, table, _word(entries[0], 116), sector_bytes, sector_bytes)
+    mini = _joined(content, _chain(table, _word(content, 60), sector_bytes), sector_bytes)
     mini_table = np.frombuffer(mini[: len(mini) // 4 * 4], "<u4")
-    return _chain(small, mini_table, start, mini_bytes, 0)[:size]
+    small = _chain(table, _word(entries[0], 116), sector_bytes)
+    places = []
+    for at in _chain(mini_table, start, mini_bytes, header_bytes=0):
+        sector, offset = divmod(at, sector_bytes)
+        if sector >= len(small):
+            raise OleError
+        places.append(small[sector] + offset)
+    return OleStream(_joined(content, places, mini_bytes)[:size], places, mini_bytes)
 
 
 def _table(content: bytes, sector_bytes: int) -> _Table:
@@ -66,17 +93,24 @@ def _table(content: bytes, sector_bytes: int) -> _Table:
     return np.frombuffer(joined[: len(joined) // 4 * 4], "<u4")
 
 
-def _chain(content: bytes, table: _Table, sector: int, sector_bytes: int, offset: int) -> bytes:
-    parts: list[bytes] = []
+def _chain(
+    table: _Table, sector: int, sector_bytes: int, header_bytes: int | None = None
+) -> list[int]:
+    """Return where each sector of a chain begins; the header takes the place of one sector."""
+    first = sector_bytes if header_bytes is None else header_bytes
+    places: list[int] = []
     for _ in range(len(table) + 1):
         if sector >= END_OF_CHAIN:
-            return b"".join(parts)
+            return places
         if sector >= len(table):
             raise OleError
-        start = sector * sector_bytes + offset
-        parts.append(content[start : start + sector_bytes])
+        places.append(sector * sector_bytes + first)
         sector = int(table[sector])
     raise OleError  # the chain has a cycle
+
+
+def _joined(content: bytes, places: list[int], piece_bytes: int) -> bytes:
+    return b"".join(content[at : at + piece_bytes] for at in places)
 
 
 def _word(content: bytes, at: int) -> int:

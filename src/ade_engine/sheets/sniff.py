@@ -7,7 +7,7 @@ import re
 import zipfile
 from typing import BinaryIO
 
-from ade_engine.errors import DamagedFile, EmptyFile, EncryptedFile, UnknownFormat
+from ade_engine.errors import DamagedFile, EmptyFile, EncryptedFile, OldWorkbook, UnknownFormat
 
 HEAD_BYTES = 8_192
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -16,7 +16,12 @@ _HTML = re.compile(
     rb"<(!doctype\s+html|html|head|body|table|meta|style|script)[\s>/]", re.IGNORECASE
 )
 _XML_2003 = b"urn:schemas-microsoft-com:office:spreadsheet"
-_OLD_EXCEL = (b"\x09\x00\x04\x00", b"\x09\x02\x06\x00", b"\x09\x04\x06\x00", b"\x09\x08\x08\x00")
+_OLD_EXCEL = {
+    b"\x09\x00\x04\x00": "Excel 2",
+    b"\x09\x02\x06\x00": "Excel 3",
+    b"\x09\x04\x06\x00": "Excel 4",
+    b"\x09\x08\x08\x00": "Excel 5 or Excel 95",
+}
 _OTHERS = {
     b"%PDF": "a PDF document",
     b"\x89PNG": "a picture",
@@ -45,8 +50,9 @@ def sniff(file: BinaryIO) -> str:
         return _sniff_ole(file)
     if head.startswith(b"PK"):
         return _sniff_zip(file)
-    if head.startswith(_OLD_EXCEL):
-        raise UnknownFormat("this is a workbook of an Excel version before 1997")
+    for magic, program in _OLD_EXCEL.items():
+        if head.startswith(magic):
+            raise OldWorkbook(f"this is a workbook of {program}, whose format is not read")
     for magic, thing in _OTHERS.items():
         if head.startswith(magic):
             raise UnknownFormat(f"this is {thing}, not a spreadsheet")

@@ -26,10 +26,12 @@ class Spool:
         self._memory_left = memory_bytes
         self._folder = folder
         self._blocks: list[Block | tuple[int, int, int, int]] = []
+        self._texts: list[frozenset[int]] = []  # the columns of each block that hold text
         self._file: IO[bytes] | None = None
 
     def add(self, block: Block) -> None:
         """Keep a block."""
+        self._texts.append(frozenset(_columns_with_text(block)))
         size = sum(
             len(column) * _CELL_BYTES + int(column.text.estimated_size())
             for column in block.columns.values()
@@ -45,30 +47,50 @@ class Spool:
         _frame(block).write_ipc(self._file, compression="lz4")
         self._blocks.append((block.first_row, block.height, start, self._file.tell() - start))
 
-    def read(self, first_row: int, last_row: int) -> Iterator[Block]:
-        """Yield the blocks from `first_row` to `last_row`, both included, cut to these rows."""
-        for kept in self._blocks:
+    def read(
+        self, first_row: int, last_row: int, text_of: frozenset[int] | None = None
+    ) -> Iterator[Block]:
+        """Yield the blocks from `first_row` to `last_row`, both included, cut to these rows.
+
+        With `text_of`, yield only blocks that hold text in these columns, and only the columns.
+        """
+        for kept, texts in zip(self._blocks, self._texts, strict=True):
             start, height = (kept.first_row, kept.height) if isinstance(kept, Block) else kept[:2]
             if start + height <= first_row:
                 continue
             if start > last_row:
                 return
-            block = kept if isinstance(kept, Block) else self._load(*kept)
+            wanted = None if text_of is None else sorted(text_of & texts)
+            if wanted is not None and not wanted:
+                continue
+            block = kept if isinstance(kept, Block) else self._load(*kept, wanted)
             if start < first_row or start + height - 1 > last_row:
                 block = block.rows(first_row, last_row)
             yield block
 
-    def _load(self, first_row: int, height: int, start: int, size: int) -> Block:
+    def _load(
+        self, first_row: int, height: int, start: int, size: int, wanted: list[int] | None
+    ) -> Block:
         assert self._file is not None
         self._file.seek(start)
-        return _block(first_row, height, pl.read_ipc(io.BytesIO(self._file.read(size))))
+        columns = None
+        if wanted is not None:
+            columns = [f"{part}{number}" for number in wanted for part in ("k", "t")]
+        frame = pl.read_ipc(io.BytesIO(self._file.read(size)), columns=columns)
+        return _block(first_row, height, frame)
 
     def clear(self) -> None:
         """Forget everything."""
-        self._blocks = []
+        self._blocks, self._texts = [], []
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _columns_with_text(block: Block) -> Iterator[int]:
+    for number, column in block.columns.items():
+        if column.text.null_count() < len(column):
+            yield number
 
 
 def _frame(block: Block) -> pl.DataFrame:

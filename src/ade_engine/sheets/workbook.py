@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ade_engine.errors import DamagedFile, TooLarge, UnreadableFile
+from ade_engine.errors import TooLarge, UnreadableFile
 from ade_engine.sheets.arrays import IntArray
 from ade_engine.sheets.block_builder import build_blocks
 from ade_engine.sheets.cells import Block, CellError
@@ -19,8 +19,8 @@ from ade_engine.sheets.delimited import DelimitedBook
 from ade_engine.sheets.fast_path_errors import FastPathUnsupported
 from ade_engine.sheets.html_tables import HtmlBook
 from ade_engine.sheets.legacy import LegacyRows, LegacySheet, read_legacy
-from ade_engine.sheets.legacy_details import LegacyDetails, read_legacy_details
-from ade_engine.sheets.metadata import SheetMetadata
+from ade_engine.sheets.legacy_details import LegacyDetails, scan_legacy
+from ade_engine.sheets.metadata import SheetMetadata, UnreadSheet, no_sheet_with_cells
 from ade_engine.sheets.read_limits import MIB, ReadOptions
 from ade_engine.sheets.sniff import sniff
 from ade_engine.sheets.spool import Spool
@@ -28,6 +28,7 @@ from ade_engine.sheets.xlsx.book import XlsxBook
 from ade_engine.sheets.xml2003 import Xml2003Book
 
 Read = Callable[[SheetMetadata], Iterator[Block]]
+ENCODING_GUESSED = "encoding_guessed"
 LAST_ROW = 2**62  # a text file may have more rows than a worksheet
 
 
@@ -35,7 +36,7 @@ class Sheet:
     """One sheet, parsed once and then read any number of times.
 
     These are known after `scan`: `height` and `width` (the last row and column in use), `merged`,
-    `hidden_rows`, `hidden_columns` and `notes` (codes of what was skipped).
+    `hidden_rows`, `hidden_columns`, `format_marks` and `notes` (codes of what was skipped).
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Sheet:
         self.merged: list[Range] = []
         self.hidden_rows: IntArray = np.zeros(0, np.int64)
         self.hidden_columns: frozenset[int] = frozenset()
+        self.format_marks: dict[int, set[str]] = {}
         self.notes: list[str] = []
         self._reads = reads
         self._options = options
@@ -82,14 +84,25 @@ class Sheet:
         self.merged = sorted(metadata.merged)
         self.hidden_rows = np.unique(np.array(metadata.hidden_rows, np.int64))
         self.hidden_columns = frozenset(metadata.hidden_columns)
+        self.format_marks = metadata.marks
         self.notes = metadata.notes
         return spool
 
-    def blocks(self, first_row: int = 1, last_row: int | None = None) -> Iterator[Block]:
-        """Yield the rows from `first_row` to `last_row`; rows that are in no block are empty."""
+    def blocks(
+        self,
+        first_row: int = 1,
+        last_row: int | None = None,
+        *,
+        text_of: frozenset[int] | None = None,
+    ) -> Iterator[Block]:
+        """Yield the rows from `first_row` to `last_row`; rows that are in no block are empty.
+
+        With `text_of`, yield only blocks in which one of these columns holds text, and of each
+        block only these columns.
+        """
         self.scan()
         assert self._spool is not None
-        return self._spool.read(first_row, LAST_ROW if last_row is None else last_row)
+        return self._spool.read(first_row, LAST_ROW if last_row is None else last_row, text_of)
 
     def head(self, rows: int) -> list[Block]:
         """Return the blocks that hold the first rows, without parsing the whole sheet."""
@@ -125,12 +138,18 @@ class Workbook:
         *,
         encoding: str | None = None,
         delimiter: str | None = None,
+        language: str | None = None,
+        unread: Sequence[UnreadSheet] = (),
+        epoch_1904: bool = False,
         closing: Callable[[], None] = lambda: None,
     ) -> None:
         self.format = file_format
         self.sheets = sheets
         self.encoding = encoding
         self.delimiter = delimiter
+        self.language = language
+        self.unread = tuple(unread)
+        self.epoch_1904 = epoch_1904
         self._closing = closing
 
     def __enter__(self) -> Workbook:
@@ -186,12 +205,29 @@ def _open_xlsx(file: BinaryIO, options: ReadOptions) -> Workbook:
         return Sheet(part.name, reads, options, hidden=part.hidden)
 
     sheets = [sheet(index) for index in range(len(book.sheets))]
-    return Workbook("xlsx", sheets, closing=file.close)
+    return Workbook(
+        "xlsx",
+        sheets,
+        language=book.language,
+        unread=book.unread,
+        epoch_1904=book.epoch_1904,
+        closing=file.close,
+    )
 
 
 def _open_text(file: BinaryIO, options: ReadOptions) -> Workbook:
     book = DelimitedBook(file, options.limits)
-    reads: list[Read] = [lambda metadata: book.read(), lambda metadata: book.reread()]
+    guessed = book.encoding in ("cp1252", "latin-1")
+
+    def noted(read: Callable[[], Iterator[Block]]) -> Read:
+        def noting(metadata: SheetMetadata) -> Iterator[Block]:
+            if guessed:
+                metadata.note(ENCODING_GUESSED)
+            return read()
+
+        return noting
+
+    reads: list[Read] = [noted(book.read), noted(book.reread)]
     return Workbook(
         "tsv" if book.delimiter == "\t" else "csv",
         [Sheet("", reads, options)],
@@ -212,21 +248,34 @@ def _open_xml(file: BinaryIO, options: ReadOptions) -> Workbook:
     sheets = [
         Sheet(name, [partial(book.read, index)], options) for index, name in enumerate(book.sheets)
     ]
-    return Workbook("xml", sheets, closing=file.close)
+    return Workbook("xml", sheets, unread=book.unread, closing=file.close)
 
 
 def _open_legacy(file_format: str, file: BinaryIO, options: ReadOptions) -> Workbook:
     """Read all sheets at once, so that calamine runs only once, in a child if possible."""
     sheets: list[Sheet] = []
-    seen = read_legacy_details(file, file_format, options.limits)
-    messages = read_legacy(Path(file.name), options.limits, fork=options.fork)
-    for number, (head, rows) in enumerate(_by_sheet(messages)):
-        about = seen[number] if seen and number < len(seen) else None
+    seen = scan_legacy(file, file_format, options.limits)
+    details = seen.sheets if seen else []
+    source = Path(file.name) if seen is None or seen.corrected is None else seen.corrected
+    unread: list[UnreadSheet] = []
+    messages = read_legacy(source, options.limits, fork=options.fork)
+    for number, (head, rows) in enumerate(_by_sheet(_set_apart(messages, unread))):
+        about = details[number] if number < len(details) else None
         read = partial(_legacy_blocks, head, rows, about, options)
         sheets.append(Sheet(head.name, [read], options, hidden=head.hidden).scan())
     if not sheets:
-        raise DamagedFile("the workbook has no sheet with cells")
-    return Workbook(file_format, sheets, closing=file.close)
+        raise no_sheet_with_cells(unread)
+    return Workbook(file_format, sheets, unread=unread, closing=file.close)
+
+
+def _set_apart(
+    messages: Iterator[LegacySheet | LegacyRows | UnreadSheet], unread: list[UnreadSheet]
+) -> Iterator[LegacySheet | LegacyRows]:
+    for message in messages:
+        if isinstance(message, UnreadSheet):
+            unread.append(message)
+        else:
+            yield message
 
 
 def _by_sheet(

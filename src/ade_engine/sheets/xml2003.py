@@ -10,7 +10,7 @@ from ade_engine.errors import DamagedFile
 from ade_engine.sheets.block_builder import NO_VALUE, RowOfValues, build_blocks
 from ade_engine.sheets.cells import Block, CellError
 from ade_engine.sheets.coordinates import COLUMNS_MAX, ROWS_MAX, Range
-from ade_engine.sheets.metadata import SheetMetadata
+from ade_engine.sheets.metadata import BEYOND_LIMIT, SheetMetadata, UnreadSheet
 from ade_engine.sheets.read_limits import MIB, ReadLimits
 from ade_engine.sheets.safe_xml import Attributes, Feed, attribute, plain_name
 
@@ -22,10 +22,16 @@ class Xml2003Book:
         self._file = file
         self._limits = limits
         self.sheets: list[str] = []
+        self.unread: list[UnreadSheet] = []
 
         def start(name: str, attributes: Attributes) -> None:
-            if plain_name(name) == "Worksheet" and len(self.sheets) < limits.sheets_max:
-                self.sheets.append(attribute(attributes, "Name"))
+            if plain_name(name) != "Worksheet":
+                return
+            title = attribute(attributes, "Name")
+            if len(self.sheets) < limits.sheets_max:
+                self.sheets.append(title)
+            else:
+                self.unread.append(UnreadSheet(title, BEYOND_LIMIT))
 
         for _ in self._feed(Feed(start, where="workbook")):
             pass

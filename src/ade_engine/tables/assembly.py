@@ -9,19 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from ade_engine.tables.grid import Grid
-from ade_engine.tables.labels import REPEATED_SHARE, Label, LabelledRows
-from ade_engine.tables.looks import CellLook
-from ade_engine.tables.regions import Contribution, RowKind, TableShape
+from ade_engine.tables.labels import REPEATED_SHARE, REPEATED_TEXTS_MIN, Label, LabelledRows
+from ade_engine.tables.regions import Contribution, RowKind, SkipReason, TableShape
 from ade_engine.tables.spans import RowSpans
 
 HEADER = {Label.HEADER, Label.HEADER_END}
 HEADINGS = {Label.PREAMBLE, Label.GROUP}  # which of the two depends on the rows that follow
-KEY_VALUE_ROWS_MIN = 3
-KEY_VALUE_SHARE = 0.8  # of the rows that are a name and a value
-KEY_CHARACTERS_MAX = 60
 
 
 @dataclass
@@ -34,6 +28,7 @@ class TableDraft:
         default_factory=list
     )  # rows of the sheet that are not in the grid
     skipped: dict[str, list[int]] = field(default_factory=dict)
+    reasons: dict[int, str] = field(default_factory=dict)  # by row
     confidence: float = 0.0
     why: tuple[Contribution, ...] = ()
     shape: TableShape = TableShape.HEADED
@@ -75,11 +70,20 @@ class _Assembler:
         self._waiting: list[int] = []  # titles of a table that has not begun yet
 
     def assemble(self) -> DraftTables:
+        reasons = dict(zip(self._labelled.places.tolist(), self._labelled.reasons, strict=True))
         for index, place in enumerate(self._labelled.places.tolist()):
             self._take_left_out(int(self._grid.rows[place]))
             self._take(index, place, self._labelled.kinds[index])
         self._take_left_out(None)
         self._end()
+        for draft in self._drafts.tables:
+            draft.reasons = {
+                place: SkipReason.SAME_HEADER
+                if kind == RowKind.REPEATED_HEADER
+                else reasons[place] or SkipReason.MODEL
+                for kind, places in draft.skipped.items()
+                for place in places
+            }
         return self._drafts
 
     def _take_left_out(self, before: int | None) -> None:
@@ -101,7 +105,7 @@ class _Assembler:
     def _begin(self, index: int) -> None:
         """Begin a table at a complete header, or continue the open one after a repeated header."""
         header, self._header = self._header, []
-        if self._open is not None and self._repeats(header):
+        if self._open is not None and self._repeats(header) and not self._is_titled_anew():
             self._open.skip(RowKind.NOTE, self._waiting)
             self._open.skip(RowKind.REPEATED_HEADER, header)
         else:
@@ -136,12 +140,36 @@ class _Assembler:
             self._drafts.unused[RowKind.PREAMBLE] = rest
 
     def _repeats(self, header: list[int]) -> bool:
-        """Return whether the last row of a header repeats that of the open table."""
+        """Return whether the last row of a header repeats that of the open table.
+
+        The text of the first column may differ: it may name the group that follows.
+        """
         assert self._open is not None
         texts = _texts(self._grid, self._open.header[-1:])
         again = _texts(self._grid, header[-1:])
         common = len(texts & again)
-        return common > 0 and common >= REPEATED_SHARE * max(len(texts), len(again))
+        if common > 0 and common >= self._share_needed() * max(len(texts), len(again)):
+            return True
+        first = min((column for column, _ in texts | again), default=0)
+        others, others_again = ({one for one in part if one[0] != first} for part in (texts, again))
+        return len(others) >= REPEATED_TEXTS_MIN and others == others_again
+
+    def _share_needed(self) -> float:
+        """Return the share of texts that are the same in a repeated header; all if it is titled."""
+        return 1.0 if self._waiting else REPEATED_SHARE
+
+    def _is_titled_anew(self) -> bool:
+        """Return whether a blank row and another title than that of the open table are above."""
+        assert self._open is not None
+        titles = self._open.skipped.get(RowKind.PREAMBLE, [])
+        if not titles or not self._waiting:
+            return False
+        above = [place for place in self._open.places if place < self._waiting[0]]
+        apart = bool(self._grid.blank[max(above, default=0) : self._waiting[0]].any())
+        before, now = (
+            {text for _, text in _texts(self._grid, part[-1:])} for part in (titles, self._waiting)
+        )
+        return apart and not before & now
 
 
 def _texts(grid: Grid, places: list[int]) -> set[tuple[int, str]]:
@@ -152,22 +180,3 @@ def _texts(grid: Grid, places: list[int]) -> set[tuple[int, str]]:
         for column, text in enumerate(grid.texts[place])
         if text
     }
-
-
-def is_key_value(grid: Grid, places: list[int]) -> bool:
-    """Return whether each row is a name and its value, as in a form."""
-    if len(places) < KEY_VALUE_ROWS_MIN:
-        return False
-    filled = grid.filled[places]
-    looks = grid.looks[places]
-    first = filled.argmax(axis=1)
-    rows = np.arange(len(places))
-    names = grid.texts[places][rows, first]
-    paired = (filled.sum(axis=1) == 2) & (looks[rows, first] == CellLook.WORDS)
-    short = np.array([len(name) <= KEY_CHARACTERS_MAX for name in names])
-    one_column = np.bincount(first).max() >= KEY_VALUE_SHARE * len(places)
-    distinct = len(set(names)) >= KEY_VALUE_SHARE * len(places)
-    values = {int(row[1]) for row in (line[line > 0] for line in looks) if len(row) > 1}
-    return bool(
-        one_column and distinct and len(values) > 1 and (paired & short).mean() >= KEY_VALUE_SHARE
-    )

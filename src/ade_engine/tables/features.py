@@ -13,7 +13,9 @@ import numpy as np
 
 from ade_engine.sheets.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from ade_engine.tables.grid import Grid
+from ade_engine.tables.header_features import header_features
 from ade_engine.tables.looks import CellLook
+from ade_engine.tables.row_cells import RowCells
 
 DISTANCE_MAX = 40  # rows; larger distances count as this one
 BELOW_ROWS = (3, 10)
@@ -26,8 +28,6 @@ NEIGHBOURS = (-2, -1, 1, 2, 3)
 _TOTAL = re.compile(
     r"\b(?:(?:sub|grand)?[\s-]?totals?|sum|subtotal|average|mean|median|overall|all)\b", re.I
 )
-_TOTAL_BEGINS = re.compile(r"\W*(?:(?:sub|grand|overall)[\s-]*)?totals?\b", re.I)
-_TOTAL_ALONE = re.compile(r"\W*(?:(?:sub|grand|overall)[\s-]*)?totals?\W*(?:\w+\W*)?", re.I)
 _NOTE = re.compile(
     r"(?:notes?|sources?|footnotes?|remarks?|see)\b|\(?[0-9a-z]{1,2}[).:]\s|[*†‡]|\[\w\]"
     r"|\d+\s*[A-Z][a-z]+ ",
@@ -60,6 +60,7 @@ class RowFeatures:
         found |= self._contrast()
         found |= self._repetition()
         found |= self._sums()
+        found |= header_features(RowCells.of(self._grid))
         for distance in NEIGHBOURS:
             found |= self._neighbour(distance, own)
         return found
@@ -241,6 +242,7 @@ class RowFeatures:
         allowed = SUM_TOLERANCE * np.abs(values) + 1e-9
         n = len(values)
         found = {}
+        self.sum_cells = np.zeros(n)
         for name, step in (("sum_of_above", -1), ("sum_of_below", 1)):
             best = np.zeros(n)
             for rows in range(2, min(SUM_ROWS_MAX, n - 1) + 1):
@@ -253,23 +255,8 @@ class RowFeatures:
                 same = known[inside] & (np.abs(values[inside] - sums) <= allowed[inside])
                 best[inside] = np.maximum(best[inside], same.sum(axis=1) / count[inside])
             found[name] = best
+            self.sum_cells = np.maximum(self.sum_cells, best * count)
         return found
-
-    def says_total(self) -> BoolArray:
-        """Mark rows of values whose first text says that they are a total, and that look like one.
-
-        "Total" and at most one more word ("Total 2019") is enough. With a longer text, such as the
-        name of a company, the row must also be the sum of rows above it or emptier than most rows.
-        """
-        own, usual = self.named, np.median(self._count) if len(self.places) else 0
-        plausible = (own["sum_of_above"] >= 0.5) | (self._count < 0.8 * usual)
-        valued = self._share(self._values | self._years) >= 0.3
-        says = np.zeros(len(self.places), dtype=np.bool_)
-        for place in np.flatnonzero(valued):
-            first = str(self._texts[place][np.argmax(self._filled[place])])
-            if _TOTAL_BEGINS.match(first):
-                says[place] = bool(plausible[place]) or _TOTAL_ALONE.fullmatch(first) is not None
-        return says
 
     def _neighbour(self, distance: int, own: dict[str, FloatArray]) -> dict[str, FloatArray]:
         """Add the main features of a nearby row, and how similar the two rows look."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ade_engine.sheets.arrays import FloatArray, IntArray
+from ade_engine.tables.first_header import Presence
 
 WEIGHTS_FILE = "weights.json"
 SHARE_STEPS = 1000  # shares are stored as integer thousandths
@@ -83,6 +84,7 @@ class Weights:
     following: FloatArray  # log share of a kind after a kind, in adjacent rows
     following_blank: FloatArray  # likewise with blank rows in between
     confidence: tuple[tuple[float, float], ...]  # raw score and share of correct headers, ascending
+    presence: Presence
 
 
 @cache
@@ -115,6 +117,7 @@ def read_weights(data: Mapping[str, Any]) -> Weights:
         following=moves["following"],
         following_blank=moves["following_blank"],
         confidence=tuple((float(raw), float(share)) for raw, share in data["confidence"]),
+        presence=Presence.of_json(data["presence"]),
     )
 
 

@@ -1,8 +1,8 @@
 """Label each row of a grid with its kind, from the forest's shares and the order of the rows.
 
-The first header ends at the first row whose share of "last row of a header" is close to the highest
-of the sheet. With that row fixed, the most likely sequence of kinds for all rows is computed
-(Viterbi), so that the kind of a row also fits the kinds of its neighbours.
+The last row of the first header is chosen first (`first_header`). With that row fixed, the most
+likely sequence of kinds for all rows is computed (Viterbi), so that the kind of a row also fits the
+kinds of its neighbours. Totals and rows after the data are then checked (`totals`, `row_checks`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,14 @@ import numpy as np
 
 from ade_engine.sheets.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from ade_engine.tables.features import RowFeatures
+from ade_engine.tables.first_header import FoundHeader, find_first_header
 from ade_engine.tables.forest import Weights
+from ade_engine.tables.forms import is_key_value
 from ade_engine.tables.grid import Grid
 from ade_engine.tables.regions import Contribution, RowKind
+from ade_engine.tables.row_cells import RowCells
+from ade_engine.tables.row_checks import RowChecks
+from ade_engine.tables.totals import TotalRows
 
 
 class Label(StrEnum):
@@ -37,12 +42,10 @@ HEADER_END, HEADER, DATA = (
     LABELS.index(one) for one in (Label.HEADER_END, Label.HEADER, Label.DATA)
 )
 HEADER_LABELS = (HEADER_END, HEADER)
+PRESENCE_LABELS = (HEADER_END, HEADER, DATA)
 TOTAL = LABELS.index(Label.TOTAL)
 BODY_LABELS = tuple(LABELS.index(one) for one in (Label.DATA, Label.TOTAL, Label.GROUP))
 
-NEAR_HIGHEST = 0.6  # of the highest share; the first row above it ends the first header
-GOES_ON = 1.0  # of a row's share; if the next row has more, the header continues
-HEADER_SHARE_MIN = 0.2  # below it the sheet has no header
 ORDER_WEIGHT = 0.6  # of the transitions between kinds, relative to the shares of each row
 ORDER_FLOOR = -6.0  # a transition that never occurred in training is unlikely, not impossible
 TOTAL_BONUS = 5.0  # for a row that says it is a total and looks like one
@@ -56,6 +59,9 @@ BEFORE_HEADER_MALUS = 4.0  # rows above the first header are rarely data
 SHARE_FLOOR = 1e-3
 RULED_SHARE_FLOOR = 0.01
 RULED_HEADER_SCORE = 0.5
+FORM_PRESENCE_MIN = 0.9  # below it a sheet of names and values has no header
+FORM_ROWS_MIN = 6
+NEVER = -1e9
 RULE_WEIGHT = 24.0  # a detector's score of 1 outweighs everything else, 0.1 is a hint
 REASONS_MAX = 8
 
@@ -80,9 +86,11 @@ class LabelledRows:
     grid: Grid
     features: RowFeatures
     shares: FloatArray
-    kinds: tuple[str, ...]  # a `Label`, or a row type of a config package
+    kinds: tuple[str, ...]  # a `Label`, a `RowKind`, or a row type of a config package
+    reasons: tuple[str, ...]  # why a row is left out; "" for header and data
     scores: RowScores
     weights: Weights
+    header: FoundHeader | None = None  # the first one, also if it is too unlikely to be used
 
     @property
     def places(self) -> IntArray:
@@ -113,14 +121,17 @@ class LabelledRows:
     def confidence(self, index: int) -> float:
         """Return the share of headers with such a score that were correct in training."""
         raw, right = zip(*self.weights.confidence, strict=True)
-        return round(float(np.interp(header_score(self.shares, index), raw, right)), 3)
+        is_first = self.header is not None and index == self.header.index
+        presence = self.header.presence if self.header is not None and is_first else 1.0
+        score = header_score(self.shares, index, presence)
+        return round(float(np.interp(score, raw, right)), 3)
 
 
-def header_score(shares: FloatArray, index: int) -> float:
+def header_score(shares: FloatArray, index: int, presence: float = 1.0) -> float:
     """Return a raw score: the row's share, reduced by the shares of the rows around it."""
     ends = shares[:, HEADER_END]
     around = ends[max(index - 3, 0) : index + 4].sum() - ends[index]
-    return float(ends[index] / (1 + around))
+    return float(presence * ends[index] / (1 + around))
 
 
 def label_rows(grid: Grid, weights: Weights, scores: RowScores | None = None) -> LabelledRows:
@@ -135,43 +146,59 @@ def label_rows(grid: Grid, weights: Weights, scores: RowScores | None = None) ->
     if scores:
         shares = _shares(np.log(shares + RULED_SHARE_FLOOR) + odds)
     if not rows:
-        return LabelledRows(grid, features, shares, (), scores, weights)
-    looks[features.says_total(), TOTAL] += TOTAL_BONUS
-    gaps = np.diff(features.places, prepend=-1) > 1
+        return LabelledRows(grid, features, shares, (), (), scores, weights)
+    cells = RowCells.of(grid)
+    totals = TotalRows(cells)
+    _only_totals(looks, totals, features, odds)
+    gaps = cells.gaps
     after_gap = gaps | np.roll(gaps, 1)
     looks[after_gap & (shares[:, HEADER_END] >= SURE_SHARE), HEADER_END] += SURE_BONUS
     ruled = odds[:, HEADER_END] >= RULE_WEIGHT * RULED_HEADER_SCORE
-    header = first_header(shares, ruled)
+    candidate = find_first_header(shares, features.named, weights.presence, PRESENCE_LABELS, ruled)
+    header = _used(candidate, grid, features.places)
     if header is not None:
         looks[_repetitions(grid.texts[features.places], header), HEADER_END] += REPETITION_BONUS
     found = _most_likely(looks, gaps, weights, header)
-    return LabelledRows(
-        grid, features, shares, tuple(names[kind] for kind in found), scores, weights
-    )
+    checks = RowChecks([names[kind] for kind in found], cells, _decided(odds))
+    checks.check()
+    kinds, reasons = tuple(checks.kinds), checks.reasons(totals.says_total)
+    return LabelledRows(grid, features, shares, kinds, reasons, scores, weights, candidate)
 
 
-def first_header(shares: FloatArray, ruled: BoolArray | None = None) -> int | None:
-    """Return the row that ends the first header, or None if no row looks like one.
-
-    If row detectors of a config package name headers, only those rows are considered.
-    """
-    ends = shares[:, HEADER_END]
-    if ruled is not None and ruled.any():
-        ends = np.where(ruled, ends, 0.0)
-    if not len(ends) or ends.max() < HEADER_SHARE_MIN:
+def _used(header: FoundHeader | None, grid: Grid, places: IntArray) -> int | None:
+    """Return the row of a header that is likely enough; in a form it must be certain."""
+    if header is None or not header.is_likely:
         return None
-    index = int(np.argmax(ends >= NEAR_HIGHEST * ends.max()))
-    while index + 1 < len(ends) and ends[index + 1] >= GOES_ON * ends[index]:
-        index += 1
-    return index
+    may_be_form = header.presence < FORM_PRESENCE_MIN and len(places) >= FORM_ROWS_MIN
+    return None if may_be_form and is_key_value(grid, places.tolist()) else header.index
+
+
+def _only_totals(
+    looks: FloatArray, totals: TotalRows, features: RowFeatures, odds: FloatArray
+) -> None:
+    """Prefer certain totals, and make data of rows that look like totals and cannot be any."""
+    looks[totals.certain, TOTAL] += TOTAL_BONUS
+    share = np.maximum(features.named["sum_of_above"], features.named["sum_of_below"])
+    others = ~totals.possible(features.sum_cells, share) & (odds[:, TOTAL] <= 0)
+    looks[others, DATA] = np.logaddexp(looks[others, DATA], looks[others, TOTAL])
+    looks[others, TOTAL] = NEVER
+
+
+def _decided(odds: FloatArray) -> BoolArray:
+    """Mark the rows whose kind a row detector decided."""
+    decided: BoolArray = odds.max(axis=1) >= RULE_WEIGHT * RULED_HEADER_SCORE
+    return decided
 
 
 def _repetitions(texts: ObjectArray, header: int) -> BoolArray:
     """Mark the rows that repeat the last row of the first header, as on each printed page."""
-    named = texts[header] != ""
-    if named.sum() < REPEATED_TEXTS_MIN:
+    named = np.flatnonzero(texts[header] != "")
+    if len(named) < REPEATED_TEXTS_MIN:
         return np.zeros(len(texts), dtype=np.bool_)
-    same = (texts[:, named] == texts[header][named]).mean(axis=1) >= REPEATED_SHARE
+    equal = texts[:, named] == texts[header][named]
+    same = equal.mean(axis=1) >= REPEATED_SHARE
+    if len(named) > REPEATED_TEXTS_MIN:  # the first text may name the group that follows
+        same |= equal[:, 1:].all(axis=1)
     same[: header + 1] = False
     repeated: BoolArray = same
     return repeated
@@ -199,13 +226,12 @@ def _most_likely(
     looks: FloatArray, gaps: BoolArray, weights: Weights, header: int | None
 ) -> list[int]:
     """Find the most likely sequence of kinds in which the first header ends at `header`."""
-    never = -1e9
     if header is None:
-        looks[:, list(HEADER_LABELS)] = never
+        looks[:, list(HEADER_LABELS)] = NEVER
     else:
-        looks[: header + 1, HEADER_END] = never
+        looks[: header + 1, HEADER_END] = NEVER
         looks[:header, list(BODY_LABELS)] -= BEFORE_HEADER_MALUS
-        looks[header] = never
+        looks[header] = NEVER
         looks[header, HEADER_END] = 0
     count = looks.shape[1]
     beside = _padded(weights.following, count)

@@ -32,12 +32,34 @@ class RowKind(StrEnum):
     BLANK = "blank"
 
 
+class SkipReason(StrEnum):
+    """Why a row is left out of the data."""
+
+    ADDS_UP = "adds_up"  # its numbers are sums of rows above
+    SAYS_TOTAL = "says_total"  # its label is a total word, and its cells agree
+    AFTER_DATA = "after_data"  # below the data, and not like it
+    PAGE_FOOTER = "page_footer"  # "Page 2 of 7"
+    SINGLE_CELL = "single_cell"  # a title, a heading or a remark
+    SAME_HEADER = "same_header"  # the header again
+    ROW_DETECTOR = "row_detector"  # a row detector of the config package
+    MODEL = "model"  # the row looks like its kind
+    NO_CELLS = "no_cells"
+
+
 class TableShape(StrEnum):
     """The layout of a table."""
 
     HEADED = "headed"
     HEADERLESS = "headerless"
     KEY_VALUE = "key_value"
+
+
+class Doubt(StrEnum):
+    """Why a person should look at a table."""
+
+    HEADER = "header_uncertain"
+    SIDE_BY_SIDE = "side_by_side_uncertain"  # one table with a gap, or two tables
+    AFTER_DATA = "rows_after_data"  # several rows with values below the data, not like it
 
 
 @dataclass(frozen=True)
@@ -56,8 +78,10 @@ class TableRegion:
     """One table: its header, its data rows, and the rows between and around them.
 
     `range` covers header and data, `data_range` the data alone (None if there is none). Rows that
-    are neither header nor data are in `skipped` by kind, including those above and below the range
-    that belong to no other table. `confidence` is that of the header.
+    are neither header nor data are in `skipped` by kind, and in `reasons` by the reason for leaving
+    them out, including those above and below the range that belong to no other table. `confidence`
+    is the probability that the header, or that there is none, is right. `doubts` says what a person
+    should check.
     """
 
     range: Range
@@ -69,6 +93,23 @@ class TableRegion:
     shape: TableShape = TableShape.HEADED
     confidence: float = 1.0
     why: tuple[Contribution, ...] = ()
+    reasons: Mapping[str, RowSpans] = field(default_factory=dict)
+    doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def needs_review(self) -> bool:
+        """Return whether a person should check the table."""
+        return bool(self.doubts)
+
+    @property
+    def header_is_certain(self) -> bool:
+        """Return whether the header may be recorded: a doubtful one may be a row of data."""
+        return Doubt.HEADER not in self.doubts
+
+    @property
+    def recorded_header(self) -> tuple[str, ...]:
+        """Return the header's texts for records, empty if the header may be a row of data."""
+        return self.header if self.header_is_certain else ("",) * len(self.header)
 
     @property
     def data_range(self) -> Range | None:

@@ -115,7 +115,7 @@ class _Sampler:
         self._cells += int(keep.sum()) * len(columns)
         self._kept += int(keep.sum())
         if not keep.all():
-            total = _says(_TOTAL_ALONE, columns, block.height, looked_at=1) & ~keep
+            total = _is_total(columns, block.height) & ~keep
             self._totals.append(block.first_row + np.flatnonzero(total))
         self._holds.append((block.first_row, holds))
         self._used.append((block.first_row, block.last_row, frozenset(block.columns)))
@@ -161,6 +161,13 @@ class _Sampler:
         return SheetSample(Grid.of_columns(rows, columns), holds, totals, tuple(self._used))
 
 
+def holds_something(block: Block, columns: Iterable[int]) -> BoolArray:
+    """Mark the rows of a block that hold something in some columns."""
+    used = [block.columns[number] for number in columns if number in block.columns]
+    holds: BoolArray = _count(used, block.height) > 0
+    return holds
+
+
 def _count(columns: Iterable[CellArray], height: int) -> IntArray:
     """Count the cells of each row that are not empty."""
     total = np.zeros(height, dtype=np.int64)
@@ -202,6 +209,16 @@ def _says(pattern: str, columns: dict[int, CellArray], height: int, looked_at: i
     for column in islice(wordy, looked_at):
         says |= column.text.str.contains(pattern).fill_null(False).to_numpy()
     return says
+
+
+def _is_total(columns: dict[int, CellArray], height: int) -> BoolArray:
+    """Mark the rows whose only text is a total word, among rows that have more texts."""
+    texts = np.zeros(height, dtype=np.int64)
+    for column in columns.values():
+        texts += column.kinds == CellKind.TEXT
+    says = _says(_TOTAL_ALONE, columns, height, looked_at=1)
+    total: BoolArray = says & (texts == 1) & (_usual(texts, texts > 0) > 1)
+    return total
 
 
 def _usual(counts: IntArray | BoolArray, counted: BoolArray) -> FloatArray:

@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape, quoteattr
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import quoteattr
+
+from ade_engine.writing.text_xml import escape_text
 
 HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"
-OFFICE = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+OFFICE = "application/vnd.openxmlformats-officedocument"
+CORE = "http://schemas.openxmlformats.org/package/2006/metadata/core-properties"
+EXTENDED = "http://schemas.openxmlformats.org/officeDocument/2006/extended-properties"
 
-SHEET_HEAD = (
-    f'{HEAD}<worksheet xmlns="{MAIN}"><sheetViews><sheetView workbookViewId="0">'
-    '<pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>'
-    "</sheetView></sheetViews><sheetData>"
-)
-SHEET_TAIL = "</sheetData></worksheet>"
 
-STYLE_DATE, STYLE_MOMENT, STYLE_TIME, STYLE_HEADER, STYLE_LITERAL = 1, 2, 3, 4, 5
-"""Indexes into the styles below; a literal is a text that a program might take for a formula."""
+@dataclass(frozen=True)
+class Properties:
+    """What the workbook says about itself; no date, so that equal runs give equal bytes."""
 
-STYLES = f"""{HEAD}<styleSheet xmlns="{MAIN}">\
-<numFmts count="2"><numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd"/>\
-<numFmt numFmtId="165" formatCode="yyyy\\-mm\\-dd\\ hh:mm:ss"/></numFmts>\
-<fonts count="2"><font><sz val="11"/><name val="Calibri"/><family val="2"/></font>\
-<font><b/><sz val="11"/><name val="Calibri"/><family val="2"/></font></fonts>\
-<fills count="2"><fill><patternFill patternType="none"/></fill>\
-<fill><patternFill patternType="gray125"/></fill></fills>\
-<borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>\
-<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>\
-<cellXfs count="6"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>\
-<xf numFmtId="164" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>\
-<xf numFmtId="165" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>\
-<xf numFmtId="21" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>\
-<xf numFmtId="0" fontId="1" fillId="0" borderId="0" xfId="0" applyFont="1"/>\
-<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0" quotePrefix="1"/></cellXfs>\
-<cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles>\
-</styleSheet>"""
+    title: str = ""
+    subject: str = ""
+    description: str = ""
+    application: str = "ADE"
 
-ROOT_RELATIONS = f"""{HEAD}<Relationships xmlns="{PACKAGE}/relationships">\
-<Relationship Id="rId1" Type="{RELATIONS}/officeDocument" Target="xl/workbook.xml"/>\
-</Relationships>"""
+
+@dataclass(frozen=True)
+class Relation:
+    """A reference of one part to another, or to a file beside the workbook."""
+
+    name: str
+    kind: str
+    target: str
+    external: bool = False
+
+
+@dataclass(frozen=True)
+class SheetEntry:
+    """What the workbook's list of sheets says about one sheet."""
+
+    name: str
+    filtered: str = ""
+    """The range with filter buttons, with `$` signs."""
 
 
 def sheet_part(number: int) -> str:
@@ -48,42 +51,115 @@ def sheet_part(number: int) -> str:
     return f"xl/worksheets/sheet{number}.xml"
 
 
-def content_types(sheets: int) -> str:
+def relations(listed: Iterable[Relation]) -> str:
+    """Return a part that lists the relations of another one."""
+    lines = "".join(
+        f'<Relationship Id="{one.name}" Type="{one.kind}" Target={quoteattr(one.target)}'
+        + (' TargetMode="External"/>' if one.external else "/>")
+        for one in listed
+    )
+    return f'{HEAD}<Relationships xmlns="{PACKAGE}/relationships">{lines}</Relationships>'
+
+
+ROOT_RELATIONS = relations(
+    [
+        Relation("rId1", f"{RELATIONS}/officeDocument", "xl/workbook.xml"),
+        Relation("rId2", f"{PACKAGE}/relationships/metadata/core-properties", "docProps/core.xml"),
+        Relation("rId3", f"{RELATIONS}/extended-properties", "docProps/app.xml"),
+    ]
+)
+
+
+def workbook_relations(sheets: int) -> str:
+    """Return the relations of the workbook to its sheets and styles."""
+    return relations(
+        [
+            *(
+                Relation(
+                    f"rId{number}",
+                    f"{RELATIONS}/worksheet",
+                    sheet_part(number).removeprefix("xl/"),
+                )
+                for number in range(1, sheets + 1)
+            ),
+            Relation("rIdStyles", f"{RELATIONS}/styles", "styles.xml"),
+        ]
+    )
+
+
+def content_types(sheets: int, with_notes: Iterable[int]) -> str:
     """Return the part that lists the content type of each part."""
+    types = [
+        ("/xl/workbook.xml", f"{OFFICE}.spreadsheetml.sheet.main+xml"),
+        ("/xl/styles.xml", f"{OFFICE}.spreadsheetml.styles+xml"),
+        ("/docProps/core.xml", "application/vnd.openxmlformats-package.core-properties+xml"),
+        ("/docProps/app.xml", f"{OFFICE}.extended-properties+xml"),
+        *(
+            (f"/{sheet_part(number)}", f"{OFFICE}.spreadsheetml.worksheet+xml")
+            for number in range(1, sheets + 1)
+        ),
+        *(
+            (f"/xl/comments{number}.xml", f"{OFFICE}.spreadsheetml.comments+xml")
+            for number in with_notes
+        ),
+    ]
     overrides = "".join(
-        f'<Override PartName="/{sheet_part(number)}" ContentType="{OFFICE}.worksheet+xml"/>'
-        for number in range(1, sheets + 1)
+        f'<Override PartName="{part}" ContentType="{kind}"/>' for part, kind in types
     )
     rels = "application/vnd.openxmlformats-package.relationships+xml"
     return (
         f'{HEAD}<Types xmlns="{PACKAGE}/content-types">'
         f'<Default Extension="rels" ContentType="{rels}"/>'
         '<Default Extension="xml" ContentType="application/xml"/>'
-        f'<Override PartName="/xl/workbook.xml" ContentType="{OFFICE}.sheet.main+xml"/>'
-        f'<Override PartName="/xl/styles.xml" ContentType="{OFFICE}.styles+xml"/>'
+        f'<Default Extension="vml" ContentType="{OFFICE}.vmlDrawing"/>'
         f"{overrides}</Types>"
     )
 
 
-def workbook(names: list[str]) -> str:
-    """Return the part that lists the sheets."""
+def workbook(listed: Sequence[SheetEntry]) -> str:
+    """Return the part that lists the sheets, their filters, and the rows that each page repeats."""
     sheets = "".join(
-        f'<sheet name={quoteattr(name)} sheetId="{number}" r:id="rId{number}"/>'
-        for number, name in enumerate(names, 1)
+        f'<sheet name={quoteattr(one.name)} sheetId="{number}" r:id="rId{number}"/>'
+        for number, one in enumerate(listed, 1)
+    )
+    filters = "".join(
+        f'<definedName name="_xlnm._FilterDatabase" localSheetId="{number}" hidden="1">'
+        f"{escape_text(quoted(one.name))}!{one.filtered}</definedName>"
+        for number, one in enumerate(listed)
+        if one.filtered
+    )
+    titles = "".join(
+        f'<definedName name="_xlnm.Print_Titles" localSheetId="{number}">'
+        f"{escape_text(quoted(one.name))}!$1:$1</definedName>"
+        for number, one in enumerate(listed)
     )
     return (
-        f'{HEAD}<workbook xmlns="{MAIN}" xmlns:r="{RELATIONS}"><sheets>{sheets}</sheets></workbook>'
+        f'{HEAD}<workbook xmlns="{MAIN}" xmlns:r="{RELATIONS}"><bookViews><workbookView/>'
+        f"</bookViews><sheets>{sheets}</sheets>"
+        f"<definedNames>{filters}{titles}</definedNames></workbook>"
     )
 
 
-def workbook_relations(sheets: int) -> str:
-    """Return the relationships of the workbook to its sheets and styles."""
-    relations = "".join(
-        f'<Relationship Id="rId{number}" Type="{RELATIONS}/worksheet"'
-        f' Target="{escape(sheet_part(number).removeprefix("xl/"))}"/>'
-        for number in range(1, sheets + 1)
-    )
-    styles = f'<Relationship Id="rIdStyles" Type="{RELATIONS}/styles" Target="styles.xml"/>'
+def quoted(sheet: str) -> str:
+    """Return a sheet's name as references write it."""
+    return "'" + sheet.replace("'", "''") + "'"
+
+
+def core_properties(properties: Properties) -> str:
+    """Return the part with the properties that every document has."""
     return (
-        f'{HEAD}<Relationships xmlns="{PACKAGE}/relationships">{relations}{styles}</Relationships>'
+        f'{HEAD}<cp:coreProperties xmlns:cp="{CORE}" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f"<dc:title>{escape_text(properties.title)}</dc:title>"
+        f"<dc:subject>{escape_text(properties.subject)}</dc:subject>"
+        f"<dc:creator>{escape_text(properties.application)}</dc:creator>"
+        f"<dc:description>{escape_text(properties.description)}</dc:description>"
+        "</cp:coreProperties>"
+    )
+
+
+def application_properties(properties: Properties) -> str:
+    """Return the part that names the program."""
+    return (
+        f'{HEAD}<Properties xmlns="{EXTENDED}"><Application>'
+        f"{escape_text(properties.application)}</Application></Properties>"
     )

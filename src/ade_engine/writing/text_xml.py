@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 
 from ade_engine.sheets.arrays import ByteArray
-from ade_engine.writing.fixed_parts import STYLE_LITERAL
 
 TEXT_CHARS_MAX = 32_767  # Excel calls a workbook with a longer text damaged
 
@@ -64,13 +63,12 @@ class EscapedTexts:
         """Return the opening tags of a text."""
         return '<is><t xml:space="preserve">' if self.keeps_space else "<is><t>"
 
-    def cells(self) -> pl.Series:
-        """Return the XML after the reference of each cell."""
+    def cells(self, style: str, literal_style: str) -> pl.Series:
+        """Return the XML after the reference of each cell, which begins with its style."""
         plain = f' t="inlineStr">{self.opening}' + self.text + "</t></is></c>"
         if self.literal is None:
-            return plain
-        style = f' s="{STYLE_LITERAL}"'
-        return plain.zip_with(~self.literal.fill_null(False), style + plain)
+            return style + plain
+        return (style + plain).zip_with(~self.literal.fill_null(False), literal_style + plain)
 
 
 def escaped(texts: pl.Series) -> EscapedTexts:
@@ -104,17 +102,23 @@ def _at_ends(joined: bytes, classes: ByteArray) -> tuple[int, int]:
     return int(np.bitwise_or.reduce(np.concatenate((ends, *around)))), len(breaks)
 
 
+def escape_text(text: str) -> str:
+    """Escape one text for XML."""
+    return _escape_special(text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
+
+
 def _escape_special(text: str) -> str:
     """Apply Excel's escapes to characters that XML cannot hold, and to look-alikes of escapes."""
     text = _LOOKALIKE.sub("_x005F_", text).translate(_NEVER)
     return _CONTROL.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
 
 
-def shortened(texts: pl.Series) -> tuple[pl.Series, int]:
-    """Truncate texts that are too long for a cell, and count them."""
+def shortened(texts: pl.Series) -> tuple[pl.Series, int, int]:
+    """Truncate texts that are too long for a cell; return also their number, and the most bytes."""
     longest = texts.str.len_bytes().max()
-    if not isinstance(longest, int) or longest <= TEXT_CHARS_MAX:
-        return texts, 0
+    bytes_max = longest if isinstance(longest, int) else 0
+    if bytes_max <= TEXT_CHARS_MAX:
+        return texts, 0, bytes_max
     long = (texts.str.len_chars() > TEXT_CHARS_MAX).fill_null(False)
     cut = texts.zip_with(~long, texts.str.slice(0, TEXT_CHARS_MAX))
-    return cut, int(long.sum())
+    return cut, int(long.sum()), bytes_max

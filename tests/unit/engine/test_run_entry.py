@@ -50,11 +50,14 @@ def test_progress_comes_before_the_result(run: Run) -> None:
     assert run(entry) == (0, [progress, {"result": 1}])
 
 
-@pytest.mark.parametrize("code", [0, 3, None, "words", object()])
-def test_an_exit_is_not_a_result(run: Run, code: Any) -> None:
+@pytest.mark.parametrize(
+    ("code", "exit_code", "message"),
+    [(0, 0, None), (3, 3, None), (None, 0, None), ("words", 1, "words"), (["a"], 1, "['a']")],
+)
+def test_an_exit_is_not_a_result(run: Run, code: Any, exit_code: int, message: str | None) -> None:
     status, (said,) = run(_raising(SystemExit(code)))
     assert status == 1
-    assert said == {"failure": {"exit": {0: 0, 3: 3, None: 0}.get(code, 1)}}
+    assert said == {"failure": {"exit": exit_code, "exit_message": message}}
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt(), GeneratorExit()])

@@ -15,6 +15,9 @@ from ade.worker.job_io import NoJobIO
 DOCUMENT = {"objects": [{"type": "text", "content": {"format": "markdown", "value": "# a"}}]}
 
 
+DIGEST = "sha256:" + "a" * 64
+
+
 async def prepared(spec: dict[str, Any], **inputs: Any) -> dict[str, Any]:
     """Prepare an attempt; return the inputs of the entry module."""
     given = ExportInputs.model_validate({"document": DOCUMENT, **inputs}).model_dump(mode="json")
@@ -30,6 +33,8 @@ async def prepared(spec: dict[str, Any], **inputs: Any) -> dict[str, Any]:
         (None, ["html"], ["html"]),
         ("pdf", ["pdf"], ["pdf"]),
         ("pdf", ["html", "pdf"], ["pdf", "html"]),
+        ("bundle", [], ["bundle"]),
+        (None, ["bundle", "pdf"], ["pdf", "bundle"]),
         (None, ["html", "pdf"], ["pdf", "html"]),
     ],
 )
@@ -44,6 +49,24 @@ async def test_either_field_selects_the_format(
 async def test_contradicting_formats_are_rejected() -> None:
     with pytest.raises(InvalidRequest, match="is pdf, but the formats of output_spec are html"):
         await prepared({"formats": ["html"]}, export_format="pdf")
+
+
+async def test_artifacts_are_rejected_without_a_bundle() -> None:
+    wanted = {"artifacts": [{"digest": DIGEST, "name": "a.csv"}]}
+    inputs = ExportInputs.model_validate({"document": DOCUMENT, **wanted}).model_dump(mode="json")
+    DocumentExport().check(inputs, {"formats": ["bundle"]})
+    with pytest.raises(InvalidRequest, match="artifacts are for a bundle"):
+        DocumentExport().check(inputs, {"formats": ["pdf"]})
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["../a"], ["a/b"], [".hidden"], ["a\\b"], ["a\0"], ["c:"], [""], ["x" * 201], ["A", "a"]],
+)
+def test_artifacts_need_distinct_names_of_files(names: list[str]) -> None:
+    artifacts = [{"digest": DIGEST, "name": name} for name in names]
+    with pytest.raises(ValidationError):
+        ExportInputs.model_validate({"document": DOCUMENT, "artifacts": artifacts})
 
 
 @pytest.mark.parametrize(
@@ -83,11 +106,13 @@ def test_the_key_depends_on_everything_that_the_result_depends_on() -> None:
         key(include_speaker_notes=True),
         key({"formats": ["html"]}),
         key(document=DOCUMENT | {"title": "T"}),
+        key({"formats": ["bundle"]}),
+        key({"formats": ["bundle"]}, artifacts=[{"digest": DIGEST, "name": "a.csv"}]),
     ]
     assert len(set(keys)) == len(keys)
     assert key(view_mode="document") == keys[0]
 
 
 def test_the_environment_version_includes_typst() -> None:
-    assert DocumentExport.env_version.startswith("export@2+typst0.")
+    assert DocumentExport.env_version.startswith("export@3+typst0.")
     assert not DocumentExport.trusted

@@ -57,20 +57,22 @@ TYPES = {
 class AttributeTails:
     """A hash table of attribute tails: type, date style, and whether the element is empty."""
 
-    def __init__(self, date_styles: BoolArray) -> None:
+    def __init__(self, date_styles: BoolArray, style_marks: IntArray) -> None:
         self._date_styles = date_styles
+        self._style_marks = style_marks
         self._keys = np.zeros(SLOTS, np.uint64)
         self._codes = np.zeros(SLOTS, np.int64)
         self._learning = Lock()  # several threads read pieces of one sheet
         self._crowded: list[tuple[np.uint64, int]] = []  # tails whose slot is taken by another tail
         self.types = np.zeros(0, np.uint8)
         self.dates = np.zeros(0, np.bool_)
+        self.marks = np.zeros(0, np.int64)
         self.closed = np.zeros(0, np.bool_)
 
     def codes(
         self, buffer: ByteArray, words: WordArray, starts: IntArray, ends: IntArray
     ) -> IntArray:
-        """Return the index of each tail in `types`, `dates` and `closed`."""
+        """Return the index of each tail in `types`, `dates`, `marks` and `closed`."""
         sizes = ends - starts
         longest = int(sizes.max(initial=0))
         if longest > TAIL_BYTES_MAX or int(sizes.min(initial=0)) < 0:
@@ -116,10 +118,13 @@ class AttributeTails:
         style = attributes.get(b"s", b"0")
         if kind is None or not style.isdigit() or b"r" in attributes:
             raise FastPathUnsupported
-        dated = int(style) < len(self._date_styles) and bool(self._date_styles[int(style)])
+        known = int(style) < len(self._date_styles)
+        dated = known and bool(self._date_styles[int(style)])
+        mark = int(self._style_marks[int(style)]) if known else 0
         code = len(self.types)
         self.types = np.append(self.types, np.uint8(kind))
         self.dates = np.append(self.dates, dated)
+        self.marks = np.append(self.marks, mark)
         self.closed = np.append(self.closed, bool(found[2]))
         slot = int(key >> _SLOT_SHIFT)
         if self._keys[slot] == _FREE:

@@ -35,6 +35,9 @@ class XlsxBook:
         self._archive = archive or ZipReader(file, limits)
         self._parts = read_workbook_info(self._archive, limits.sheets_max)
         self.sheets: list[SheetPart] = self._parts.sheets
+        self.language = self._parts.language
+        self.unread = self._parts.unread
+        self.epoch_1904 = self._parts.epoch_1904
 
     @cached_property
     def _shared(self) -> pl.Series:
@@ -50,7 +53,11 @@ class XlsxBook:
     def _lookups(self) -> Lookups:
         blank = (self._shared.str.len_bytes() == 0).arg_true().to_numpy().astype(np.int64)
         return Lookups(
-            self._parts.date_styles, len(self._shared) - 1, blank, self._parts.epoch_1904
+            self._parts.date_styles,
+            len(self._shared) - 1,
+            blank,
+            self._parts.epoch_1904,
+            self._parts.style_marks,
         )
 
     def read(self, sheet: SheetPart, metadata: SheetMetadata) -> Iterator[Block]:
@@ -88,6 +95,8 @@ class XlsxBook:
             if count > self._limits.cells_max:
                 raise TooLarge(f"a sheet has more than {self._limits.cells_max} cells (cells_max)")
             metadata.hidden_rows += cells.hidden_rows
+            for column, mark in cells.marked_columns:
+                metadata.mark(column, self._parts.marks[mark])
             yield from assembler.add(cells)
         yield from assembler.flush()
 

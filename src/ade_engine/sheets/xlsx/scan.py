@@ -40,6 +40,8 @@ class Lookups:
     blank: IntArray
     """Which shared strings have no characters: a cell with one is empty."""
     epoch_1904: bool
+    style_marks: IntArray
+    """What the number format of each style says besides the value; see `WorkbookInfo.marks`."""
 
 
 class Scanner:
@@ -47,7 +49,7 @@ class Scanner:
 
     def __init__(self, book: Lookups) -> None:
         self._book = book
-        self._tails = AttributeTails(book.date_styles)
+        self._tails = AttributeTails(book.date_styles, book.style_marks)
 
     def scan(self, xml: bytes) -> CellBatch:
         """Read a piece of XML that consists of whole rows and padding."""
@@ -87,11 +89,24 @@ class _Piece:
         kinds, numbers, text_indexes, own_texts = self._read(
             types, self.tails.dates[codes], values, kinds
         )
+        marked = self._marked_columns(columns, codes, kinds)
         kept = kinds != CellKind.EMPTY
         if not kept.all():
             rows, columns, kinds = rows[kept], columns[kept], kinds[kept]
             numbers, text_indexes = numbers[kept], text_indexes[kept]
-        return CellBatch(rows, columns, kinds, numbers, text_indexes, own_texts, hidden, last_row)
+        return CellBatch(
+            rows, columns, kinds, numbers, text_indexes, own_texts, hidden, last_row, marked
+        )
+
+    def _marked_columns(
+        self, columns: IntArray, codes: IntArray, kinds: ByteArray
+    ) -> frozenset[tuple[int, int]]:
+        if not self.tails.marks.any():
+            return frozenset()
+        marks = self.tails.marks[codes]
+        here = (marks > 0) & (kinds == CellKind.NUMBER)
+        pairs = np.unique(np.stack((columns[here], marks[here])), axis=1)
+        return frozenset(zip(*pairs.tolist(), strict=True))
 
     # --- where the cells are ----------------------------------------------------------------------
 

@@ -27,6 +27,8 @@ class Walker:
 
     def __init__(self, book: Lookups) -> None:
         self._date_styles = book.date_styles
+        self._style_marks = book.style_marks
+        self._marked: set[tuple[int, int]] = set()
         self._shared_count = book.shared_count
         self._blank = frozenset(book.blank.tolist())
         self._epoch_1904 = book.epoch_1904
@@ -162,6 +164,8 @@ class Walker:
             return
         style = self._cell.get("s", "")
         known = style.isdecimal() and int(style) < len(self._date_styles)
+        if known and (mark := int(self._style_marks[int(style)])):
+            self._marked.add((self._column, mark))
         self._add(CellKind.NUMBER, number, dated=known and bool(self._date_styles[int(style)]))
 
     def _add_text(self, kind: CellKind, text: str) -> None:
@@ -194,6 +198,7 @@ class Walker:
             pl.Series(self._own, dtype=pl.String),
             self._hidden,
             self._row,
+            frozenset(self._marked),
         )
         self._clear()
         self._hidden = []

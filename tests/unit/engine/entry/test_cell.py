@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ade_engine.cell_outputs import DEPTH_MAX, REPR_CHARS_MAX, encode
+from ade_engine.cell_outputs.values import DEPTH_MAX, REPR_CHARS_MAX, encode
 from ade_engine.channel import Channel, ResultNotJson
-from ade_engine.entry.cell import cell_inputs, main
+from ade_engine.entry.cell import NoEntrypoint, cell_inputs, main
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +87,6 @@ class _Point:
         (numpy.bool_(True), True),
         (numpy.array([[1.5, 2]]), [[1.5, 2.0]]),
         (polars.Series([1, None]), [1, None]),
-        (polars.DataFrame({"a": [1, 2]}), [{"a": 1}, {"a": 2}]),
         (b"x", {"repr": "b'x'"}),
         (decimal.Decimal("1.10"), {"repr": "Decimal('1.10')"}),
         (deque([1]), {"repr": "deque([1])"}),
@@ -138,3 +137,12 @@ plain = st.recursive(
 @given(plain)
 def test_json_values_are_unchanged(value: Any) -> None:
     assert encode(value) == value
+
+
+def test_an_entrypoint_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(NoEntrypoint, match="defines helper"):
+        run("def helper(): pass", "start")
+
+
+def test_a_script_with_a_guard_has_the_value_of_its_last_expression() -> None:
+    assert run("def main(): return 5\nif __name__ == '__main__':\n    main() + 1") == 6

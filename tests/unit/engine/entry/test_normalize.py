@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.engine.package.packages import write_package
 from tests.unit.engine.pipeline.workbooks import Ran, run, run_on, write_workbook
 
 from ade_engine.entry.normalize import NormalizeRequest, normalize
@@ -173,7 +174,9 @@ def test_a_stated_total_can_be_asked_for(tmp_path: Path) -> None:
     rows = [*PEOPLE, ["Total", None, 1080.5]]
     ran = run(tmp_path, rows, **fields(columns__amount=text))
     assert ("amount", "total_is_right") in ran.issues
-    assert ran.stage("structure")[0]["tables"][0]["skipped"] == {"total": ["6"]}
+    assert ran.stage("structure")[0]["tables"][0]["skipped"] == {
+        "total": {"count": 1, "ranges": ["6"], "ranges_omitted": 0}
+    }
 
 
 def test_declared_checks_need_no_code(tmp_path: Path) -> None:
@@ -374,3 +377,54 @@ def test_dates_of_any_writing_become_dates(tmp_path: Path) -> None:
     rows = [["ID", "Day"], ["A1", dt.date(2024, 2, 1)], ["A2", "2024-02-02"], ["A3", "2/3/2024"]]
     ran = run(tmp_path, rows, columns__id=ID, columns__day="FIELD = Field(type='date')")
     assert [row[1].date() for row in ran.rows] == [dt.date(2024, 2, day) for day in (1, 2, 3)]
+
+
+def test_progress_names_the_hooks_while_they_run(tmp_path: Path) -> None:
+    events = ("on_job_start", "on_table_mapped", "on_table_written", "on_job_end")
+    hooks = {f"hooks__{event}": f"def {event}():\n    pass\n" for event in events}
+    package = write_package(tmp_path / "package", **fields(**hooks))
+    source = write_workbook(tmp_path / "in.xlsx", S=PEOPLE)
+    said: list[str] = []
+    request = NormalizeRequest(source, package, tmp_path / "out")
+    normalize(request, lambda done, total, message: said.append(message))
+    phases = [one for at, one in enumerate(said) if not at or said[at - 1] != one]
+    assert phases == [
+        "on_job_start",
+        "reading",
+        "on_table_mapped",
+        "reading",
+        "writing",
+        "on_table_written",
+        "writing",
+        "on_job_end",
+        "writing",
+    ]
+
+
+def test_the_error_of_an_unmapped_field_names_it(tmp_path: Path) -> None:
+    check = "def validate_table(table): return table['missing_one'].issues_where(True, 'x')"
+    files = fields(columns__missing_one="FIELD = Field()", columns__name=NAME + check)
+    with pytest.raises(AuthorError, match="mapped to missing_one"):
+        run(tmp_path, PEOPLE, **files)
+
+
+def test_a_header_with_a_unit_is_mapped_and_its_unit_recorded(tmp_path: Path) -> None:
+    rows = [["ID", "Name", "Amount (EUR)"], *PEOPLE[1:]]
+    ran = run(tmp_path, rows, **fields())
+    column = ran.stage("mapping")[0]["columns"][2]
+    assert (column["target"], column["unit"]) == ("amount", "EUR")
+    assert ran.issues == {}
+
+
+@pytest.mark.parametrize("second", ["Amount", "Amount (USD)"])
+def test_a_second_column_that_fits_as_well_is_reported(tmp_path: Path, second: str) -> None:
+    first = "Amount" if second == "Amount" else "Amount (EUR)"
+    rows = [["ID", first, second], ["A", 1, 2], ["B", 3, 4]]
+    ran = run(tmp_path, rows, columns__id=ID, columns__amount=AMOUNT)
+    assert ran.issues == {("amount", "several_columns_fit"): ["B1"]}
+
+
+def test_numbers_in_thousands_are_reported(tmp_path: Path) -> None:
+    rows = [["ID", "Amount (TEUR)"], ["A", 1], ["B", 3], ["C", 4]]
+    ran = run(tmp_path, rows, columns__id=ID, columns__amount=AMOUNT)
+    assert ran.issues == {("amount", "scaled_numbers"): ["B1"]}

@@ -31,8 +31,11 @@ def run(folder: Path, code: str) -> list[dict[str, Any]]:
 
 
 def test_progress_and_the_summary_are_sent(tmp_path: Path) -> None:
-    *progress, last = run(tmp_path, "")
-    assert progress[-1]["progress"]["done"] == 3
+    *before, last = run(tmp_path, "")
+    progress = [message["progress"] for message in before if "progress" in message]
+    assert progress[-1]["done"] == 3
+    steps = [message["step"] for message in before if "step" in message]
+    assert steps[-2:] == ["output.written", "run.finished"]
     assert last["result"]["evaluation"] == "complete"
     artifact = json.loads((tmp_path / "artifact.json").read_text())
     assert artifact["job_id"] == "j1"

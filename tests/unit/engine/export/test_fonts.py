@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.export.exported import LAYOUT, export, plain
+from tests.unit.engine.export.exported import LAYOUT, export, page_picture, plain
 
 from ade_engine.export import fonts
 from ade_engine.export.export_warnings import ExportWarnings
@@ -33,10 +33,17 @@ def test_characters_that_no_font_has_are_reported() -> None:
     assert missing_glyphs(asked, LAYOUT, embedded_fonts()) == {"漢", "字", NOWHERE}
 
 
+def test_a_character_is_missing_by_itself_whatever_follows_it() -> None:
+    write_templates(LAYOUT)
+    tone = "\N{EMOJI MODIFIER FITZPATRICK TYPE-4}"
+    assert missing_glyphs({"é", "•", tone}, LAYOUT, embedded_fonts()) == {tone}
+
+
 def test_documents_use_no_font_of_the_host_without_need() -> None:
     write_templates(LAYOUT)
     warnings = ExportWarnings()
-    assert fonts_for({*"aé∑\u200b\ufe0f\u0301"}, LAYOUT, warnings) is embedded_fonts()
+    chosen = fonts_for({*"aé∑\u200b\ufe0f\u0301"}, "en", LAYOUT, warnings)
+    assert chosen.fonts is embedded_fonts()
     assert warnings.as_json() == []
 
 
@@ -56,3 +63,41 @@ def test_many_missing_characters_are_counted() -> None:
         one for one in export(plain(ideographs))["warnings"] if one["code"] == "missing_glyphs"
     ]
     assert "and 236 more" in warning["message"]
+
+
+CJK_AND_THAI = "漢字 汉字 かな カナ 한글 สวัสดีชาวโลก"
+
+
+def test_the_extra_has_chinese_japanese_korean_and_thai(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fonts, "FOLDERS", ())
+    assert export(plain(CJK_AND_THAI))["warnings"] == []
+    monkeypatch.setattr(fonts, "_package_folders", tuple)
+    [warning] = export(plain(CJK_AND_THAI))["warnings"]
+    assert warning["code"] == "missing_glyphs"
+    assert "ade[fonts]" in warning["message"]
+
+
+def test_characters_have_the_shapes_of_the_language() -> None:
+    def drawn_in(language: str) -> bytes:
+        export(plain("直角 骨 海"), language=language)
+        return page_picture(1, width=595, height=842).tobytes()
+
+    pictures = [drawn_in(language) for language in ("ja", "zh", "zh-TW", "ko")]
+    assert len(set(pictures)) == 4
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "family"),
+    [
+        ("ja", "漢", "Noto Sans CJK JP"),
+        ("zh-HK", "漢", "Noto Sans CJK TC"),
+        ("en", "漢かな", "Noto Sans CJK JP"),
+        ("en", "한글", "Noto Sans CJK KR"),
+        ("de", "汉", "Noto Sans CJK SC"),
+    ],
+)
+def test_the_family_follows_the_language_and_the_characters(
+    language: str, text: str, family: str
+) -> None:
+    write_templates(LAYOUT)
+    assert fonts_for(set(text), language, LAYOUT, ExportWarnings()).families == (family,)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import typst
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from PIL import Image, ImageChops
 from tests.unit.engine.export.exported import (
     code,
@@ -61,7 +63,8 @@ def test_typst_markup_is_literal_everywhere(evil: str, view_mode: str) -> None:
         title=evil,
         authors=[evil],
     )
-    assert result["pages"] == (3 if view_mode == "slide" else 1)
+    slide_pages = 5 if "\n" in evil else 3  # with several lines everywhere, the slide continues
+    assert result["pages"] == (slide_pages if view_mode == "slide" else 1)
     shown = set_texts("slides.typ" if view_mode == "slide" else "document.typ")
     assert shown.count(evil.split("\n", maxsplit=1)[0]) >= 7
 
@@ -119,46 +122,161 @@ FULL = "\n".join(f"{n}. Point number {n} of a slide that nobody shortened" for n
 
 
 @pytest.mark.parametrize(
-    "objects",
+    ("objects", "pages"),
     [
-        [text(f"# Full\n\n{FULL}")],
-        [code("line = 1\n" * 400)],
-        [table([f"column {n}" for n in range(30)], [["value"] * 30] * 40)],
-        [text("# Images"), *[image(drawn(900, 2_000))] * 3],
-        [equation(r"\begin{matrix}" + r"a & b \\" * 60 + r"\end{matrix}")],
-        [text("# " + "Endless title " * 60 + "\n\nand its body")],
-        [text("x" * 3_000)],
+        ([text(f"# Full\n\n{FULL}")], 5),
+        ([code("line = 1\n" * 100)], 7),
+        ([table([f"column {n}" for n in range(12)], [["value"] * 12] * 40)], 2),
+        ([text("# Images"), *[image(drawn(900, 2_000))] * 3], 1),
+        ([text("# Images"), *[image(drawn(900, 500), caption="what it shows")] * 7], 2),
+        ([text("# Long"), *[image(drawn(900, 500), caption="words " * 250)] * 3], 5),
+        ([equation(r"\begin{matrix}" + r"a & b \\" * 60 + r"\end{matrix}")], 1),
+        ([text("# " + "Endless title " * 60 + "\n\nand its body")], 1),
+        ([text("x" * 3_000)], 3),
     ],
-    ids=["text", "code", "table", "images", "formula", "title", "word"],
+    ids=[
+        "text",
+        "code",
+        "table",
+        "images",
+        "captions",
+        "long captions",
+        "formula",
+        "title",
+        "word",
+    ],
 )
-def test_content_that_does_not_fit_on_a_slide_is_scaled_to_fit(
-    objects: list[dict[str, Any]],
+def test_a_slide_with_too_much_content_continues_within_its_margins(
+    objects: list[dict[str, Any]], pages: int
 ) -> None:
     objects = [one | {"slide": 1} for one in objects]
-    assert export(*objects, view_mode="slide")["pages"] == 1
-    box = inked(page_picture(1, width=1280, height=720))
-    assert box is not None
-    left, top, right, bottom = box
-    assert left >= 60
-    assert top >= 40
-    assert right <= 1280 - 60
-    assert bottom <= 720 - 20
+    result = export(*objects, view_mode="slide")
+    assert result["pages"] == pages
+    for page in range(1, pages + 1):
+        box = inked(page_picture(page, width=1280, height=720))
+        assert box is not None
+        left, top, right, bottom = box
+        assert left >= 60
+        assert top >= 40
+        assert right <= 1280 - 60
+        assert bottom <= 720 - 20
 
 
-def test_a_slide_that_became_unreadable_gives_a_warning() -> None:
+CONTENT = st.one_of(
+    st.integers(1, 60).map(lambda n: text("word " * 7 * n)),
+    st.integers(1, 40).map(lambda n: text("\n".join(f"- item {k}" for k in range(n)))),
+    st.integers(1, 60).map(lambda n: code("value = compute(1, 2)\n" * n, {"stdout": "1\n" * n})),
+    st.tuples(st.integers(1, 12), st.integers(1, 40)).map(
+        lambda size: table([f"c{k}" for k in range(size[0])], [["value"] * size[0]] * size[1])
+    ),
+    st.tuples(st.integers(1, 900), st.integers(1, 900), st.integers(0, 500)).map(
+        lambda size: image(drawn(size[0], size[1]), caption="w " * size[2])
+    ),
+    st.integers(1, 40).map(
+        lambda n: equation(r"\begin{pmatrix}" + r"a & b \\" * n + r"\end{pmatrix}")
+    ),
+    st.integers(1, 40).map(lambda n: text("> " + "quoted words " * n)),
+)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(CONTENT, min_size=1, max_size=6), st.booleans())
+def test_whatever_is_on_a_slide_stays_within_its_margins(
+    objects: list[dict[str, Any]], with_title: bool
+) -> None:
+    title = [text("# A title")] if with_title else []
+    objects = [one | {"slide": 1} for one in (*title, *objects)]
+    result = export(*objects, view_mode="slide")
+    for page in range(1, result["pages"] + 1):
+        left, top, right, bottom = inked(page_picture(page, width=640, height=360)) or (99,) * 4
+        assert left >= 30
+        assert top >= 20
+        assert right <= 640 - 30
+        assert bottom <= 360 - 10
+
+
+def test_a_slide_that_continues_gives_a_warning() -> None:
     result = export(text("# Fine"), text(f"# Full\n\n{FULL}"), view_mode="slide", title="T")
-    [warning] = result["warnings"]
-    assert warning["code"] == "slide_too_full"
-    assert warning["message"].startswith("Slide 3 has too much content: it was scaled to ")
+    assert result["pages"] == 7
+    assert result["warnings"] == [
+        {
+            "code": "slide_continued",
+            "message": "Slide 3 has too much content for one page: it continues over 5 pages.",
+        }
+    ]
     assert FULL.splitlines()[-1].partition(". ")[2] in set_texts("slides.typ")
 
 
-def test_text_that_is_scaled_still_fills_its_lines() -> None:
-    export(text("# Full\n\n" + "word " * 900), view_mode="slide")
+def test_the_pages_of_a_slide_have_its_title_and_size() -> None:
+    def lines(page: int) -> list[int]:
+        """Return the heights of the lines of text in the body, from the ink in their rows."""
+        body = page_picture(page, width=1280, height=720).crop((60, 140, 1220, 660)).convert("L")
+        rows = [min(body.crop((0, y, body.width, y + 1)).tobytes()) < 128 for y in range(520)]
+        runs = "".join("x" if row else " " for row in rows).split()
+        return [len(run) for run in runs]
+
+    export(text("# Full\n\n" + "MMMM " * 40), view_mode="slide")
+    usual = lines(1)[0]
+    export(text("# Full\n\n" + "MMMM " * 900), view_mode="slide")
+    assert lines(1)[0] == lines(2)[0] == usual
+    title = (60, 40, 200, 130)
+    first, second = (page_picture(page, width=1280, height=720).crop(title) for page in (1, 2))
+    assert inked(first) is not None
+    assert ImageChops.difference(first, second).getbbox() is None
+
+
+def test_a_little_too_much_is_scaled_down_and_fills_its_lines() -> None:
+    result = export(text("# Full\n\n" + "word " * 280), view_mode="slide")
+    assert (result["pages"], result["warnings"]) == (1, [])
     above_the_foot = page_picture(1, width=1280, height=720).crop((0, 0, 1280, 650))
     box = inked(above_the_foot)
     assert box is not None
     assert box[2] > 1_100
+
+
+@pytest.mark.parametrize("view_mode", ["document", "slide"])
+def test_a_table_with_too_many_columns_gives_a_warning(view_mode: str) -> None:
+    def codes(columns: int, cell: str) -> list[str]:
+        shown = table(["column"] * columns, [[cell] * columns])
+        return [one["code"] for one in export(shown, view_mode=view_mode)["warnings"]]
+
+    assert codes(30, "a value") == ["table_too_wide"]
+    assert codes(8, "some longer text that is wrapped") == []
+
+
+def test_a_title_that_became_unreadable_gives_a_warning() -> None:
+    [warning] = export(text("# " + "Endless title " * 60 + "\n\nb"), view_mode="slide")["warnings"]
+    assert warning["code"] == "slide_too_full"
+
+
+CAPTION = "A caption that explains at some length what can be seen. "
+
+
+@pytest.mark.parametrize("caption", [CAPTION, CAPTION * 6, CAPTION * 34])
+@pytest.mark.parametrize("lines_before", [1, 5, 10, 20])
+def test_an_image_is_on_the_page_of_its_caption(caption: str, lines_before: int) -> None:
+    shown = image(drawn(600, 1_200), caption=caption[:2_000], width_percent=100)
+    pages = export(*[text("Line")] * lines_before, shown, title="T")["pages"]
+    bodies = [page_picture(n, width=595, height=842).crop((0, 75, 595, 765)) for n in (1, pages)]
+    assert (204, 34, 0) in [color for _, color in bodies[-1].getcolors(1 << 20) or []]
+    if pages > 1:
+        before = export(*[text("Line")] * lines_before, title="T")
+        assert before["pages"] == 1
+        alone = page_picture(1, width=595, height=842).crop((0, 75, 595, 765))
+        assert inked(bodies[0]) == inked(alone)
+
+
+@pytest.mark.parametrize("lines_before", range(33, 40))
+def test_the_caption_of_a_table_is_on_the_page_of_its_first_row(lines_before: int) -> None:
+    lines = [text("Line of text")] * lines_before
+    export(*lines)
+    alone = inked(page_picture(1, width=595, height=842).crop((0, 75, 595, 765)))
+    export(*lines, table(["a", "b"], [[1, 2]] * 9, caption="What it counts"))
+    whole = inked(page_picture(1, width=595, height=842).crop((0, 75, 595, 765)))
+    assert alone is not None
+    assert whole is not None
+    # Caption, header and one row are about 48 points high.
+    assert whole[3] == alone[3] or whole[3] - alone[3] > 40
 
 
 def test_slides_that_fit_are_not_scaled() -> None:

@@ -1,5 +1,7 @@
 """Similar headers are recognised."""
 
+from collections.abc import Callable
+
 import pytest
 
 from ade_engine.mapping.header_likeness import FieldNames, normalized_words
@@ -39,3 +41,20 @@ def test_the_last_level_of_a_header_counts_a_little_less() -> None:
 def test_an_empty_header_is_like_nothing() -> None:
     assert FieldNames.of(["id"]).likeness("  ") == 0
     assert FieldNames.of([]).likeness("id") == 0
+
+
+@pytest.mark.parametrize("name", ["USt", "DoB", "PhD", "IBAN", "eMail", "McDonald"])
+@pytest.mark.parametrize("change", [str.upper, str.lower, str.title, str])
+def test_case_does_not_count_in_synonyms(name: str, change: Callable[[str], str]) -> None:
+    assert FieldNames.of([name]).likeness(change(name)) == 1.0
+
+
+@pytest.mark.parametrize("header", ["Amount (EUR)", "Amount [kg]", "Amount in USD", "Amount %"])
+def test_a_unit_does_not_hide_the_name(header: str) -> None:
+    assert FieldNames.of(["amount"]).likeness(header) >= 0.9
+    assert FieldNames.of([header]).likeness(header) == 1.0
+
+
+def test_a_remark_in_brackets_counts_a_little_less_than_a_unit() -> None:
+    names = FieldNames.of(["name"])
+    assert 0.5 < names.likeness("Name (first)") < names.likeness("Name (kg)") < 1.0

@@ -226,3 +226,35 @@ def test_issues_need_a_code_a_severity_and_a_fitting_mask() -> None:
         Issue("Has Spaces")
     with pytest.raises(Misuse, match="has 1 cells"):
         column.issues_where(Column([1]) > 1, code="x")
+
+
+def test_a_mapping_replaces_texts_by_values_of_any_kind() -> None:
+    column = Column(["ja", "nein", "x", 5, None, "later"])
+    day = dt.date(2024, 2, 29)
+    changes = {"ja": True, "nein": False, "x": 1.5, "later": day}
+    assert column.replace(changes).values == [True, False, 1.5, 5, None, day]
+    assert column.replace({"ja": "yes", "x": None}).values == [
+        "yes",
+        "nein",
+        None,
+        5,
+        None,
+        "later",
+    ]
+    with pytest.raises(Misuse):
+        column.replace({"ja": object()})
+
+
+def test_a_column_knows_the_unit_of_its_header() -> None:
+    assert Column([1], header="Amount (EUR)").unit == "EUR"
+    assert Column([1], header="Amount").unit is None
+
+
+def test_texts_that_an_author_rewrote_are_read_by_the_settings() -> None:
+    column = Column(["1,5", "2,25"])
+    assert column.as_number().values == [1.5, 2.25]
+    assert column.replace(",", ".").as_number().values == [1.5, 2.25]
+    assert column.strip().as_number().values == [1.5, 2.25]
+    assert column.as_number(decimal=",").values == [1.5, 2.25]
+    with pytest.raises(Misuse, match="decimal"):
+        column.as_number(decimal=";")

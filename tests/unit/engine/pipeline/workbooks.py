@@ -50,10 +50,16 @@ class Ran:
 
     @property
     def output(self) -> dict[str, list[list[Any]]]:
-        book = load_workbook(self.folder / "normalized.xlsx")
+        book = self.book
         return {
-            sheet.title: [list(row) for row in sheet.iter_rows(values_only=True)] for sheet in book
+            sheet.title: [list(row) for row in sheet.iter_rows(values_only=True)]
+            for sheet in book
+            if sheet.title != "Issues"
         }
+
+    @property
+    def book(self) -> Workbook:
+        return load_workbook(self.folder / "normalized.xlsx")
 
     @property
     def rows(self) -> list[list[Any]]:

@@ -92,6 +92,46 @@ ELSEWHERE = {
 }
 
 
+# Numbers that a package computes from cells: the cell of the first row is 918273002.125.
+NUMERIC = {
+    "scores with a value": "def detect_it(column): return column.max()",
+    "scores with a small value": "def detect_it(column): return column.max() / 1e9",
+    "scores with minus a value": "def detect_it(column): return -column.max()",
+    "scores with a sum": "def detect_it(column): return column.sum()",
+    "scores with the text of a number": "def detect_it(column): return str(column.max())",
+    "scores fields with values": (
+        "def detect_it(column): return {'name': column.max(), 'amount': column.min()}"
+    ),
+    "scores with digits of a value": (
+        "def detect_it(column): return (column.max() or 0) % 1e4 / 1e4"
+    ),
+    "counts with a value": (
+        "def validate(value): return [Issue('bad')] * int(value - 918_000_000)"
+    ),
+    "counts issues of a column with a value": (
+        "def validate_column(column):\n"
+        "    marked = column.issues_where(column > 0, 'bad')\n"
+        "    return [marked] * int(column.max() - 918_000_000)"
+    ),
+    "counts issues of the table with a value": (
+        "def validate_table(column): return [Issue('bad')] * int(column.max() - 918_000_000)"
+    ),
+    "returns an infinite score": "def detect_it(column): return float('inf')",
+    "returns a mask of another length": (
+        "def validate_column(column): return column.issues_where(column[:1] > 0, 'bad')"
+    ),
+    "orders by a value": (
+        "def detect_it(column, field): object.__setattr__(field, 'order', column.max())"
+    ),
+}
+ROW_SCORES = {
+    "scores a row with a value": "def detect_it(row): return row.values[1]",
+    "scores a row type of that name": "def detect_it(row): return {str(row.values[0]): 1}",
+    "scores a row type of that number": "def detect_it(row): return {row.values[1]: 1}",
+    "scores a row with text": "def detect_it(row): return row.values[0]",
+}
+
+
 def canaries(folder: Path) -> tuple[Path, list[str]]:
     """Write a workbook whose data cells all differ, and return the texts to search for."""
     numbers = count(1)
@@ -142,6 +182,53 @@ def test_nothing_leaks(
 ) -> None:
     files = {"columns__name": BASE + code, "columns__amount": NUMBER}
     assert found(*everything_said(tmp_path, capsys, caplog, **files)) == []
+
+
+@pytest.mark.parametrize("code", NUMERIC.values(), ids=NUMERIC)
+def test_no_number_leaks(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    code: str,
+) -> None:
+    files = {"columns__name": BASE, "columns__amount": NUMBER + code}
+    said, planted = everything_said(tmp_path, capsys, caplog, **files)
+    assert found(said, planted) == []
+    for cell in planted:
+        digits = cell.removesuffix(".125").removeprefix("918")
+        assert not digits.isdecimal() or digits not in said
+
+
+@pytest.mark.parametrize("code", ROW_SCORES.values(), ids=ROW_SCORES)
+@pytest.mark.parametrize("row_type", ["note", "header", "data", "mine"])
+def test_no_value_leaks_from_the_score_of_a_row(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    code: str,
+    row_type: str,
+) -> None:
+    files = {
+        "columns__name": BASE,
+        "columns__amount": NUMBER,
+        f"row_types__{row_type}": code,
+    }
+    assert found(*everything_said(tmp_path, capsys, caplog, **files)) == []
+
+
+def test_recorded_scores_are_clipped_and_rounded(tmp_path: Path) -> None:
+    source, _ = canaries(tmp_path)
+    code = "def detect_it(column): return {'amount': column.max(), 'name': -0.123456}"
+    ran = run_on(tmp_path, source, columns__name=BASE, columns__amount=NUMBER + code)
+    deltas = {
+        one["delta"]
+        for event in ran.stage("mapping")
+        for column in event["columns"]
+        for candidate in column["candidates"]
+        for one in candidate["contributors"]
+        if one["rule"] == "col.amount.it"
+    }
+    assert deltas == {1.0, -0.12}
 
 
 @pytest.mark.parametrize("file", ELSEWHERE)

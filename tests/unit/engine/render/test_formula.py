@@ -17,6 +17,8 @@ from ade_engine.render.mathml import mathml
 
 FORMULAS = tomllib.loads((Path(__file__).parents[3] / "formulas.toml").read_text())["formula"]
 MOVE = re.compile(r"translate\((\S+) (\S+)\)")
+SCALE = re.compile(r"scale\((\S+)\)")
+POINT = re.compile(r"(-?[\d.]+)[ ,]-?[\d.]+")
 
 
 def tree(latex: str, *, display: bool = True) -> ElementTree.Element:
@@ -52,9 +54,76 @@ def _texts(formula: dict[str, Any]) -> list[str]:
     return [one.text or "" for one in tree(formula["latex"]).iter("mtext")]
 
 
-def test_the_list_has_a_hundred_formulas() -> None:
-    assert len(FORMULAS) == 100
-    assert len({one["name"] for one in FORMULAS}) == 100
+def test_the_list_has_more_than_a_hundred_formulas() -> None:
+    assert len(FORMULAS) == 110
+    assert len({one["name"] for one in FORMULAS}) == 110
+
+
+# --- cases, scripts, arrows, bold signs -----------------------------------------------------------
+
+
+def boxes(latex: str) -> list[tuple[float, float]]:
+    """Return where glyphs begin and end from left to right, in drawing order, in a size of 24."""
+    found = []
+    for one in letters(latex):
+        at, scale = MOVE.match(one.get("transform", "")), SCALE.search(one.get("transform", ""))
+        assert at is not None
+        assert scale is not None
+        xs = [float(x) for x in POINT.findall(one.get("d", ""))]
+        found.append(
+            (float(at[1]) + min(xs) * float(scale[1]), float(at[1]) + max(xs) * float(scale[1]))
+        )
+    return found
+
+
+def test_the_conditions_of_starred_cases_are_texts() -> None:
+    found = tree(r"\begin{cases*} x & if $x > 0$ \\ 0 & otherwise \end{cases*}")
+    assert [one.text for one in found.iter("mtext")] == ["if\u00a0", "otherwise"]
+    with pytest.raises(BadFormula, match="has two columns"):
+        tree(r"\begin{cases*} x & a & b \end{cases*}")
+
+
+def test_cases_are_in_text_style_and_dcases_in_display_style() -> None:
+    rows = r"\sum_{i=1}^n i & x \\ \frac{1}{2} & y"
+    small = formula_svg(rf"\begin{{cases}} {rows} \end{{cases}}")
+    large = formula_svg(rf"\begin{{dcases}} {rows} \end{{dcases}}")
+    assert large.height > 1.4 * small.height
+    assert tree(rf"\begin{{cases}} {rows} \end{{cases}}").find(".//munderover") is None
+    assert tree(rf"\begin{{dcases}} {rows} \end{{dcases}}").find(".//munderover") is not None
+    assert tree(r"\begin{matrix} \sum\limits_{i}^n \end{matrix}").find(".//munderover") is not None
+
+
+def test_scripts_before_an_atom_end_at_the_same_place() -> None:
+    lower, first, second, atom = boxes(r"\prescript{14}{6}{C}")
+    assert lower[1] == pytest.approx(second[1], abs=0.8)
+    assert first[1] < second[0]
+    assert second[1] < atom[0]
+
+
+@pytest.mark.parametrize("command", [r"\xrightleftharpoons", r"\xleftrightharpoons"])
+def test_harpoons_are_as_long_as_their_labels(command: str) -> None:
+    label = "abcdefghijklm"
+    [(left, _), *_, (_, right)] = boxes(label)
+    widths = sorted(end - start for start, end in boxes(f"{command}{{{label}}}"))
+    assert widths[-2] == pytest.approx(widths[-1], rel=0.02)
+    assert widths[-1] >= 0.6 * (right - left)
+
+
+@pytest.mark.parametrize("sign", [r"\int", r"\iint", r"\iiint", r"\oint"])
+def test_limits_of_integrals_are_under_and_over_the_sign(sign: str) -> None:
+    integral, over, under = boxes(rf"{sign}\limits_{{a}}^{{b}}")
+    for limit in (over, under):
+        assert integral[0] <= sum(limit) / 2 <= integral[1]
+    assert sum(under) < sum(over)
+
+
+def test_a_sign_without_a_bold_form_has_thicker_lines() -> None:
+    def strokes(latex: str) -> list[bool]:
+        return [one.get("stroke") is not None for one in letters(latex)]
+
+    assert strokes(r"\boldsymbol{\ell + x}") == [True, True, False]
+    assert strokes(r"\mathbf{\ell + x}") == [True, False, False]
+    assert strokes(r"\ell + x") == [False, False, False]
 
 
 # --- colours, sizes, what is said -----------------------------------------------------------------

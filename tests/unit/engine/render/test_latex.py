@@ -3,15 +3,8 @@
 import pytest
 
 from ade_engine.render import BadFormula, formula_svg
-from ade_engine.render.latex import (
-    CHARS_MAX,
-    DEPTH_MAX,
-    ClassMark,
-    ExtractedText,
-    OperatorName,
-    TextRun,
-    prepare,
-)
+from ade_engine.render.extracted import ClassMark, ExtractedText, OperatorName, TextRun
+from ade_engine.render.latex import CHARS_MAX, DEPTH_MAX, prepare
 
 
 @pytest.mark.parametrize(

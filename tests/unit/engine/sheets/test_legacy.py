@@ -11,8 +11,16 @@ from typing import Any
 
 import pytest
 from tests.unit.engine.sheets.workbook_files import CORPUS, cells_of, needs_corpus, read
+from tests.unit.engine.sheets.xls_files import chart, compound, number, shared_text, workbook
 
-from ade_engine.errors import DamagedFile, EncryptedFile, ReaderCrashed, TooLarge
+from ade_engine.errors import (
+    DamagedFile,
+    EncryptedFile,
+    NoCells,
+    OldWorkbook,
+    ReaderCrashed,
+    TooLarge,
+)
 from ade_engine.sheets import legacy, legacy_details
 from ade_engine.sheets.cells import CellError
 from ade_engine.sheets.read_limits import MIB, ReadLimits, ReadOptions
@@ -179,20 +187,71 @@ def test_hidden_rows_and_columns_of_old_workbooks_are_known() -> None:
         assert {22, 23, 24} <= book.sheets[0].hidden_columns
 
 
-def _record(kind: int, data: bytes) -> bytes:
-    return struct.pack("<HH", kind, len(data)) + data
+def test_a_cell_far_away_in_an_old_workbook_is_noticed_before_it_is_read(tmp_path: Path) -> None:
+    stream = workbook(("Far", 0, number(65_535, 255, 1.0)))
+    with pytest.raises(TooLarge, match="distant"):
+        open_workbook(compound(tmp_path / "far.xls", Workbook=stream))
 
 
-def test_a_cell_far_away_in_an_old_workbook_is_noticed_before_it_is_read() -> None:
-    sheet = [_record(0x809, b""), _record(0x203, struct.pack("<HHHd", 65_535, 255, 0, 1.0))]
-    start = 4 + 4 + 4 + 8
-    bound = struct.pack("<IBBBB", start, 0, 0, 0, 0)
-    stream = _record(0x809, b"") + _record(0x85, bound) + _record(0x0A, b"")
-    stream += b"".join(sheet) + _record(0x0A, b"")
-    (seen,) = legacy_details._xls_details(stream)
-    assert (seen.height, seen.width, seen.cells) == (65_536, 256, 1)
-    with pytest.raises(TooLarge):
-        seen.check(ReadLimits())
+CHARTED = number(0, 0, 1.5) + chart(number(0, 0, 99), number(7, 7, 77)) + number(1, 0, 2.5)
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_the_numbers_that_a_chart_caches_are_not_cells(tmp_path: Path, fork: bool) -> None:
+    path = compound(tmp_path / "chart.xls", Workbook=workbook(("One", 0, CHARTED)))
+    assert read(path, ReadOptions(fork=fork)) == {(1, 1): 1.5, (2, 1): 2.5}
+
+
+def test_charts_in_charts_are_left_out(tmp_path: Path) -> None:
+    nested = number(0, 0, 1.5) + chart(chart(number(0, 0, 98)), number(0, 0, 99))
+    path = compound(tmp_path / "chart.xls", Workbook=workbook(("One", 0, nested)))
+    assert read(path) == {(1, 1): 1.5}
+
+
+def test_the_newer_of_two_formats_in_one_file_is_corrected(tmp_path: Path) -> None:
+    old = workbook(("Old", 0, number(5, 5, 55)))
+    path = compound(tmp_path / "both.xls", Book=old, Workbook=workbook(("One", 0, CHARTED)))
+    assert read(path) == {(1, 1): 1.5, (2, 1): 2.5}
+
+
+def test_texts_are_utf_16_whatever_code_page_the_file_names(tmp_path: Path) -> None:
+    texts = ("Jürgen", "vs", "日本")
+    cells = b"".join(shared_text(row, 0, row) for row in range(len(texts)))
+    stream = workbook(("One", 0, cells), texts=texts, code_page=1252)
+    path = compound(tmp_path / "texts.xls", Workbook=stream)
+    assert list(read(path).values()) == list(texts)
+
+
+def test_a_workbook_of_charts_is_not_called_damaged(tmp_path: Path) -> None:
+    stream = workbook(("Picture", 2, number(0, 0, 1)))
+    with pytest.raises(NoCells, match="only chart sheets"):
+        open_workbook(compound(tmp_path / "chart.xls", Workbook=stream))
+
+
+def test_a_chart_sheet_beside_others_is_named(tmp_path: Path) -> None:
+    stream = workbook(("One", 0, number(0, 0, 1)), ("Picture", 2, number(0, 0, 9)))
+    with open_workbook(compound(tmp_path / "chart.xls", Workbook=stream)) as book:
+        assert [sheet.name for sheet in book.sheets] == ["One"]
+        assert [(sheet.name, sheet.reason) for sheet in book.unread] == [("Picture", "chart")]
+
+
+def test_a_workbook_of_excel_95_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "old.xls"
+    path.write_bytes(struct.pack("<HHHH", 0x0809, 8, 0x0500, 5) + bytes(4) + bytes(100))
+    with pytest.raises(OldWorkbook, match="Excel 5 or Excel 95"):
+        open_workbook(path)
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("name", "cell", "value"),
+    [("xls_cross_sheet_chart.xls", (1, 2), None), ("OOM_alloc.xls", (4, 2), None)],
+)
+def test_charts_of_real_workbooks_change_no_cell(
+    name: str, cell: tuple[int, int], value: object
+) -> None:
+    (path,) = CORPUS.rglob(name)
+    assert read(path).get(cell) == value
 
 
 @pytest.mark.parametrize("size", [0, 100, 600, 5_000])
@@ -200,4 +259,4 @@ def test_a_broken_file_system_is_not_understood(size: int, tmp_path: Path) -> No
     path = tmp_path / "file.xls"
     path.write_bytes((OLE + bytes(range(256)) * 20)[:size])
     with path.open("rb") as file:
-        assert legacy_details.read_legacy_details(file, "xls", ReadLimits()) is None
+        assert legacy_details.scan_legacy(file, "xls", ReadLimits()) is None

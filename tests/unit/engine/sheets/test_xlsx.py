@@ -5,6 +5,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from openpyxl import Workbook
 from tests.unit.engine.sheets.workbook_files import (
     MAIN,
     cells_of,
@@ -260,3 +261,15 @@ def test_many_styles_are_kept_apart(book: Path) -> None:
     )
     xlsx(book, sheet_xml(cells))
     assert read_both_ways(book) == {(n, 1): str(n) for n in range(1, 6_001)}
+
+
+def test_number_formats_say_more_than_the_numbers(tmp_path: Path) -> None:
+    book = Workbook()
+    sheet = book.active
+    for row, code in enumerate(("00000", "[$€-407] 0.00", '"$"0', "0.00", "000-00", "yyyy"), 1):
+        sheet.cell(row, row, 7).number_format = code
+    book.save(tmp_path / "marks.xlsx")
+    read_both_ways(tmp_path / "marks.xlsx")
+    with open_workbook(tmp_path / "marks.xlsx") as opened:
+        marks = opened.sheets[0].scan().format_marks
+    assert marks == {1: {"padded"}, 2: {"€"}, 3: {"$"}, 5: {"padded"}}

@@ -105,7 +105,12 @@ def read_both_ways(path: Path) -> Cells:
                 cells = cells_of(sheet)
             except FastPathUnsupported:
                 continue
-            metadata = (sheet.merged, sheet.hidden_rows.tolist(), sheet.hidden_columns)
+            metadata = (
+                sheet.merged,
+                sheet.hidden_rows.tolist(),
+                sheet.hidden_columns,
+                sheet.format_marks,
+            )
             found.append((cells, sheet.height, sheet.width, *metadata))
     assert all(one == found[0] for one in found)
     cells_found: Cells = found[0][0]

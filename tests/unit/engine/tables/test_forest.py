@@ -21,6 +21,7 @@ STUMPS = {
         "following_blank": [[0, 0], [0, 0]],
     },
     "confidence": [[0, 0], [1, 1]],
+    "presence": {"mean": [0], "scale": [1], "coefficients": [1], "intercept": 0},
     "trees": [
         {  # fill <= 0.5 ? b : (words <= 0.3 ? half and half : a)
             "feature": [0, -1, 1, -1, -1],

@@ -3,7 +3,12 @@ from ade_engine import Field
 from ._money import not_negative
 
 FIELD = Field(
-    label="Overtime pay", type="number", order=40, synonyms=["earnings overtime"], totals=True
+    label="Overtime pay",
+    type="number",
+    currency="EUR",
+    order=40,
+    synonyms=["earnings overtime"],
+    totals=True,
 )
 
 

@@ -1,5 +1,10 @@
 from ade_engine import Field
 
 FIELD = Field(
-    label="Pension", type="number", order=60, synonyms=["deductions pension"], totals=True
+    label="Pension",
+    type="number",
+    currency="EUR",
+    order=60,
+    synonyms=["deductions pension"],
+    totals=True,
 )

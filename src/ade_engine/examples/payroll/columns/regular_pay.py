@@ -6,6 +6,7 @@ FIELD = Field(
     label="Regular pay",
     required=True,
     type="number",
+    currency="EUR",
     order=30,
     synonyms=["earnings regular", "base pay"],
     totals=True,

@@ -1,5 +1,10 @@
 from ade_engine import Field
 
 FIELD = Field(
-    label="Tax", type="number", order=50, synonyms=["deductions tax", "income tax"], totals=True
+    label="Tax",
+    type="number",
+    currency="EUR",
+    order=50,
+    synonyms=["deductions tax", "income tax"],
+    totals=True,
 )
