@@ -26,8 +26,11 @@ from ade.domain.errors import (
     Unavailable,
 )
 from ade.domain.job import Status, StopRequest
+from ade.domain.keys import digest
 from ade.domain.limits import Limits
+from ade.domain.network import NetworkRule, asked_for_network, gets_network
 from ade.domain.outcome import Category, JobError, Outcome, located, timed_out_error
+from ade.environments.failure import BuildFailed
 from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
 from ade.kinds import JobInputs, JobIO, Kind, Kinds, Prepared
@@ -36,12 +39,15 @@ from ade.stages.finish import Finish, Finished
 from ade.stages.report import AttemptReport
 from ade.store.rows import Claim, JobRef, LeaseRef
 from ade.telemetry import metrics
+from ade.worker.attempt_output import AttemptOutput
 from ade.worker.job_files import place_file, write_text
 from ade.worker.runner import RunHandle, Runner, see_to_the_end
 
 PROGRESS_SECONDS_MIN = 0.5
 FINISH_AGAIN_SECONDS = 0.5
 FIELDS_MAX = 5
+# How long the inputs of a job may take to arrive; it does not count against the job's own time.
+PREPARE_SECONDS_MAX = 900.0
 SHOWN_AFTER_SECONDS = 0.1
 log = structlog.get_logger()
 
@@ -61,7 +67,7 @@ class Attempt:
         build_runner: Runner,
         jobs_dir: Path,
         exporter: EventFileExporter,
-        network_allowed: bool,
+        network: NetworkRule,
         job_io: JobIO,
     ) -> None:
         self.claim = claim
@@ -73,16 +79,19 @@ class Attempt:
         self._runner = build_runner if claim.kind == BUILD else runner
         self._folder = jobs_dir / claim.id
         self._exporter = exporter
-        self._network_allowed = network_allowed
+        self._network = network
         self._job_io = job_io
         self._running: RunHandle | None = None
         self._stop: StopRequest | None = None
         self._given_up = False
         self._inputs: JobInputs | None = None
+        self._packages: tuple[str, ...] = ()
         self._handed_back = False
         self._progress: dict[str, Any] | None = None
         self._reporting: asyncio.Task[None] | None = None
         self._folder_task: asyncio.Task[dict[str, Path]] | None = None
+        output_kb_max = json.loads(claim.limits).get("max_output_kb", 0)
+        self._output = AttemptOutput(self.held, output_kb_max, kernel.append_output)
         self._ended = asyncio.Event()
 
     # --- what the worker does to it -------------------------------------------------------------
@@ -118,11 +127,13 @@ class Attempt:
             self._ended.set()
             beside = [task for task in (self._reporting, self._folder_task) if task is not None]
             await asyncio.gather(*beside, return_exceptions=True)  # the outcome is known
+            unstored = await self._output.close()
             if self._given_up:
                 metrics.fence_rejected("given_up")
                 log.warning("attempt given up", reason="lease lost")
                 return
-            await self._finish(self._handed_over(outcome) if self._handed_back else outcome)
+            end = self._handed_over(outcome) if self._handed_back else outcome
+            await self._finish(Finish(self.claim, end, unstored))
             await self._copy_events()
 
     def _handed_over(self, outcome: Outcome) -> Outcome | None:
@@ -137,7 +148,7 @@ class Attempt:
     async def _outcome(self) -> Outcome:
         """Run the job; whatever goes wrong around it is an internal error, never silence."""
         try:
-            spec = await self._prepare()
+            spec = await self._prepare_in_time()
             if self._stop is not None or self._given_up or self._handed_back:
                 return self._stopped()
             return await self._run(spec)
@@ -147,6 +158,8 @@ class Attempt:
         except NotFound as error:
             missing = JobError(Category.DEPENDENCY_ERROR, "DEPENDENCY_NOT_FOUND", error.detail)
             return _failed(missing)
+        except BuildFailed as failed:
+            return _failed(failed.error)
         except Unavailable as error:
             return _failed(JobError(Category.INTERNAL_ERROR, "UNAVAILABLE", error.detail))
         except AdeError as error:
@@ -161,6 +174,17 @@ class Attempt:
             message = "The worker could not run the job; its log says more."
             return _failed(JobError(Category.INTERNAL_ERROR, "WORKER_ERROR", message))
 
+    async def _prepare_in_time(self) -> RunSpec:
+        """Prepare the job; the time that it takes is limited, and is not the job's own."""
+        try:
+            async with asyncio.timeout(PREPARE_SECONDS_MAX) as preparing:
+                return await self._prepare()
+        except TimeoutError:
+            if preparing.expired():
+                message = f"The job was not prepared within {PREPARE_SECONDS_MAX:.0f} s."
+                raise Unavailable(message) from None
+            raise
+
     async def _prepare(self) -> RunSpec:
         """Prepare the job's folder and gather what the runner needs."""
         kind = self._kinds.named(self.claim.kind)
@@ -169,6 +193,7 @@ class Attempt:
             raise SandboxUnavailable(self._runner.refusal)
         self._inputs = _inputs_of(self.claim, kind, payload)
         prepared = await kind.prepare(self._inputs, self._job_io)
+        self._packages = prepared.packages
         self._folder_task = asyncio.create_task(
             asyncio.to_thread(self._prepare_folder, payload, prepared)
         )
@@ -180,11 +205,14 @@ class Attempt:
             inputs=prepared.inputs,
             limits=Limits(**json.loads(self.claim.limits)),
             folder=self._folder,
-            network=self._network_allowed and _wants_network(payload),
+            network=gets_network(
+                self._network, asked_for_network(payload.get("environment") or {})
+            ),
             files=files,
             outputs=prepared.outputs,
             environment=prepared.environment,
             preload=prepared.preload or kind.preload,
+            on_output=self._output.take,
         )
 
     def _prepare_folder(self, payload: dict[str, Any], prepared: Prepared) -> dict[str, Path]:
@@ -213,24 +241,29 @@ class Attempt:
         # Done is done, also when a stop came at the last moment.
         if outcome.status is not Status.SUCCEEDED:
             if self._stop is not None:
-                return self._stopped(self._as_specified(outcome))
-            if timed_out and outcome.status is not Status.TIMED_OUT:
+                outcome = self._stopped(outcome)
+            elif timed_out and outcome.status is not Status.TIMED_OUT:
                 error = located(timed_out_error(spec.limits.timeout_ms), outcome.location)
                 outcome = replace(outcome, status=Status.TIMED_OUT, error=error)
+        if self._inputs is not None:
+            outcome = self._kinds.named(self.claim.kind).collect(self._inputs, outcome)
         return await self._kept(self._as_specified(outcome))
 
     async def _kept(self, outcome: Outcome) -> Outcome:
         """Keep the files that the job left; they become visible with the result that names them.
 
-        A job whose files cannot be kept has failed.
+        A job whose files cannot be kept has failed, unless it was stopped: then its result says so.
         """
         if not outcome.files or not self._is_trusted():
             return outcome
         try:
             artifacts = await self._job_io.keep(self.claim.workspace_id, outcome.files)
-        except StorageFull as error:
-            return _failed(JobError(Category.RESOURCE_LIMIT, "STORAGE_FULL", error.detail), outcome)
-        except Unavailable as error:
+        except (StorageFull, Unavailable) as error:
+            if self._stop is not None and outcome.status is not Status.SUCCEEDED:
+                return _without_files(outcome, error.detail)
+            if isinstance(error, StorageFull):
+                full = JobError(Category.RESOURCE_LIMIT, "STORAGE_FULL", error.detail)
+                return _failed(full, outcome)
             return _failed(JobError(Category.INTERNAL_ERROR, "UNAVAILABLE", error.detail), outcome)
         result = {**(outcome.result or {}), "artifacts": [one.as_dict() for one in artifacts]}
         return replace(outcome, result=result, artifacts=artifacts)
@@ -244,9 +277,12 @@ class Attempt:
             if not self._inputs.output_spec.get(f"return_{stream}", True):
                 outputs[stream] = ""
         version = self._kinds.named(self.claim.kind).env_version
-        return replace(
-            outcome, result={**outcome.result, "outputs": outputs, "env_version": version}
-        )
+        result = {**outcome.result, "outputs": outputs, "env_version": version}
+        if self._packages:
+            installed = {"level": "info", "message": f"Installed: {', '.join(self._packages)}."}
+            result["logs"] = [*result.get("logs", []), installed]
+            result["env_version"] = f"{version}+{digest(list(self._packages))[7:19]}"
+        return replace(outcome, result=result)
 
     async def _show_beginning(self) -> None:
         """Export the first events if the job takes long enough for people to look at them."""
@@ -264,11 +300,11 @@ class Attempt:
         return not self._given_up and self._kernel.store.clock.monotonic() < self.trusted_until
 
     def _stopped(self, outcome: Outcome | None = None) -> Outcome:
+        """Say that the job was stopped; what it wrote until then is kept."""
         status = Status.PAUSED if self._stop is StopRequest.PAUSE else Status.CANCELLED
-        result = outcome.result if outcome is not None and status is Status.CANCELLED else None
-        usage = outcome.usage if outcome is not None else {}
-        isolation = outcome.isolation if outcome is not None else self._runner.isolation
-        return Outcome(status, result=result, usage=usage, isolation=isolation)
+        if outcome is None:
+            return Outcome(status, isolation=self._runner.isolation)
+        return replace(outcome, status=status, error=None)
 
     def _keep_logs(self, text: str) -> None:
         """Write the job's output to its folder; an error is only logged, the result has it too."""
@@ -280,6 +316,7 @@ class Attempt:
     def _on_progress(self, progress: dict[str, Any]) -> None:
         """Report the newest progress, at most twice a second."""
         self._progress = progress
+        self._output.take_step(progress.get("message", ""))
         if self._reporting is None or self._reporting.done():
             self._reporting = asyncio.create_task(self._report())
 
@@ -295,12 +332,12 @@ class Attempt:
                 async with asyncio.timeout(PROGRESS_SECONDS_MIN):
                     await self._ended.wait()
 
-    async def _finish(self, outcome: Outcome | None) -> None:
+    async def _finish(self, end: Finish) -> None:
         """Record the end; while the database is away, try again as long as the lease is trusted."""
         record = self._record
         while self._is_trusted():
             try:
-                finished = await record(Finish(self.claim, outcome))
+                finished = await record(end)
             except LeaseLost:
                 metrics.fence_rejected("finish")
                 log.warning("result discarded", reason="lease lost")
@@ -329,11 +366,6 @@ def _printed(outcome: Outcome) -> str:
     return f"{outputs.get('stdout', '')}{outputs.get('stderr', '')}"
 
 
-def _wants_network(payload: dict[str, Any]) -> bool:
-    """Tell whether the job wants the network that its worker allows."""
-    return (payload.get("environment") or {}).get("network_access") != "disabled"
-
-
 def _inputs_of(claim: Claim, kind: Kind, payload: dict[str, Any]) -> JobInputs:
     """Validate the payload of a job against the current version of its kind."""
     try:
@@ -351,6 +383,14 @@ def _inputs_of(claim: Claim, kind: Kind, payload: dict[str, Any]) -> JobInputs:
         inputs.model_dump(mode="json"),
         spec.model_dump(mode="json"),
     )
+
+
+def _without_files(outcome: Outcome, reason: str) -> Outcome:
+    """Say in the result of a stopped job why its files were not kept."""
+    result = outcome.result or {}
+    warning = {"level": "warning", "message": f"The job's files were not kept: {reason}"}
+    logs = [*result.get("logs", ()), warning]
+    return replace(outcome, result={**result, "logs": logs}, files=())
 
 
 def _failed(error: JobError, outcome: Outcome | None = None) -> Outcome:

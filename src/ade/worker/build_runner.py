@@ -23,7 +23,7 @@ the log while it grows.
 import asyncio
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -34,11 +34,12 @@ import structlog
 from ade.domain.errors import AdeError, Unavailable
 from ade.domain.job import Status
 from ade.domain.outcome import Category, CodeLocation, JobError, Outcome, located
+from ade.domain.output import Stream
 from ade.domain.units import KIB
 from ade.environments.activation import ActivationFolder, Log
 from ade.environments.failure import BuildFailed, broken, sandbox_unavailable, too_long
 from ade.environments.install import install, workshop
-from ade.environments.requirements import FILE, read_requirements
+from ade.environments.requirements import FILE, names_of, read_requirements
 from ade.environments.resolve import resolve
 from ade.environments.tool import Tool
 from ade.kinds.normalize import ENGINE
@@ -120,7 +121,8 @@ class BuildRun:
         self._on_progress = on_progress
         self._inputs = BuildInputs(**spec.inputs)
         self._folder = ActivationFolder(self._inputs, settings)
-        self._began, self._began_at = time.monotonic(), time.time()
+        self._began = time.monotonic()
+        self._began_at = time.time()  # noqa: TID251 - a record for people
         self._report = BuildReport()
         self._error: JobError | None = None
         self._activation: Outcome | None = None
@@ -128,6 +130,7 @@ class BuildRun:
         self._tool: Tool | None = None
         self._log: Log | None = None
         self._step = "reading the configuration"
+        self._required: list[str] = []
         self._stopped = self._killed = self._timed_out = False
         self._work = asyncio.create_task(self._steps())
 
@@ -161,6 +164,10 @@ class BuildRun:
         if self._tool is not None:
             self._tool.kill()
         self._work.cancel()
+
+    def when_started(self, call: Callable[[], None]) -> None:
+        """Call back at once: all of a build's steps count."""
+        call()
 
     async def outcome(self) -> Outcome:
         """Wait for the end of the build, write the activation folder, and return the outcome."""
@@ -211,28 +218,34 @@ class BuildRun:
     async def _steps(self) -> None:
         """Do one step after the other; what goes wrong is noted, never raised."""
         try:
-            with self._logging() as written:
+            with self._logging():
                 async with workshop(self._settings) as folder:
-                    self._tool = Tool(self._settings, written.say)
+                    self._tool = Tool(self._settings, self._say)
                     await self._install(self._tool, folder)
                     self._begin_step(2, "running on_activate")
                     await self._activate()
                 if self._error is not None:
-                    written.say(self._error.message)
+                    self._say(self._error.message)
         except Exception as error:
             self._fail(failure_of(error))
 
     @contextmanager
-    def _logging(self) -> Iterator[Log]:
+    def _logging(self) -> Iterator[None]:
         """Write a log; what goes wrong meanwhile is its last line."""
         written = self._log = self._folder.begin()
         try:
-            yield written
+            yield
         except Exception as error:
-            written.say(failure_of(error).message)
+            self._say(failure_of(error).message)
             raise
         finally:
             written.close()
+
+    def _say(self, line: str) -> None:
+        """Write a line to the log, and to those who follow the build's output."""
+        if self._log is not None:
+            self._log.say(line)
+        self._spec.on_output(Stream.STDOUT, f"{line}\n".encode(errors="replace"))
 
     def _begin_step(self, done: int, step: str, shown: str | None = None) -> None:
         self._step = step
@@ -240,6 +253,7 @@ class BuildRun:
 
     async def _install(self, tool: Tool, folder: Path) -> None:
         requirements = await asyncio.to_thread(self._requirements)
+        self._required = names_of(requirements)
         if not requirements:
             tool.log(NOTHING_NEEDED)
             return
@@ -265,7 +279,7 @@ class BuildRun:
         spec = replace(
             self._spec,
             entry=ENTRY,
-            inputs={"config": PACKAGE},
+            inputs={"config": PACKAGE, "required": self._required},
             environment=self._report.environment,
             preload=ENGINE,
         )
@@ -307,7 +321,8 @@ class BuildRun:
 
     def _write(self) -> None:
         """Write the activation folder; the outcome does not depend on it."""
-        times = {"started_at": self._began_at, "finished_at": time.time()}
+        now = time.time()  # noqa: TID251 - a record for people
+        times = {"started_at": self._began_at, "finished_at": now}
         try:
             write_report(self._folder, self._inputs, self._report, times)
         except OSError as error:

@@ -1,8 +1,8 @@
 """Inline tasks: short work on untrusted files that a request waits for.
 
 A preview of a document, a check of a configuration. They run where jobs run, in the same sandbox,
-but are not jobs: they are bounded to seconds, leave nothing, and are not repeated. They have a pool
-of their own beside the slots of jobs (`ADE_INLINE_TASKS`), which is shared fairly:
+but are not jobs: they are bounded to half a minute, leave nothing, and are not repeated. They have
+a pool of their own beside the slots of jobs (`ADE_INLINE_TASKS`), which is shared fairly:
 
 - a workspace runs at most all but one of them at once, so that others need not wait for it;
 - where several workspaces wait, they take turns;
@@ -29,6 +29,8 @@ from ade.worker.runner import RunHandle, Runner, see_to_the_end
 
 WAITING_MAX = 64
 WAITING_PER_WORKSPACE_MAX = 16
+# A package that is slow to import must not hold a slot that others wait for.
+START_SECONDS_MAX = 20.0
 LIMITS = Limits(timeout_ms=15_000, cpu_ms=15_000, memory_mb=768, max_output_kb=64, max_artifacts=0)
 
 
@@ -69,7 +71,8 @@ class InlineTasks:
 
     async def _outcome(self, running: RunHandle) -> Outcome:
         """Wait for the end; kill the code if it takes too long or the request is gone."""
-        outcome, timed_out = await see_to_the_end(running, self._limits.timeout_ms / 1000)
+        timeout_seconds = self._limits.timeout_ms / 1000
+        outcome, timed_out = await see_to_the_end(running, timeout_seconds, START_SECONDS_MAX)
         if timed_out:
             error = located(timed_out_error(self._limits.timeout_ms), outcome.location)
             return Outcome(Status.FAILED, error=error)

@@ -12,9 +12,11 @@ from ade.clock import Clock, SystemClock, new_id
 from ade.domain.errors import NotFound, StorageFull, Unavailable
 from ade.domain.outcome import Artifact, OutputFile
 from ade.domain.units import MIB
-from ade.kinds.kind import VersionPackage
+from ade.kinds.kind import InstalledPackages, VersionPackage
 from ade.storage import Blobs
+from ade.worker.cell_environments import CellEnvironments
 
+NO_PACKAGES = "This worker cannot install packages."
 NO_CATALOGUE = "This worker has no catalogue of documents, configurations and artifacts."
 OCTETS = "application/octet-stream"
 CONTENT_TYPES = {
@@ -60,6 +62,10 @@ class NoJobIO:
         """Raise that nothing can be kept."""
         raise Unavailable(NO_CATALOGUE)
 
+    async def packages(self, requirements: Sequence[str]) -> InstalledPackages:
+        """Raise that nothing can be installed."""
+        raise Unavailable(NO_PACKAGES)
+
     async def environment(self, workspace_id: str, build_id: str) -> str | None:
         """Raise that there are no builds."""
         raise Unavailable(NO_CATALOGUE)
@@ -73,6 +79,7 @@ class CatalogueJobIO:
     blobs: Blobs
     quota_bytes: int = 0
     clock: Clock = field(default_factory=SystemClock)
+    environments: CellEnvironments | None = None
 
     async def document(self, workspace_id: str, document_id: str) -> tuple[Path, str]:
         """Return where a document's bytes are, and its name; also one that was deleted since."""
@@ -111,6 +118,12 @@ class CatalogueJobIO:
         if kept.digest != file.digest:
             raise Unavailable(f"{file.name} changed while it was stored.")
         return _artifact(file, new_id(self.clock), self.blobs.uri(kept.digest))
+
+    async def packages(self, requirements: Sequence[str]) -> InstalledPackages:
+        """Install what a cell requires, unless it is there, and return where."""
+        if self.environments is None:
+            raise Unavailable(NO_PACKAGES)
+        return await self.environments.installed(requirements)
 
     async def environment(self, workspace_id: str, build_id: str) -> str | None:
         """Return which installed packages a build made; None is ADE's own environment."""

@@ -20,6 +20,7 @@ from typing import Any
 
 from ade.domain.job import Status
 from ade.domain.outcome import Category, CodeLocation, JobError, Outcome, located
+from ade.domain.output import Stream
 from ade.domain.units import MIB
 from ade.sandbox.child_messages import ChildMessages, OnProgress
 from ade.sandbox.exit_status import ExitObservation, classify_exit, limit_error, stopped_error
@@ -39,7 +40,8 @@ from ade.sandbox.stack_location import ANSWER_SECONDS, JobSources, locate
 from ade.sandbox.streams import BoundedOutput, LineSplitter, PipeReader
 from ade_engine.stack_dump import STACK_DUMP_SIGNAL
 
-CHILD = (sys.executable, "-I", "-B", "-m", "ade_engine.subprocess_child")
+# Not -I: it would ignore PYTHONHASHSEED.
+CHILD = (sys.executable, "-P", "-s", "-B", "-m", "ade_engine.subprocess_child")
 STOP_GRACE_SECONDS = 2.0
 RESULT_BYTES_MAX = MIB
 # A grandchild may hold a pipe open forever; after the child's end its output is waited for briefly.
@@ -75,7 +77,7 @@ class SubprocessRun:
         self._folder = spec.folder
         self._artifact_mb_max = runner.artifact_mb_max
         self._stop_grace_seconds = runner.stop_grace_seconds
-        self._messages = ChildMessages(on_progress)
+        self._messages = ChildMessages(on_progress, spec.on_output)
         self._killed_for: JobError | None = None
         self._stopping: asyncio.TimerHandle | None = None
         self._killing: asyncio.TimerHandle | None = None
@@ -88,10 +90,21 @@ class SubprocessRun:
         self._child, channel = _spawn(runner, spec, spec.folder)
         self._pidfd = os.pidfd_open(self._child.pid)
         self._intakes = [
-            PipeReader(_owned(self._child.stdout), self._stdout.take),
-            PipeReader(_owned(self._child.stderr), self._stderr.take),
+            PipeReader(_owned(self._child.stdout), self._take(Stream.STDOUT, self._stdout)),
+            PipeReader(_owned(self._child.stderr), self._take(Stream.STDERR, self._stderr)),
             PipeReader(channel, self._lines.take),
         ]
+
+    def _take(self, stream: Stream, kept: BoundedOutput) -> Callable[[bytes], None]:
+        def take(piece: bytes) -> None:
+            kept.take(piece)
+            self._spec.on_output(stream, piece)
+
+        return take
+
+    def when_started(self, call: Callable[[], None]) -> None:
+        """Call back at once: the process was started with the object."""
+        call()
 
     async def outcome(self) -> Outcome:
         """Wait for the child's end and return the outcome."""
@@ -202,9 +215,10 @@ class SubprocessRun:
         error = error or missing_error(self._spec.outputs, kept) or artifact_error(collected)
         if error is None:
             outputs["result_json"] = self._messages.first("result")
+        logs = [*logs_of(collected), *self._messages.warning_logs()]
         return Outcome(
             status=Status.SUCCEEDED if error is None else Status.FAILED,
-            result={"outputs": outputs, "logs": logs_of(collected)},
+            result={"outputs": outputs, "logs": logs},
             error=error,
             usage={"cpu_ms": cpu_ms, "memory_mb_peak": round(usage.ru_maxrss / 1024)},
             files=(*output_files(kept, self._messages), *output_files(collected, self._messages)),
@@ -217,7 +231,11 @@ def _spawn(
 ) -> tuple[subprocess.Popen[bytes], int]:
     """Start the child in a new session with a clean environment; return it and its channel."""
     request = folder / ".request.json"
-    limits = {**spec.limits.as_dict(), "file_mb": runner.file_mb_max}
+    limits = {
+        **spec.limits.as_dict(),
+        "file_mb": runner.file_mb_max,
+        "artifact_mb": runner.artifact_mb_max,
+    }
     content = {"inputs": spec.inputs, "limits": limits, "paths": _paths(runner, spec)}
     request.write_text(json.dumps(content))
     channel, childs_end = os.pipe()
@@ -230,7 +248,7 @@ def _spawn(
                 stderr=subprocess.PIPE,
                 pass_fds=(childs_end,),
                 cwd=folder,
-                env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(folder)},
+                env=_environment_variables(folder),
                 start_new_session=True,
             )
     except BaseException:
@@ -240,6 +258,15 @@ def _spawn(
         os.close(childs_end)
         request.unlink(missing_ok=True)
     return child, channel
+
+
+def _environment_variables(folder: Path) -> dict[str, str]:
+    return {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "HOME": str(folder),
+        "PYTHONHASHSEED": "0",
+    }
 
 
 def _paths(runner: SubprocessRunner, spec: RunSpec) -> list[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import structlog
@@ -16,10 +17,18 @@ log = structlog.get_logger()
 class Sweeper:
     """Expire leases, fire timers and delete what is old, for as long as the server lives."""
 
-    def __init__(self, kernel: Kernel, jobs_dir: Path, every_seconds: float) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        jobs_dir: Path,
+        every_seconds: float,
+        delete_expired: Callable[[], Awaitable[int]] | None = None,
+    ) -> None:
         self._kernel = kernel
         self._jobs_dir = jobs_dir
         self._every_seconds = every_seconds
+        # Deletes a bounded number of what else has expired, and returns how many.
+        self._delete_expired = delete_expired
         self._clock = kernel.store.clock
         self._swept_at: float | None = None
         self._retained_at: float | None = None
@@ -57,7 +66,9 @@ class Sweeper:
             await self.retain()
 
     async def retain(self) -> None:
-        """Delete old jobs with their folders."""
+        """Delete expired sessions, and old jobs with their folders."""
+        while self._delete_expired is not None and await self._delete_expired():
+            pass
         for workspace_id in await self._kernel.read(lambda reading: reading.workspace_ids()):
             while gone := await self._kernel.retain(workspace_id):
                 for ref in gone:

@@ -1,10 +1,10 @@
 """The loop that claims jobs and takes them to their ends.
 
-The model. One worker has a number of slots, one name, and one list of attempts. Four things go on
+The model. One worker has a number of slots, one name, and one list of attempts. Five things go on
 at once: `claim` fills free slots whenever there is news of work, and looks anyway every
 `poll_seconds`; `renew` keeps all leases with one statement every few seconds, and at once when
-there is news of a stop request; `guard` gives up attempts whose lease can no longer be trusted; and
-each attempt lives in its own task.
+there is news of a stop request; `guard` gives up attempts whose lease can no longer be trusted;
+`note` tells the database which kinds this worker runs; and each attempt lives in its own task.
 
 A worker whose slots are all taken claims when attempts end, and records their ends in the same
 transaction (`ade.worker.pending_ends`). Their slots are free from then on, although each attempt
@@ -16,6 +16,7 @@ their children are killed and the jobs handed back, without costing them a retry
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,7 @@ import structlog
 from ade.domain.errors import AdeError
 from ade.domain.events import stop_topic, work_topic
 from ade.domain.job import LOCAL_POOL
+from ade.domain.network import NetworkRule
 from ade.events.event_file import EventFileExporter
 from ade.events.notifier import Subscription
 from ade.kernel import Kernel
@@ -33,6 +35,7 @@ from ade.kinds import JobIO, Kinds
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.finish_and_claim import FinishedAndClaimed
+from ade.stages.workers import NOTE_SECONDS, RunningWorker
 from ade.store.rows import Claim, LeaseRef
 from ade.telemetry import metrics
 from ade.worker.attempt import Attempt
@@ -41,6 +44,9 @@ from ade.worker.pending_ends import PendingEnd, PendingEnds, answer_all
 from ade.worker.runner import Runner
 
 TROUBLE_SECONDS = 1.0
+# How long a worker that ends tries to hand back what still ran; then the leases end by themselves.
+HAND_BACK_SECONDS = 4.0
+CANCEL_SECONDS = 1.0
 ATTEMPTS_PER_SLOT_MAX = 2
 log = structlog.get_logger()
 
@@ -52,7 +58,7 @@ class WorkerRules:
     slots: int = 2
     poll_seconds: float = 1.0
     drain_grace_seconds: float = 30.0
-    network_allowed: bool = False
+    network: NetworkRule = NetworkRule.NEVER
 
 
 class Worker:
@@ -79,7 +85,8 @@ class Worker:
         self._rules = rules
         self._job_io = job_io or NoJobIO()
         self._exporter = EventFileExporter(kernel.store, jobs_dir)
-        self._request = ClaimRequest(name, 0, LOCAL_POOL)
+        self._note = RunningWorker(name, socket.gethostname()[:100], frozenset(kinds.names()))
+        self._request = ClaimRequest(name, 0, LOCAL_POOL, kinds=self._note.kinds)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
         self._occupied = set[LeaseRef]()
         self._draining = asyncio.Event()
@@ -118,6 +125,7 @@ class Worker:
             keeping = [
                 asyncio.create_task(self._renew_for_ever(stops)),
                 asyncio.create_task(self._guard_for_ever()),
+                asyncio.create_task(self._note_for_ever()),
             ]
             await self._draining.wait()
             claiming.cancel()
@@ -127,6 +135,8 @@ class Worker:
             for task in keeping:
                 task.cancel()
             await asyncio.gather(*keeping, return_exceptions=True)
+            with contextlib.suppress(Exception):  # a sweep deletes the note if this cannot
+                await self._kernel.forget_worker(self.name)
 
     # --- claim ----------------------------------------------------------------------------------
 
@@ -140,7 +150,7 @@ class Worker:
                     await self._slot_freed.wait()
                     continue
                 claims = await self._finish_and_claim(free)
-                if len(claims) < free:
+                if len(claims) < free and not self._request.rotation.has_more_to_set_aside:
                     self._ends.release()
                     # For a limited time: the news of a job may be lost.
                     await work.wait(self._rules.poll_seconds)
@@ -227,7 +237,7 @@ class Worker:
             build_runner=self._build_runner,
             jobs_dir=self._jobs_dir,
             exporter=self._exporter,
-            network_allowed=self._rules.network_allowed,
+            network=self._rules.network,
             job_io=self._job_io,
         )
         task = asyncio.create_task(attempt.see_through(), name=f"attempt {claim.id}")
@@ -279,6 +289,15 @@ class Worker:
             soonest = min((a.trusted_until for a in self._attempts), default=now + margin)
             await asyncio.sleep(min(max(soonest - now, 0.05), margin / 2))
 
+    async def _note_for_ever(self) -> None:
+        """Note in the database that this worker is running, and which kinds it can run."""
+        while True:
+            try:
+                await self._kernel.note_worker(self._note)
+            except Exception as error:
+                log.warning("cannot note the worker", reason=_reason(error))
+            await asyncio.sleep(NOTE_SECONDS)
+
     # --- drain ----------------------------------------------------------------------------------
 
     async def _let_end(self) -> None:
@@ -289,7 +308,13 @@ class Worker:
         for attempt in list(self._attempts):
             attempt.hand_back()
         if self._attempts:
-            await asyncio.wait(self._attempts.values())
+            await asyncio.wait(self._attempts.values(), timeout=HAND_BACK_SECONDS)
+        left = list(self._attempts.values())
+        if left:  # the database is away: their leases end, and another worker takes them
+            log.warning("cannot hand back", attempts=len(left))
+            for task in left:
+                task.cancel()
+            await asyncio.wait(left, timeout=CANCEL_SECONDS)
 
 
 def _reason(error: Exception) -> str:

@@ -27,12 +27,21 @@ def main(inputs: dict[str, Any], channel: Any) -> Any:
         "write_much": _write_much,
         "import": _import,
         "linger_once": _linger_once,
+        "print_and_stay": _print_and_stay,
     }[inputs["do"]](inputs, channel)
 
 
 def _tell_pid(inputs: dict[str, Any], channel: Any) -> None:
     channel.progress(0, 1, str(os.getpid()))
     time.sleep(FOREVER_SECONDS)
+
+
+def _print_and_stay(inputs: dict[str, Any], channel: Any) -> None:
+    if "file" in inputs:
+        with open(f"artifacts/{inputs['file']}", "w", encoding="utf-8") as file:
+            file.write("kept")
+    sys.stdout.write(f"{inputs['text']}\n")  # not flushed by itself
+    time.sleep(inputs.get("seconds", FOREVER_SECONDS))
 
 
 def _ignore_sigterm(inputs: dict[str, Any], channel: Any) -> None:

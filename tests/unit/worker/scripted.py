@@ -1,6 +1,7 @@
 """A runner whose hooks end as a test says, and an installer that never ends."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,18 @@ RETURNED = {
     "warnings": [],
     "name": "c",
     "digest": "d",
+    # What a run returns.
+    "evaluation": "complete",
+    "summary": {
+        "tables": 1,
+        "tables_written": 1,
+        "rows_written": 1,
+        "columns_mapped": 1,
+        "errors": 0,
+        "warnings": 0,
+        "infos": 0,
+        "skipped": {},
+    },
 }
 
 
@@ -46,6 +59,10 @@ class Scripted:
         def __init__(self, runner: "Scripted") -> None:
             self._runner = runner
             self._killed = asyncio.Event()
+
+        def when_started(self, call: Callable[[], None]) -> None:
+            """Start at once."""
+            call()
 
         async def outcome(self) -> Outcome:
             """End as the test says."""

@@ -86,7 +86,8 @@ async def test_a_build_is_installed_and_activated(
     assert report["python_executable"]
     assert is_there(report["environment"], settings)
     (spec,) = hooks.given
-    assert (spec.entry, spec.inputs) == ("ade_engine.entry.activate", {"config": "config"})
+    assert spec.entry == "ade_engine.entry.activate"
+    assert spec.inputs == {"config": "config", "required": ["greeting"]}
     assert spec.environment == report["environment"]
     assert set(spec.files) == {"config/config.toml", "config/requirements.txt"}
     assert progress == [

@@ -197,7 +197,8 @@ async def test_without_requirements_nothing_is_installed(
     version, build = await site.made(requirements="# none\n")
     assert (build.status, build.environment, build.error) == ("ready", None, None)
     (given,) = site.runner.given
-    assert (given.entry, given.inputs) == ("ade_engine.entry.activate", {"config": "config"})
+    assert given.entry == "ade_engine.entry.activate"
+    assert given.inputs == {"config": "config", "required": []}
     assert (given.environment, given.network) == (None, False)
     assert set(given.files) == {"config/config.toml", "config/requirements.txt"}
     assert "nothing is installed" in (site.activation(version).log() or "")

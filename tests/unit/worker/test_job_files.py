@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,9 @@ class Held:
     def start(self, spec: RunSpec, tell: OnProgress) -> RunHandle:
         self.started.set()
         return self
+
+    def when_started(self, call: Callable[[], None]) -> None:
+        call()
 
     async def outcome(self) -> Outcome:
         await self._over.wait()

@@ -1,6 +1,7 @@
 """A worker whose slots are all taken records the ends of attempts with its next claim."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from tests.processes import aeventually
@@ -32,6 +33,10 @@ class Gate:
         assert spec.folder is not None
         self.started.append(spec.folder.name)
         return self
+
+    def when_started(self, call: Callable[[], None]) -> None:
+        """Start at once."""
+        call()
 
     async def outcome(self) -> Outcome:
         """Wait for the gate."""

@@ -10,9 +10,11 @@ from tests.databases import WORKSPACE
 from tests.processes import aeventually
 from tests.unit.worker.bench import LIMITS, TroubledStore
 
+from ade.app.directory import Directory
 from ade.clock import ManualClock
 from ade.domain.job import Status
 from ade.domain.outcome import Outcome
+from ade.domain.session_rule import SessionRule
 from ade.kernel import Kernel
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
@@ -133,3 +135,18 @@ async def test_trouble_is_tried_again(kernel: Kernel, sweeper: Sweeper, clock: M
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def test_expired_sessions_are_deleted_with_what_is_old(
+    kernel: Kernel, clock: ManualClock, tmp_path: Path
+) -> None:
+    directory = Directory(kernel.store)  # type: ignore[arg-type]
+    key = directory.bootstrap()
+    assert key is not None
+    sessions = directory.user_sessions(SessionRule(idle_seconds=60, max_seconds=60))
+    old = await sessions.begin(key, "")
+    clock.advance(RETAIN_EVERY_SECONDS)
+    new = await sessions.begin(key, "")
+    await Sweeper(kernel, tmp_path, 1, sessions.delete_expired).sweep()
+    assert await sessions.find_by_id(old.session.id) is None
+    assert await sessions.find_by_id(new.session.id) == new.session

@@ -15,6 +15,7 @@ from ade.domain.limits import Limits
 from ade.sandbox.child_messages import OnProgress
 from ade.sandbox.spec import RunSpec
 from ade.stages.resume import Resume
+from ade.store.rows import JobRef, JobRow
 from ade.worker.runner import RunHandle
 from ade.worker.subprocess_runner import SubprocessRunner
 
@@ -85,11 +86,23 @@ async def test_code_that_needs_isolation_runs_at_level_none(bench: Bench) -> Non
         assert (await bench.ended(job)).status == "succeeded"
 
 
-async def test_a_kind_that_is_not_installed_is_said(bench: Bench) -> None:
-    job = await bench.submit(kind="gone")
+async def _status(bench: Bench, job: JobRow) -> str | None:
+    ref = JobRef(job.workspace_id, job.id)
+    found = await bench.kernel.read(lambda reading: reading.read_job(ref))
+    return found and found.status
+
+
+async def test_a_job_of_a_kind_that_is_not_installed_waits_for_another_worker(
+    bench: Bench,
+) -> None:
+    waiting = await bench.submit(kind="gone")
+    job = await bench.submit(value=1)
     async with bench.working():
-        ended = await bench.ended(job)
-    assert json.loads(ended.error or "{}")["category"] == "VALIDATION_ERROR"
+        assert (await bench.ended(job)).status == "succeeded"
+        [worker] = await bench.kernel.read(lambda reading: reading.list_workers(9))
+    assert "echo" in json.loads(worker.kinds)
+    assert await _status(bench, waiting) == "queued"
+    assert await bench.kernel.read(lambda reading: reading.list_workers(9)) == []
 
 
 class BrokenRunner:
@@ -233,7 +246,7 @@ async def test_drain_lets_jobs_finish(bench: Bench) -> None:
     worker.drain()
     await task
     assert (await bench.job(running)).status == "succeeded"
-    assert (await bench.job(waiting)).status == "queued"
+    assert await _status(bench, waiting) == "queued"
 
 
 async def test_drain_past_the_grace_hands_back_without_costing_a_retry(bench: Bench) -> None:
