@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -43,6 +43,7 @@ IMAGE_BASE64_CHARS_MAX = 14_000_000
 WIDTH_PERCENT_MIN = 5
 PRELOAD = ("ade_engine.preload.documents",)
 LIBRARIES = ("typst", "ziamath", "latex2mathml", "markdown-it-py")
+FONT_PACKAGES = ("noto-cjk-sans-otc", "fontpkg-noto-sans-thai")
 
 
 def _cell(value: Any) -> Any:
@@ -88,6 +89,7 @@ Cell = Annotated[
 ]
 TableRow = Annotated[list[Cell], Field(max_length=COLUMNS_MAX), FIRST_ERROR]
 Alignment = Literal["auto", "left", "center", "right"]
+NumberFormat = Literal["auto", "plain"]
 ViewMode = Literal["document", "slide"]
 
 
@@ -198,6 +200,11 @@ class TableContent(BaseModel):
         max_length=COLUMNS_MAX,
         description="of each column; auto is right for numbers and left for anything else",
     )
+    number_format: list[NumberFormat] | None = Field(
+        default=None,
+        max_length=COLUMNS_MAX,
+        description="of each column; auto rounds and groups, plain shows numbers as they are",
+    )
     caption: Caption = ""
 
     @model_validator(mode="after")
@@ -208,8 +215,8 @@ class TableContent(BaseModel):
                 raise ValueError(f"row {number} has {len(row)} cells, there are {width} columns")
         if width * len(self.rows) > CELLS_MAX:
             raise ValueError(f"there are more than {CELLS_MAX:,} cells")
-        if self.alignment is not None and len(self.alignment) > width:
-            raise ValueError("there are more alignments than columns")
+        if max(len(self.alignment or []), len(self.number_format or [])) > width:
+            raise ValueError("there are more alignments or number formats than columns")
         return self
 
 
@@ -292,7 +299,16 @@ class DocumentContent(BaseModel):
 
 def with_library_versions(name: str) -> str:
     """Return an environment version that includes the libraries on which results depend."""
-    return "+".join((name, *(f"{library}{version(library)}" for library in LIBRARIES)))
+    installed = (*LIBRARIES, *filter(_is_installed, FONT_PACKAGES))
+    return "+".join((name, *(f"{library}{version(library)}" for library in installed)))
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 async def fetch_images(
@@ -304,10 +320,15 @@ async def fetch_images(
         digest = image["digest"]
         if digest is None:
             continue
-        image["file"] = path = f"inputs/{digest.partition(':')[2]}"
+        image["file"] = path = input_path(digest)
         if path not in files:
             files[path] = await job_io.blob(workspace_id, digest)
     return files
+
+
+def input_path(digest: str) -> str:
+    """Return where a job finds the file with a digest."""
+    return f"inputs/{digest.partition(':')[2]}"
 
 
 def _images(one: DocumentObject) -> list[ImageContent]:

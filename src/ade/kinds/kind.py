@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Protocol
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from ade.domain.job import LOCAL_POOL
-from ade.domain.outcome import Artifact, OutputFile
+from ade.domain.outcome import Artifact, Outcome, OutputFile
 
 FORMATS_MAX = 20
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -39,12 +39,21 @@ class JobInputs:
 
 
 @dataclass(frozen=True, slots=True)
+class InstalledPackages:
+    """Name an environment of installed packages, and list them; None is ADE's own environment."""
+
+    environment: str | None
+    packages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """Say what a job's entry is called with, and what it finds around it.
 
     `files` are put into the job's folder under these names, `outputs` are taken out of it and kept
     in the job's own folder under others. `environment` names installed packages; None is ADE's own.
-    `preload` are modules that this job in particular should find imported.
+    `preload` are modules that this job in particular should find imported. `packages` are the exact
+    versions that were installed for it; the result names them.
     """
 
     inputs: dict[str, Any]
@@ -52,6 +61,7 @@ class Prepared:
     outputs: Mapping[str, str] = field(default_factory=dict)
     environment: str | None = None
     preload: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,10 @@ class JobIO(Protocol):
         """Keep files by their digests, for a result that will name them."""
         ...
 
+    async def packages(self, requirements: Sequence[str]) -> InstalledPackages:
+        """Install what is required, unless it is there, and return where."""
+        ...
+
     async def environment(self, workspace_id: str, build_id: str) -> str | None:
         """Return which installed packages a build made; None is ADE's own environment."""
         ...
@@ -120,3 +134,7 @@ class Kind:
     async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
         """Gather what an attempt needs; what is missing is an error of the job."""
         return Prepared(job.inputs)
+
+    def collect(self, job: JobInputs, outcome: Outcome) -> Outcome:
+        """Return the outcome of an attempt that ran, with what the kind knows of its result."""
+        return outcome

@@ -1,21 +1,32 @@
 """`normalize`: a run of a configuration on one document."""
 
+import asyncio
 import re
+import tomllib
 from pathlib import PurePosixPath
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ade.kinds.kind import JobInputs, JobIO, Kind, Prepared
+from ade.domain.evaluation import FailOn
+from ade.domain.outcome import Outcome
+from ade.kinds.kind import JobInputs, JobIO, Kind, Prepared, VersionPackage
+from ade.kinds.run_evaluation import evaluated
 
 NAME_CHARS_MAX = 100
 ODD = re.compile(r"[^\w.\- ]+")
 # What every run would otherwise import again.
 ENGINE = ("numpy", "polars", "python_calamine", "ade_engine.preload.spreadsheets")
+WORKBOOK = {"output/normalized.xlsx": "normalized.xlsx"}
 OUTPUTS = {
-    "output/normalized.xlsx": "normalized.xlsx",
     "output/artifact.json": "artifact.json",
     "output/events.ndjson": "engine-events.ndjson",
 }
+SETTINGS_FILE = "config.toml"
+
+
+OutputFormat = Literal["xlsx", "csv", "parquet", "jsonl"]
+OutputFormats = Annotated[list[OutputFormat], Field(min_length=1, max_length=4)]
 
 
 class NormalizeInputs(BaseModel):
@@ -27,6 +38,12 @@ class NormalizeInputs(BaseModel):
     document_id: str
     build_id: str
     headers: bool = Field(default=True, description="whether header texts are recorded")
+    fail_on: FailOn | None = Field(
+        default=None, description="which result is a failure; by default what the package says"
+    )
+    outputs: OutputFormats | None = Field(
+        default=None, description="formats of the rows; by default what the package says"
+    )
 
 
 class Normalize(Kind):
@@ -42,15 +59,21 @@ class Normalize(Kind):
     async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
         """Lay out the document and the version's files as the run was submitted."""
         workspace_id, inputs = job.workspace_id, job.inputs
-        document, name = await job_io.document(workspace_id, inputs["document_id"])
-        package = await job_io.package(workspace_id, inputs["config_version_id"])
+        (document, name), package, environment = await asyncio.gather(
+            job_io.document(workspace_id, inputs["document_id"]),
+            job_io.package(workspace_id, inputs["config_version_id"]),
+            job_io.environment(workspace_id, inputs["build_id"]),
+        )
         place = f"inputs/01-{safe_filename(name)}"
+        has_workbook = "xlsx" in (inputs["outputs"] or _outputs_of(package))
         return Prepared(
             inputs={
                 "input": place,
                 "input_name": name,
                 "config": "config",
                 "output": "output",
+                "files": "artifacts",  # what is written besides the workbook
+                "outputs": inputs["outputs"],
                 "job_id": job.job_id,
                 "headers": inputs["headers"],
                 "configuration": {
@@ -60,9 +83,25 @@ class Normalize(Kind):
                 },
             },
             files={place: document, **package.below("config")},
-            outputs=OUTPUTS,
-            environment=await job_io.environment(workspace_id, inputs["build_id"]),
+            outputs=WORKBOOK | OUTPUTS if has_workbook else OUTPUTS,
+            environment=environment,
         )
+
+    def collect(self, job: JobInputs, outcome: Outcome) -> Outcome:
+        """Add what the run says of its result, and fail it if `fail_on` says so."""
+        return evaluated(outcome, job.inputs["fail_on"])
+
+
+def _outputs_of(package: VersionPackage) -> list[str]:
+    """Return the package's setting `outputs`; by default it is the workbook."""
+    settings = package.files.get(SETTINGS_FILE)
+    if settings is None:
+        return ["xlsx"]
+    try:
+        output = tomllib.loads(settings.read_text(encoding="utf-8")).get("output", {})
+        return [str(name) for name in output.get("outputs", ["xlsx"])]
+    except (ValueError, AttributeError, TypeError):
+        return ["xlsx"]  # the run fails and says what is wrong with the file
 
 
 def safe_filename(name: str) -> str:

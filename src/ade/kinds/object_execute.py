@@ -8,7 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+from packaging.requirements import InvalidRequirement, Requirement
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -24,15 +26,40 @@ from ade.kinds.kind import Digest, JobInputs, JobIO, Kind, OutputSpec, Prepared
 SOURCE_CHARS_MAX = 500_000
 BLOCKS_MAX = 1_000
 DEPENDENCIES_MAX = 100
+REQUIREMENTS_MAX = 50
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,99}"
 FILE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.\- ]{0,99}$"
 FILE = "cell.py"
-# Libraries that are slow to import, and the module that a zygote imports in advance for each.
-SLOW_IMPORTS = {"matplotlib": "ade_engine.preload.figures", "pandas": "pandas", "polars": "polars"}
+# Libraries that are slow to import, and the modules that a zygote imports in advance for each.
+# Frames of pandas are written as Parquet by polars.
+SLOW_IMPORTS = {
+    "matplotlib": ("ade_engine.preload.figures",),
+    "pandas": ("pandas", "polars"),
+    "polars": ("polars",),
+}
 _SLOW_IMPORT_NAME = re.compile(rf"\b({'|'.join(SLOW_IMPORTS)})\b")
 
 _STRICT = ConfigDict(extra="forbid")
+CellFormat = Literal["json", "png", "svg", "pdf", "csv", "parquet", "html", "jpg", "md", "tex"]
 CellSource = Annotated[str, StringConstraints(max_length=SOURCE_CHARS_MAX)]
+
+
+def _checked_requirement(text: str) -> str:
+    """Accept a name with versions only: a path or an address would reach into this machine."""
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        raise ValueError(
+            "give the name of a package, perhaps with versions, such as python-dateutil>=2.9"
+        ) from None
+    if requirement.url is not None:
+        raise ValueError("a package may not come from an address")
+    return str(requirement)
+
+
+RequirementText = Annotated[
+    str, StringConstraints(min_length=1, max_length=200), AfterValidator(_checked_requirement)
+]
 
 
 class PythonContent(BaseModel):
@@ -164,6 +191,7 @@ class Runtime(BaseModel):
     language: Literal["python"] = "python"
     entrypoint: str = Field(default="main", pattern=rf"^{NAME}$")
     parameters: dict[str, Any] = Field(default_factory=dict)
+    requirements: list[RequirementText] = Field(default=[], max_length=REQUIREMENTS_MAX)
 
 
 class ExecutableObject(BaseModel):
@@ -192,10 +220,16 @@ class ExecuteInputs(BaseModel):
     entrypoint: str = Field(
         default="main",
         pattern=rf"^{NAME}$",
-        description="the function that returns the result; if the cell does not define it, the "
-        "result is the value of the last expression",
+        description="the function that returns the result; a cell that does not define `main`, or "
+        "calls it itself, is a script, and its result is the value of the last expression",
     )
     datasets: list[DatasetDependency] = Field(default=[], max_length=DEPENDENCIES_MAX)
+    requirements: list[RequirementText] = Field(
+        default=[],
+        max_length=REQUIREMENTS_MAX,
+        description="packages that the cell needs, such as `python-dateutil>=2.9`; without them it"
+        " runs with those of ADE's own environment",
+    )
     object: ExecutableObject | None = Field(
         default=None, description="the cell as an object of a document"
     )
@@ -209,9 +243,10 @@ class ExecuteInputs(BaseModel):
             "parameters",
             "entrypoint",
             "datasets",
+            "requirements",
         }:
             raise ValueError(
-                "an object has its parameters and entrypoint in its runtime,"
+                "an object has its parameters, entrypoint and requirements in its runtime,"
                 " and its datasets among its dependencies"
             )
         return self
@@ -237,7 +272,11 @@ class ExecuteInputs(BaseModel):
         """Return one form for both notations of a cell, so that duplicates are found."""
         if self.object is None:
             cells: list[dict[str, str]] = [{"file": FILE, "source": self.source or ""}]
-            runtime = Runtime(entrypoint=self.entrypoint, parameters=self.parameters)
+            runtime = Runtime(
+                entrypoint=self.entrypoint,
+                parameters=self.parameters,
+                requirements=self.requirements,
+            )
             datasets, objects = self.datasets, []
         else:
             cells = self.object.content.cells()
@@ -249,6 +288,7 @@ class ExecuteInputs(BaseModel):
             "cells": cells,
             "parameters": runtime.parameters,
             "entrypoint": runtime.entrypoint,
+            "requirements": sorted(set(runtime.requirements)),
             "datasets": [one.model_dump(include={"digest", "name"}) for one in datasets],
             "objects": objects,
             "snapshots": [
@@ -264,9 +304,13 @@ class ExecuteInputs(BaseModel):
 
 
 class ExecuteOutputs(OutputSpec):
-    """The formats of figures and tables; the default is PNG and CSV."""
+    """The formats of figures, tables and other outputs.
 
-    formats: list[Literal["json", "png", "svg", "pdf", "csv"]] = Field(default=[], max_length=5)  # type: ignore[assignment]
+    The default is PNG for figures, CSV and Parquet for tables, and every other format that a value
+    offers.
+    """
+
+    formats: list[CellFormat] = Field(default=[], max_length=10)  # type: ignore[assignment]
 
 
 def environment_name() -> str:
@@ -285,10 +329,10 @@ class ObjectExecute(Kind):
     output_spec = ExecuteOutputs
     entry = "ade_engine.entry.cell"
     language = "python"
-    env_version = f"python-cell@2+{environment_name()}"
+    env_version = f"python-cell@3+{environment_name()}"
 
     async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
-        """Fetch the datasets by digest; the sandbox has no access to the blob store."""
+        """Fetch the datasets by digest, and install the requirements."""
         files: dict[str, Path] = {}
         paths: dict[str, str] = {}
         for one in job.inputs["datasets"]:
@@ -296,7 +340,17 @@ class ObjectExecute(Kind):
             files[path] = await job_io.blob(job.workspace_id, one["digest"])
             paths |= {one["digest"]: path, one["name"] or one["digest"]: path}
         inputs = {**job.inputs, "datasets": paths, "formats": job.output_spec["formats"]}
-        return Prepared(inputs, files=files, preload=_slow_imports(job.inputs))
+        required = job.inputs["requirements"]
+        if not required:
+            return Prepared(inputs, files=files, preload=_slow_imports(job.inputs))
+        found = await job_io.packages(required)
+        return Prepared(
+            inputs,
+            files=files,
+            environment=found.environment,
+            preload=_slow_imports(job.inputs) if found.environment is None else (),
+            packages=found.packages,
+        )
 
 
 def _slow_imports(inputs: dict[str, Any]) -> tuple[str, ...]:
@@ -307,5 +361,10 @@ def _slow_imports(inputs: dict[str, Any]) -> tuple[str, ...]:
         for cell in (*snapshots, *inputs["cells"])
         for word in _SLOW_IMPORT_NAME.findall(cell["source"])
     }
-    found = [SLOW_IMPORTS[word] for word in sorted(named) if find_spec(word) is not None]
+    found = {
+        module: None
+        for word in sorted(named)
+        if find_spec(word) is not None
+        for module in SLOW_IMPORTS[word]
+    }
     return ("numpy", *found) if found else ()

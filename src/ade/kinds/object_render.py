@@ -102,7 +102,7 @@ class ObjectRender(Kind):
     inputs = RenderInputs
     output_spec = RenderOutputs
     entry = "ade_engine.entry.render"
-    env_version = "+".join(("render@2", *(f"{name}{version(name)}" for name in DRAWN_BY)))
+    env_version = "+".join(("render@3", *(f"{name}{version(name)}" for name in DRAWN_BY)))
     preload = ("ade_engine.entry.render", "ade_engine.preload.drawing")
 
     async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:

@@ -75,7 +75,7 @@ class ThumbnailGenerate(Kind):
     inputs = ThumbnailInputs
     output_spec = ThumbnailOutputs
     entry = "ade_engine.entry.thumbnail"
-    env_version = with_library_versions("thumbnail@2")
+    env_version = with_library_versions("thumbnail@3")
     preload = PRELOAD
 
     async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:

@@ -264,7 +264,8 @@ class Blobs:
             return
         if not self._trimming.locked():
             try:
-                self._trim(self.remote, time.time())
+                now = time.time()  # noqa: TID251 - compared with the dates of files
+                self._trim(self.remote, now)
             except Unavailable:
                 log.warning("the cache of blobs may be too large: the storage is away")
 

@@ -72,7 +72,11 @@ class Kept(NamedTuple):
 class RemoteBlobs:
     """Keep blobs in object storage."""
 
-    def __init__(self, objects: ObjectStore, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        objects: ObjectStore,
+        clock: Callable[[], float] = time.time,  # noqa: TID251 - compared with the storage's dates
+    ) -> None:
         self._objects = objects
         self._clock = clock
         self._owner: str | None = None

@@ -7,7 +7,9 @@ from typing import Protocol
 
 import structlog
 
+from ade.clock import FileClock
 from ade.storage.blobs import Blobs
+from ade.storage.remote_blobs import OLD_SECONDS
 
 FIRST_SECONDS = 60.0
 EVERY_SECONDS = 600.0
@@ -31,7 +33,7 @@ async def collect_blobs(blobs: Blobs, references: BlobReferences, now: float | N
     later was written later, and is young.
     """
     in_use = await references.digests_in_use()
-    at = time.time() if now is None else now
+    at = time.time() if now is None else now  # noqa: TID251 - compared with the dates of files
     gone = await asyncio.to_thread(blobs.collect, in_use, at)
     if gone:
         log.info("collected", blobs=gone)
@@ -39,12 +41,18 @@ async def collect_blobs(blobs: Blobs, references: BlobReferences, now: float | N
 
 
 async def collect_for_ever(blobs: Blobs, references: BlobReferences) -> None:
-    """Collect now and then until cancelled; trouble is logged and tried again."""
+    """Collect now and then until cancelled; trouble is logged and tried again.
+
+    After a step of the wall clock the dates of young files may say that they are old: nothing is
+    collected until every blob that was written before the step is old in any case.
+    """
+    clock = FileClock()
     await asyncio.sleep(FIRST_SECONDS)
     while True:
         began = time.monotonic()
         try:
-            await collect_blobs(blobs, references)
+            if clock.steady_seconds() > OLD_SECONDS:
+                await collect_blobs(blobs, references)
         except Exception as error:
             log.warning("cannot collect blobs", reason=type(error).__name__)
         await asyncio.sleep(max(EVERY_SECONDS, REST_SHARE * (time.monotonic() - began)))

@@ -177,7 +177,7 @@ def test_installed_packages_are_part_of_the_environment_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = environment_name()
-    assert ObjectExecute.env_version == f"python-cell@2+{before}"
+    assert ObjectExecute.env_version == f"python-cell@3+{before}"
     monkeypatch.syspath_prepend(tmp_path)
     assert environment_name() == before
     (tmp_path / "something-1.0.dist-info").mkdir()

@@ -66,3 +66,32 @@ async def test_collecting_goes_on_after_trouble(
     with pytest.raises(asyncio.CancelledError):
         await loop
     session.close()
+
+
+async def test_nothing_is_collected_just_after_a_step_of_the_clock(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The date of a young blob may then say that it is old."""
+    blobs = Blobs(tmp_path)
+    digest = blobs.write([b"young"], 5).digest
+    os.utime(blobs.path(digest), (0, 0))
+    steady = [0.0, OLD_SECONDS / 2, OLD_SECONDS + 1]
+    asked_after: list[float] = []
+
+    class Stepped:
+        def steady_seconds(self) -> float:
+            assert blobs.has(digest)
+            asked_after.append(steady[len(asked_after)])
+            return asked_after[-1]
+
+    monkeypatch.setattr(unused_blobs, "FileClock", Stepped)
+    for name in ("FIRST_SECONDS", "EVERY_SECONDS", "REST_SHARE"):
+        monkeypatch.setattr(unused_blobs, name, 0)
+    session = Session(sqlite_url)
+    loop = asyncio.create_task(unused_blobs.collect_for_ever(blobs, Catalogue(session)))
+    await aeventually(lambda: not blobs.has(digest))
+    assert asked_after[:3] == steady
+    loop.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await loop
+    session.close()
