@@ -13,16 +13,21 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
+from ade.domain.network import NetworkRule
 from ade.domain.units import DAY_SECONDS
 from ade.settings_reader import (
     BlobUrl,
     DatabaseUrl,
+    FirstKey,
     Folder,
     FolderOrNone,
     Host,
     Hosts,
     LogFormat,
     LogLevel,
+    Network,
+    ProxyNetworks,
+    PublicUrl,
     Sandbox,
     Secret,
     Setting,
@@ -58,8 +63,58 @@ class Settings(BaseModel):
     port: int = setting(
         8000, "Port that `ade serve` listens on; 0 takes a free one.", "", (0, 65535)
     )
-    bootstrap_api_key: Secret = setting(
+    bootstrap_api_key: FirstKey = setting(
         None, "First admin key; without it, the first start makes one and shows it once."
+    )
+    public_url: PublicUrl = setting(
+        None,
+        "Address that browsers use, such as that of a proxy with TLS in front of ADE. Signed links"
+        " start with it. With `https`, cookies are sent over TLS only.",
+    )
+    session_idle_minutes: int = setting(
+        720, "A browser that sends nothing for this long is signed out.", "minutes", (1, 43_200)
+    )
+    session_max_hours: int = setting(
+        168, "A browser is signed out this long after it signed in.", "hours", (1, 8760)
+    )
+    trusted_proxies: ProxyNetworks = setting(
+        (),
+        "Proxies whose `X-Forwarded-` headers (`For`, `Proto`, `Host`) are believed; their address"
+        " has no limit of connections.",
+    )
+    connections_max: int = setting(
+        2000, "Connections that are open at once; more get 503.", "connections", (10, 1_000_000)
+    )
+    connections_per_address: int = setting(
+        500,
+        "Connections of one address (IPv6: /64), except this machine and trusted proxies.",
+        "connections",
+        (1, 1_000_000),
+    )
+    head_seconds: float = setting(
+        20, "Time for the head of a request to arrive; then 408.", "seconds", (0.1, 3600)
+    )
+    stall_seconds: float = setting(
+        60,
+        "A body of which less than 1 KiB arrives, or an answer of which nothing is read, in this"
+        " time ends its connection.",
+        "seconds",
+        (0.1, 3600),
+    )
+    keep_alive_seconds: float = setting(
+        20,  # longer than the 5 s of common clients, which would send as the server closes
+        "Time for which a connection without a request stays open.",
+        "seconds",
+        (0.1, 3600),
+    )
+    wrong_keys_per_minute: int = setting(
+        20,
+        "Keys that are not valid, of one address (IPv6: /64); more get 429. Valid keys still work.",
+        "keys",
+        (1, 1_000_000),
+    )
+    access_log: bool = setting(
+        False, "Log a line for each request: route, status, duration, key id, address."
     )
     safe_mode: bool = setting(False, "Answer requests, but accept no jobs and run no user code.")
     log_format: LogFormat = setting(
@@ -77,6 +132,12 @@ class Settings(BaseModel):
         "Database of all jobs; PostgreSQL for more than one process.",
         derive=_default_database_url,
         repr=False,  # it may hold a password
+    )
+    database_timeout_seconds: float = setting(
+        10,
+        "Time that PostgreSQL may take for one statement; then its connection is given up.",
+        "seconds",
+        (1, 600),
     )
     blob_url: BlobUrl = setting(
         None,
@@ -105,6 +166,15 @@ class Settings(BaseModel):
         "Previews and checks that one server process runs at once, beside its jobs.",
         "tasks",
         (1, 64),
+    )
+    inline_tasks_per_key: int = setting(
+        8, "Previews and checks of one key that run or wait; more get 429.", "tasks", (1, 1000)
+    )
+    streams_per_workspace: int = setting(
+        500, "Event streams of one workspace; more get 429.", "streams", (1, 1_000_000)
+    )
+    streams_per_key: int = setting(
+        100, "Event streams of one key; more get 429.", "streams", (1, 1_000_000)
     )
     queue_size: int = setting(
         10,
@@ -168,8 +238,9 @@ class Settings(BaseModel):
     result_max_kb: int = setting(1024, "Size of one job's result.", "KiB", (1, 102_400))
     events_per_job_max: int = setting(10_000, "Events kept per job.", "events", (100, 1_000_000))
     artifact_headers: bool = setting(True, "Record header texts in artifacts and events of runs.")
-    runtime_network_access: bool = setting(
-        False, "Network access of jobs that do not say whether they need it."
+    runtime_network_access: Network = setting(
+        NetworkRule.NEVER,
+        "Which jobs get network access: none, those that ask, or all but those that decline.",
     )
     wheelhouse: FolderOrNone = setting(None, "Folder of wheels, to install without a registry.")
     index_url: Secret = setting(
@@ -208,6 +279,13 @@ class Settings(BaseModel):
         "MiB",
         (64, 10**6),
     )
+    idle_warmup_seconds: float = setting(
+        2,
+        "A worker that was idle for so long starts interpreters with the libraries of runs and"
+        " cells in advance, in half of their memory; 0 never does.",
+        "seconds",
+        (0, 3600),
+    )
     sandbox_jobs_max: int = setting(
         5000, "Jobs that one warm interpreter starts before it is replaced.", "jobs", (1, 10**6)
     )
@@ -223,8 +301,8 @@ class Settings(BaseModel):
         256, "Files that one process of a job may have open.", "files", (16, 100_000)
     )
     worker_nice: int = setting(
-        10,
-        "Niceness of jobs: the higher, the less CPU time they get beside the server.",
+        5,
+        "Niceness of jobs: the higher, the less CPU time they get beside the server and others.",
         "",
         (0, 19),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from pydantic import (
     ValidationError,
 )
 from pydantic.fields import FieldInfo
+
+from ade.domain.network import NetworkRule
 
 PREFIX = "ADE_"
 TEST_PREFIX = "ADE_TEST_"
@@ -54,11 +57,25 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
+def _network_rule(value: object) -> object:
+    """Read the former values too: `false` kept jobs off the network, `true` was the default."""
+    word = str(value).lower()
+    if word in ("false", "off", "no", "0"):
+        return NetworkRule.NEVER
+    return NetworkRule.BY_DEFAULT if word in ("true", "on", "yes", "1") else word
+
+
 def _split_hosts(value: object) -> object:
     if not isinstance(value, str):
         return value
     names = (name.strip() for name in value.split(","))
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _check_networks(value: tuple[str, ...]) -> tuple[str, ...]:
+    for network in value:
+        ipaddress.ip_network(network, strict=False)
+    return value
 
 
 def _matching(pattern: str) -> AfterValidator:
@@ -79,6 +96,12 @@ Host = Annotated[
 Hosts = Annotated[
     tuple[Host, ...], BeforeValidator(_split_hosts), Shape("host names separated by commas")
 ]
+ProxyNetworks = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_split_hosts),
+    AfterValidator(_check_networks),
+    Shape("addresses or networks such as 10.0.0.0/8, separated by commas"),
+]
 DatabaseUrl = Annotated[
     str,
     _matching(rf"({'|'.join(DATABASE_SCHEMES)})(\+\w+)?://.+"),
@@ -92,10 +115,25 @@ BlobUrl = Annotated[
     _matching(rf"s3://{BUCKET}(/[A-Za-z0-9_=-][A-Za-z0-9._=-]{{0,99}}){{0,8}}/?"),
     Shape("s3://bucket or s3://bucket/prefix; credentials are for AWS_*", mask_credentials),
 ]
+PublicUrl = Annotated[
+    str | None,
+    _matching(r"https?://([A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?"),
+    Shape("http:// or https://, a host name, and a port if it is not the default; no path"),
+]
 Secret = Annotated[
     SecretStr | None,
     _matching(r"[!-~]{1,256}"),
     Shape("1 to 256 printable ASCII characters without spaces", _mask_all),
+]
+FirstKey = Annotated[
+    SecretStr | None,
+    _matching(r"[!-~]{16,256}"),
+    Shape("16 to 256 printable ASCII characters without spaces", _mask_all),
+]
+Network = Annotated[
+    NetworkRule,
+    BeforeValidator(_network_rule),
+    Shape("never, if_asked or by_default; false is read as never, true as by_default"),
 ]
 Sandbox = Annotated[Literal["full", "landlock", "none"], BeforeValidator(_lower)]
 LogFormat = Annotated[Literal["auto", "json", "text"], BeforeValidator(_lower)]

@@ -18,6 +18,7 @@ from ade.http import create_app
 from ade.http.fast_path import Application
 from ade.kernel import Kernel
 from ade.kinds import load_kinds
+from ade.process.connection_limits import ConnectionRules, Connections
 from ade.settings import Settings
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
@@ -107,22 +108,31 @@ class Server:
         """Make a client with a key."""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         transport = httpx.ASGITransport(self.app)
-        return httpx.AsyncClient(
-            transport=transport, base_url="http://ade", headers=headers, timeout=30, **options
-        )
+        options.setdefault("base_url", "http://ade")
+        return httpx.AsyncClient(transport=transport, headers=headers, timeout=30, **options)
 
     @contextlib.asynccontextmanager
-    async def on_the_wire(self) -> AsyncIterator[str]:
-        """Serve on a loopback port."""
+    async def on_the_wire(self, **rules: Any) -> AsyncIterator[str]:
+        """Serve on a loopback port, with some limits on connections."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             config = uvicorn.Config(
-                self.app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1
+                self.app,
+                http=Connections(ConnectionRules(**rules)).protocol,  # type: ignore[arg-type]
+                ws="none",
+                log_level="warning",
+                lifespan="off",
+                timeout_graceful_shutdown=1,
             )
             server = uvicorn.Server(config)
             task = asyncio.create_task(server.serve(sockets=[listener]))
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
             server.should_exit = True
             await task
+
+    def http_to(self, url: str, key: str = KEY) -> httpx.AsyncClient:
+        """Make a client with a key that connects to an address."""
+        headers = {"Authorization": f"Bearer {key}"}
+        return httpx.AsyncClient(base_url=url, headers=headers, timeout=30)
 
     async def submit(self, **more: Any) -> dict[str, Any]:
         """Submit a job that must be accepted."""

@@ -90,7 +90,7 @@ def test_a_template_writes_what_serializing_the_body_writes(
 @given(jobs())
 def test_a_job_and_a_run_are_what_the_document_promises(job: JobRow) -> None:
     readable = job._replace(error=None, progress=None)  # pydantic refuses half a surrogate pair
-    shown, run = job_body(readable, "lab"), run_body(readable, "lab", None)
+    shown, run = job_body(readable, "lab"), run_body(readable, "lab", None, None, None)
     JOB.validate_json(json.dumps(shown))
     RUN.validate_json(json.dumps(run))
     assert (set(shown), set(run)) == (set(Job.__annotations__), set(Run.__annotations__))
@@ -100,5 +100,5 @@ def test_a_job_and_a_run_are_what_the_document_promises(job: JobRow) -> None:
 def test_a_result_is_what_the_document_promises(job: JobRow, text: str | None) -> None:
     result = result_body(job._replace(error=None), text, "echo@1")
     RESULT.validate_json(json.dumps(result))
-    assert set(result) | {"error"} == set(Result.__annotations__)
+    assert set(result) | {"error", "resolved"} == set(Result.__annotations__)
     assert ("error" in result) == (job.status != "succeeded")

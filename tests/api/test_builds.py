@@ -10,10 +10,13 @@ from tests.api.server import Server, problem
 from tests.api.test_auth import key_for
 from tests.databases import WORKSPACE
 
+from ade.domain.output import Piece, batch_of
 from ade.environments.activation import ActivationFolder
 from ade.environments.failure import environment_gone, error_json
 from ade.settings import Settings
 from ade.stages.kernel_settings import KernelSettings
+from ade.stages.output import OutputAppend
+from ade.store.rows import LeaseRef
 
 pytestmark = pytest.mark.slow
 
@@ -90,6 +93,15 @@ async def test_a_folder_of_another_build_is_not_shown(server: Server) -> None:
     await built(server)
     found = (await server.http.get(f"{where}/activation")).json()
     assert (found["status"], found["packages"], found["hooks"]) == ("ready", [], None)
+
+
+async def test_the_log_of_a_build_with_another_folder_is_its_output(server: Server) -> None:
+    build = await activated(server, await snapshot(server))
+    claim = await server.claim()
+    lease = LeaseRef(claim.workspace_id, claim.id, claim.fence)
+    said = batch_of([Piece("step", 0, "installing\n"), Piece("stdout", 11, "Resolved 3\n")])
+    await server.kernel.append_output(OutputAppend(lease, (said,)))
+    assert (await server.http.get(build["links"]["log"])).text == "Resolved 3\n"
 
 
 async def test_the_log_is_read_while_it_is_written(server: Server) -> None:

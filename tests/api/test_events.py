@@ -6,7 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.server import KEY, Server
+from tests.api.conftest import Serve
+from tests.api.server import KEY, Server, problem
+from tests.processes import aeventually
 
 from ade.domain.events import EventType
 from ade.events.stream import follow
@@ -138,12 +140,19 @@ async def test_a_quiet_stream_shows_signs_of_life(server: Server) -> None:
     assert rest == ["job.started", "job.succeeded"]
 
 
-async def test_more_streams_than_allowed_are_refused(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logs, "STREAMS_MAX", 0)
+async def test_more_streams_than_allowed_are_refused(serve: Serve) -> None:
+    server = await serve(streams_per_key=1)
     job = await server.submit()
-    answer = await server.http.get(job["links"]["events"], headers=SSE)
-    assert answer.status_code == 503
-    assert answer.json()["code"] == "unavailable"
-    assert answer.headers["retry-after"]
+    async with server.on_the_wire() as url, server.http_to(url) as http:
+        async with http.stream("GET", job["links"]["events"], headers=SSE) as first:
+            assert first.status_code == 200
+            answer = await http.get(job["links"]["events"], headers=SSE)
+            problem(answer, 429, "too_many_requests")
+            assert answer.headers["retry-after"]
+
+        async def again() -> bool:
+            async with http.stream("GET", job["links"]["events"], headers=SSE) as second:
+                return second.status_code == 200
+
+        await aeventually(again)  # the first has given its place back
+        await server.finish(await server.claim())

@@ -9,8 +9,10 @@ from tests.api.server import JOBS, Server, echo, failed, problem, succeeded
 from ade.domain.events import EventType
 from ade.domain.job import Status
 from ade.domain.outcome import Category, Outcome
+from ade.stages.claim import ClaimRequest
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.report import AttemptReport
+from ade.stages.workers import RunningWorker
 from ade.store.rows import LeaseRef
 
 
@@ -40,6 +42,20 @@ async def test_a_waiting_job_says_why_and_which_place_it_has(server: Server) -> 
     waiting = (await server.http.get(behind["links"]["self"])).json()["waiting"]
     assert waiting["reason"] == "lane"
     assert holder["job_id"] in waiting["detail"]
+
+
+async def test_a_job_that_no_worker_can_run_says_so(server: Server) -> None:
+    job = await server.submit()
+    await server.kernel.note_worker(RunningWorker("old", "here", frozenset({"build"})))
+    await server.kernel.claim(ClaimRequest("old", 1, kinds=frozenset({"build"})))
+    one = (await server.http.get(job["links"]["self"])).json()
+    (listed,) = (await server.http.get(JOBS)).json()["items"]
+    for waiting in (one["waiting"], listed["waiting"]):
+        assert waiting["reason"] == "worker"
+        assert waiting["detail"] == "No worker that is running now can run jobs of kind echo."
+    await server.kernel.note_worker(RunningWorker("new", "here", frozenset({"echo"})))
+    waiting = (await server.http.get(job["links"]["self"])).json()["waiting"]
+    assert waiting["reason"] == "capacity"
 
 
 async def test_in_safe_mode_that_is_why_a_job_waits(server: Server, serve: Any) -> None:

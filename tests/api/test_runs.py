@@ -84,7 +84,7 @@ async def test_every_link_of_a_run_leads_somewhere(server: Server) -> None:
     for name, link in run["links"].items():
         answer = await server.http.get(link)
         missing = name in ("artifact", "output")  # it has not run
-        assert answer.status_code == (404 if missing else 200), (name, answer.text)
+        assert answer.status_code == (409 if missing else 200), (name, answer.text)
 
 
 async def test_runs_of_one_draft_share_version_and_build(server: Server) -> None:
@@ -140,13 +140,13 @@ async def test_limits_and_priority_are_the_jobs(server: Server) -> None:
     assert job["priority"] == "high"
 
 
-async def test_a_run_has_no_network_unless_it_says_so(serve: Serve) -> None:
-    server = await serve(runtime_network_access=True)
+async def test_a_run_says_whether_it_asked_for_network(serve: Serve) -> None:
+    server = await serve(runtime_network_access="if_asked")
     configuration_id, document_id = await prepared(server)
-    for asked, given in ((None, "disabled"), (False, "disabled"), (True, "enabled")):
+    for asked, word in ((None, None), (False, "disabled"), (True, "enabled")):
         more = {} if asked is None else {"runtime_network_access": asked}
         run = await started(server, configuration_id, document_id, **more)
-        assert (await payload(server, run))["environment"]["network_access"] == given
+        assert (await payload(server, run))["environment"]["network_access"] == word
 
 
 # --- refuse ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from ade.store.rows import JobRef
 
 CONTRACT = """job_id workspace_id job_type status priority target_id execution_key deduplicated
 rerun_of attempt stop_request submitted_by submitted_at started_at finished_at duration_ms waiting
-limits resource_usage isolation error progress links"""
+limits resource_usage isolation evaluation counts error progress links"""
 JOB_FIELDS = set(CONTRACT.split())
 
 
@@ -89,7 +89,7 @@ async def test_the_whole_envelope_of_the_contract_is_taken(server: Server) -> No
 
 async def test_equal_work_is_done_once(server: Server) -> None:
     first = await server.submit(value={"a": 1, "b": 2})
-    joined = await server.http.post(JOBS, json=echo(value={"b": 2.0, "a": 1}))
+    joined = await server.http.post(JOBS, json=echo(value={"b": 2, "a": 1}))
     assert joined.status_code == 202
     assert joined.json()["deduplicated"] is True
     assert joined.json()["job_id"] == first["job_id"]
@@ -116,6 +116,23 @@ async def test_what_a_result_depends_on_is_in_its_key(
     other = (await server.http.post(JOBS, json={**echo(), **change})).json()
     assert other["execution_key"] != first["execution_key"]
     assert other["deduplicated"] is False
+
+
+async def test_a_job_may_belong_to_no_revision(server: Server) -> None:
+    body = {name: value for name, value in echo().items() if name != "document_revision_id"}
+    first = (await server.http.post(JOBS, json=body)).json()
+    again = (await server.http.post(JOBS, json=body | {"document_revision_id": None})).json()
+    assert again["job_id"] == first["job_id"]
+    assert (await server.submit())["execution_key"] != first["execution_key"]
+
+
+async def test_work_is_done_again_if_that_is_wanted(server: Server) -> None:
+    first = await server.submit()
+    await server.finish(await server.claim())
+    again = (await server.http.post(JOBS, json={**echo(), "dedupe": False})).json()
+    assert again["job_id"] != first["job_id"]
+    assert again["execution_key"] == first["execution_key"]
+    assert again["deduplicated"] is False
 
 
 async def test_defaults_of_the_inputs_do_not_change_the_key(server: Server) -> None:
@@ -168,8 +185,9 @@ async def test_other_major_versions_are_refused(server: Server, version: str) ->
 async def test_network_is_given_only_where_it_is_allowed(server: Server, serve: Any) -> None:
     asked = echo(environment={"network_access": "enabled"})
     problem(await server.http.post(JOBS, json=asked), 403, "forbidden")
-    open_server = await serve(runtime_network_access=True)
-    assert (await open_server.http.post(JOBS, json=asked)).status_code == 202
+    for rule in ("if_asked", "by_default"):
+        open_server = await serve(runtime_network_access=rule)
+        assert (await open_server.http.post(JOBS, json=asked)).status_code == 202
 
 
 async def test_safe_mode_takes_no_jobs(serve: Any) -> None:

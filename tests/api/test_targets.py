@@ -65,6 +65,12 @@ async def test_a_blocked_lane_is_resolved_with_a_result(server: Server) -> None:
     resolved = await server.http.post(f"{LAMP}/jobs/{first['job_id']}/resolve", json=body)
     assert resolved.json()["status"] == "succeeded"
     result = (await server.http.get(first["links"]["result"])).json()
+    assert result["resolved"] == {
+        "by": resolved.json()["submitted_by"],
+        "at": result["finished_at"],
+        "note": body.get("note"),
+    }
+    result = (await server.http.get(first["links"]["result"])).json()
     assert result["outputs"]["result_json"] == {"by hand": True}
     assert "looked at it" in (await server.http.get(first["links"]["events"])).text
     assert (await server.claim()).id == second["job_id"]

@@ -10,7 +10,8 @@ WAIT = {"Prefer": "wait=60"}
 
 def cell(source: str, *, limits: dict[str, int] | None = None, **more: Any) -> dict[str, Any]:
     """Ask for a cell that is no one else's; what is not an input goes beside the inputs."""
-    inputs = {name: more.pop(name) for name in ("parameters", "entrypoint") if name in more}
+    own = ("parameters", "entrypoint", "requirements")
+    inputs = {name: more.pop(name) for name in own if name in more}
     body: dict[str, Any] = {
         "job_type": "object_execute",
         "document_revision_id": os.urandom(8).hex(),

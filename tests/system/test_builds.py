@@ -156,6 +156,14 @@ def test_hooks_find_their_packages_in_the_sandbox(site: Site) -> None:
     check_activation(site)
 
 
+def test_a_package_that_cannot_be_imported_fails_the_build(site: Site) -> None:
+    make_wheel(site.wheelhouse, "half", files={"half.py": "import no_such_module\n"})
+    server = site.server()
+    build = wait(server, activate(server, site.version(**{"requirements.txt": "half\n"})))
+    assert (build["status"], build["error"]["code"]) == ("failed", "PACKAGE_NOT_IMPORTABLE")
+    assert "import half raises ModuleNotFoundError" in build["error"]["message"]
+
+
 @needs_root
 def test_hooks_find_their_packages_as_in_docker(site_as_in_docker: Site) -> None:
     check_activation(site_as_in_docker)
@@ -281,7 +289,8 @@ def test_a_run_without_requirements_and_hooks_needs_no_installer_and_no_build_jo
     run = ran(server, configured(server), uploaded(server))
     assert (run["status"], run["build"]["status"]) == ("succeeded", "ready")
     assert build_jobs(server) == []
-    assert not (site.start.data_dir / "venvs").exists()
+    environments = site.start.data_dir / "venvs"
+    assert not [path for path in environments.rglob("*") if path.is_file()]
 
 
 def test_runs_whose_builder_is_killed_share_the_build_of_the_next(site: Site) -> None:

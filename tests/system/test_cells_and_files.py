@@ -142,7 +142,7 @@ def test_open_figures_become_artifacts(server: Server) -> None:
     kept = {one["name"]: one for one in found["artifacts"]}
     assert sorted(kept) == ["figure-1.png", "figure-1.svg"]
     assert {one["kind"] for one in kept.values()} == {"plot"}
-    assert kept["figure-1.png"]["metadata"] == {"width": 400, "height": 300}
+    assert kept["figure-1.png"]["metadata"] == {"width": 400, "height": 300, "order": 1}
     png = content(server, kept["figure-1.png"])
     assert struct.unpack(">II", png[16:24]) == (400, 300)
     again = run(server, FIGURE, output_spec=formats)
@@ -156,12 +156,13 @@ def test_no_unwanted_figure_is_drawn(server: Server) -> None:
 def test_a_table_is_a_result_and_a_file(server: Server) -> None:
     found = run(server, "import polars\npolars.DataFrame({'a': [1, 2], 'b': ['x', 'y']})")
     assert found["outputs"]["result_json"] == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
-    (kept,) = found["artifacts"]
+    kept, parquet = found["artifacts"]
     assert (kept["name"], kept["kind"], kept["metadata"]) == (
         "result.csv",
         "table",
-        {"rows": 2, "columns": 2},
+        {"rows": 2, "columns": 2, "order": 1},
     )
+    assert (parquet["name"], parquet["metadata"]["order"]) == ("result.parquet", 2)
     rows = list(csv.reader(io.StringIO(content(server, kept).decode())))
     assert rows == [["a", "b"], ["1", "x"], ["2", "y"]]
 

@@ -1,6 +1,9 @@
 """Exports and thumbnails in a real sandbox: their fonts, threads, images and artifacts."""
 
+import io
+import json
 import os
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,7 +53,7 @@ def test_a_figure_of_a_cell_is_exported_with_formulas_and_odd_characters(server:
     document = {
         "title": "A report",
         "objects": [
-            text("# Result\n\n$E = mc^2$, and one that few have: \N{EGYPTIAN HIEROGLYPH A001}"),
+            text("# Result\n\n$E = mc^2$, 漢字, and a rare one: \N{EGYPTIAN HIEROGLYPH A001}"),
             {"type": "image", "content": {"digest": figure, "alt": "squares"}},
         ],
     }
@@ -61,11 +64,28 @@ def test_a_figure_of_a_cell_is_exported_with_formulas_and_odd_characters(server:
     report = result["outputs"]["result_json"]
     assert (report["formats"], report["pages"]) == (["pdf", "html"], 1)
     assert {one["code"] for one in report["warnings"]} <= {"missing_glyphs", "machine_fonts"}
+    assert not any("漢" in one["message"] for one in report["warnings"])  # from the extra `fonts`
     made = {artifact["format"]: artifact for artifact in result["artifacts"]}
     assert made["pdf"]["content_type"] == "application/pdf"
     assert made["pdf"]["metadata"] == {"pages": 1}
     assert content(server, made["pdf"]).startswith(b"%PDF-")
     assert b'alt="squares"' in content(server, made["html"])
+
+
+def test_a_bundle_has_an_artifact_of_another_job(server: Server) -> None:
+    figure = run(server, FIGURE)["artifacts"][0]["digest"]
+    inputs = {
+        "document": {"objects": [text("# Result")]},
+        "artifacts": [{"digest": figure, "name": "squares.png"}],
+    }
+    result = asked(server, "document_export", inputs, output_spec={"formats": ["bundle"]})
+    assert result["status"] == "SUCCEEDED", result["error"]
+    [made] = result["artifacts"]
+    assert (made["name"], made["content_type"]) == ("document.zip", "application/zip")
+    bundle = zipfile.ZipFile(io.BytesIO(content(server, made)))
+    manifest = {one["path"]: one for one in json.loads(bundle.read("manifest.json"))["files"]}
+    assert len(manifest) == made["metadata"]["files"] == len(bundle.namelist()) - 1
+    assert manifest["artifacts/squares.png"]["digest"] == figure
 
 
 def test_a_thumbnail_is_an_artifact_of_its_size(server: Server) -> None:

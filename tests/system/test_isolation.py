@@ -142,7 +142,7 @@ def test_network_is_for_those_who_may_and_do_not_decline(
     tmp_path: Path, greeter: int, way: str
 ) -> None:
     under = DOCKER.command([]) if way == "docker" else []
-    with starting(tmp_path, under, ADE_RUNTIME_NETWORK_ACCESS="true") as start:
+    with starting(tmp_path, under, ADE_RUNTIME_NETWORK_ACCESS="by_default") as start:
         server = start.server()
         port = {"port": greeter}
         for environment in ({}, {"network_access": "enabled"}):

@@ -63,11 +63,12 @@ def test_files_in_artifacts_are_listed_with_their_digests(server: Server) -> Non
     source = (
         "import os\nos.makedirs('artifacts/deep')\n"
         "open('artifacts/deep/a.txt', 'w').write('kept')\n"
-        "open('b.txt', 'w').write('not kept')\nos.symlink('/etc/hosts', 'artifacts/link')\n"
+        "open('b.txt', 'w').write('kept too')\nos.symlink('/etc/hosts', 'artifacts/link')\n"
     )
     found = run(server, source)
     digest = f"sha256:{hashlib.sha256(b'kept').hexdigest()}"
-    (kept,) = found["artifacts"]
+    beside, kept = found["artifacts"]
+    assert beside["name"] == "b.txt"
     assert kept == {
         "artifact_id": kept["artifact_id"],
         "name": "deep/a.txt",

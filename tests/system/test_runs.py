@@ -94,6 +94,27 @@ def test_a_run_writes_what_the_engine_alone_writes(
     assert job["resource_usage"]["cpu_ms"] > 0
 
 
+def test_other_formats_are_artifacts(server: Server, tmp_path: Path) -> None:
+    configuration_id, document_id = configured(server), uploaded(server)
+    run = succeeded(server, configuration_id, document_id, outputs=["csv", "parquet", "jsonl"])
+    assert server.http.get(f"{JOBS}/{run['run_id']}/output").status_code == 404
+    artifacts = server.http.get(f"{JOBS}/{run['run_id']}/artifacts").json()
+    names = {one["name"] for one in artifacts} - {"artifact.json", "engine-events.ndjson"}
+    assert names == {
+        "normalized.csv",
+        "normalized.parquet",
+        "normalized.jsonl",
+        "normalized.schema.json",
+        "issues.csv",
+    }
+    (written,) = (one for one in artifacts if one["name"] == "normalized.csv")
+    assert written["size_bytes"] > 300
+    again = server.http.post(f"{BASE}/configurations/{configuration_id}/runs", json={
+        "input_document_id": document_id, "outputs": ["pdf"],
+    })  # fmt: skip
+    assert again.status_code == 422
+
+
 def test_a_runs_folder_holds_all_that_it_was_and_left(server: Server, start_shared: Start) -> None:
     configuration_id = configured(server)
     document_id = uploaded(server, name="../odd/ro ster?.csv")

@@ -65,13 +65,31 @@ def test_a_running_job_is_cancelled_at_once(start: Start) -> None:
 
 def test_the_first_start_shows_a_link_that_lets_in(start: Start) -> None:
     server = start.server(ADE_BOOTSTRAP_API_KEY="")
-    token = server.said(r"\?token=(\S+)")[1]
-    with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as client:
+    key = server.said(r"first API key is not shown again: (ade_\S+)")[1]
+    with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {key}"}) as client:
         assert client.get(JOBS).status_code == 200
     assert server.http.get(JOBS).status_code == 401
+    token = server.said(r"\?token=(\S+)")[1]
+    assert token != key
+    for status in (303, 401):  # it works once
+        with httpx.Client(base_url=server.url) as browser:
+            assert browser.post("/login", data={"token": token}).status_code == status
+            assert browser.get(JOBS).status_code == (200 if status == 303 else 401)
     server.stop()
     again = start.server(ADE_BOOTSTRAP_API_KEY="")
     assert "token=" not in again.output
+
+
+def test_a_link_is_made_beside_the_running_server(start: Start) -> None:
+    server = start.server()
+    made = start.command("link", "--port", server.url.rpartition(":")[2].strip("/"))
+    assert made.ended() == 0, made.output
+    link = made.said(r"(http://127.0.0.1:\S+/\?token=adel_\w+)")[1]
+    with httpx.Client() as browser:
+        assert "signs this browser in once" in browser.get(link).text
+        url, _, token = link.partition("?token=")
+        assert browser.post(f"{url}login", data={"token": token}).status_code == 303
+        assert browser.get(server.url.rstrip("/") + JOBS).status_code == 200
 
 
 def test_the_demo_shows_where_the_results_are(start: Start) -> None:

@@ -42,6 +42,7 @@ from ade.kinds import load_kinds
 from ade.settings import Settings, all_settings
 from ade.settings_reader import TEST_PREFIX
 from ade.telemetry import metrics
+from ade_engine.entry import activate, cell
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -93,7 +94,9 @@ def problems() -> str:
     titles = {
         "bad_request": "The request cannot be read",
         "method_not_allowed": "The path does not support this method; `Allow` lists the others",
-        "request_timeout": "The body did not arrive in time",
+        "request_timeout": "The request did not arrive in time",
+        "url_too_long": "The URL is too long",
+        "head_too_large": "The headers are too large or too many",
         "unsupported_media_type": "The body must be of another type; the detail says of which",
         "range_not_satisfiable": "The range begins after the end of the file",
     }
@@ -192,6 +195,8 @@ def test_every_code_of_a_failed_job_is_described() -> None:
     described = _first_column(DOCS / "reference" / "errors.md", r"[A-Z_]+")
     # The codes of an AdeError in a worker are those of its class, in capitals.
     written |= {"VALIDATION_ERROR", "FILES_GONE"}
+    # Exceptions of the engine that declare their own code.
+    written |= {cell.NoEntrypoint.code, activate.PackageNotImportable.code}
     assert described - {c.value for c in Category} | {"VALIDATION_ERROR"} == written
 
 
@@ -296,14 +301,15 @@ def _is_in_the_tree(path: str, name: str | None) -> bool:
 PLACEHOLDERS = {
     "api": "http://127.0.0.1:8000/api/v1/workspaces/default",
     "host": "http://127.0.0.1:8000",
-    "auth": "Authorization: Bearer key",
+    "auth": "Authorization: Bearer a-key-of-the-docs",
     "job": "0198c0de-0000-7000-8000-000000000001",
     "key_id": "0198c0de-0000-7000-8000-000000000002",
     "document": "0198c0de-0000-7000-8000-000000000003",
     "configuration": "0198c0de-0000-7000-8000-000000000004",
     "build": "0198c0de-0000-7000-8000-000000000005",
     "artifact": "0198c0de-0000-7000-8000-000000000006",
-    "ADE_BOOTSTRAP_API_KEY": "key",
+    "session_id": "0198c0de-0000-7000-8000-000000000007",
+    "ADE_BOOTSTRAP_API_KEY": "a-key-of-the-docs",
 }
 BODIES: dict[str, Any] = {
     "/cancel": jobs.ReasonRequest,
@@ -405,7 +411,7 @@ def test_the_page_on_kinds_is_a_package_whose_job_runs(tmp_path: Path) -> None:
     environ = {
         "PATH": os.environ["PATH"],
         "ADE_SANDBOX": "none",
-        "ADE_BOOTSTRAP_API_KEY": "key",
+        "ADE_BOOTSTRAP_API_KEY": "a-key-of-the-docs",
         "ADE_STORAGE_DATA_DIR": str(tmp_path / "data"),
     }
     main = "from ade.cli import main; main()"
@@ -421,7 +427,7 @@ def test_the_page_on_kinds_is_a_package_whose_job_runs(tmp_path: Path) -> None:
             assert server.stdout is not None
             address = re.search(r"http://[\d.:]+", server.stdout.readline())
             assert address is not None, "the server did not start"
-            headers = {"Authorization": "Bearer key", "Prefer": "wait=30"}
+            headers = {"Authorization": "Bearer a-key-of-the-docs", "Prefer": "wait=30"}
             headers["Content-Type"] = "application/json"
             with httpx.Client(base_url=address[0], headers=headers, timeout=60) as client:
                 job = client.post(path, content=body).json()

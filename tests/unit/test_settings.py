@@ -23,7 +23,7 @@ SEED_DEFAULTS = {
     "ADE_WORKER_CPU_SECONDS": 60,
     "ADE_WORKER_MEM_MB": 512,
     "ADE_WORKER_FSIZE_MB": 100,
-    "ADE_RUNTIME_NETWORK_ACCESS": False,
+    "ADE_RUNTIME_NETWORK_ACCESS": "never",
     "ADE_WHEELHOUSE": None,
     "ADE_SAFE_MODE": False,
     "ADE_STORAGE_DATA_DIR": Path("data"),
@@ -235,13 +235,18 @@ def test_unknown_variable_is_warned_of_with_a_guess(tmp_path: Path) -> None:
 
 
 def test_key_is_shown_nowhere() -> None:
-    settings = load(ADE_BOOTSTRAP_API_KEY="hunter2")
+    settings = load(ADE_BOOTSTRAP_API_KEY="hunter2-hunter2-hunter2")
     setting = SETTINGS["bootstrap_api_key"]
     assert settings.bootstrap_api_key is not None
-    assert settings.bootstrap_api_key.get_secret_value() == "hunter2"
+    assert settings.bootstrap_api_key.get_secret_value() == "hunter2-hunter2-hunter2"
     assert "hunter2" not in repr(settings)
     assert "hunter2" not in setting.show(settings.bootstrap_api_key)
     assert "hunter 2" not in refusal({"ADE_BOOTSTRAP_API_KEY": "hunter 2"})
+
+
+@pytest.mark.parametrize("key", ["x", "fifteen-letters"])
+def test_a_first_key_that_can_be_guessed_is_refused(key: str) -> None:
+    assert "give 16 to 256 printable" in refusal({"ADE_BOOTSTRAP_API_KEY": key})
 
 
 @pytest.mark.parametrize(
@@ -306,3 +311,23 @@ def test_every_setting_is_read_unless_it_is_reserved() -> None:
     code = "\n".join([*texts, (source / "settings.py").read_text().split("_origins", 1)[1]])
     unread = {name for name in SETTINGS if not re.search(rf"\.{name}\b", code)}
     assert unread == {n for n, setting in SETTINGS.items() if "Reserved for" in setting.description}
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [("never", "never"), ("IF_ASKED", "if_asked"), ("false", "never"), ("true", "by_default")],
+)
+def test_the_rule_for_the_network_takes_its_former_values_too(text: str, rule: str) -> None:
+    assert load_settings({"ADE_RUNTIME_NETWORK_ACCESS": text}).runtime_network_access == rule
+
+
+def test_a_rule_for_the_network_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(SettingsError, match="give never, if_asked or by_default"):
+        load_settings({"ADE_RUNTIME_NETWORK_ACCESS": "sometimes"})
+
+
+def test_a_first_key_that_is_short_is_refused() -> None:
+    with pytest.raises(SettingsError, match="16 to 256") as refused:
+        load_settings({"ADE_BOOTSTRAP_API_KEY": "x" * 15})
+    assert "xxx" not in str(refused.value)
+    assert load_settings({"ADE_BOOTSTRAP_API_KEY": "x" * 16}).bootstrap_api_key is not None

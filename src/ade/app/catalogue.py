@@ -276,13 +276,19 @@ class Catalogue:
 
         return await self._session.aread(look)
 
-    async def versions_of_builds(
+    async def builds_of_runs(
         self, workspace_id: str, build_ids: Iterable[str | None]
-    ) -> dict[str, BuildVersion]:
-        """Name the version that each of these builds was made of."""
-        return await self._session.aread(
-            lambda reading: reading.builds.versions_of(workspace_id, build_ids)
-        )
+    ) -> dict[str, tuple[Build, BuildVersion | None]]:
+        """Find builds by their ids, each with the version that it was made of."""
+
+        ids = list(build_ids)
+
+        def look(reading: SqlReading) -> dict[str, tuple[Build, BuildVersion | None]]:
+            versions = reading.builds.versions_of(workspace_id, ids)
+            builds = reading.builds.find_some(workspace_id, ids)
+            return {id_: (build, versions.get(id_)) for id_, build in builds.items()}
+
+        return await self._session.aread(look)
 
     # --- artifacts and what is stored -------------------------------------------------------------
 

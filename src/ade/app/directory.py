@@ -3,6 +3,8 @@
 Each call is one read or one change of the session, with the same rules as those of the catalogue.
 """
 
+from ade.app.user_sessions import UserSessions
+from ade.domain.session_rule import SessionRule
 from ade.store.rows import ApiKey, KeyHolder, Member, NewKey, Workspace
 from ade.store.session import Session
 
@@ -88,6 +90,28 @@ class Directory:
             lambda tx: tx.directory.revoke_key(workspace_id, key_id),
             lambda reading, revoked: reading.directory.find_key(workspace_id, key_id) == revoked,
         )
+
+    async def list_operator_keys(self) -> list[ApiKey]:
+        """List the API keys that belong to no workspace, newest first."""
+        return await self._session.aread(lambda reading: reading.directory.list_operator_keys())
+
+    async def add_operator_key(self, user_id: str, label: str) -> NewKey:
+        """Make a key of an operator for everything."""
+        return await self._session.achange(
+            lambda tx: tx.directory.add_operator_key(user_id, label),
+            lambda reading, new: reading.directory.has_key(new.secret),
+        )
+
+    async def revoke_operator_key(self, key_id: str, *, force: bool = False) -> ApiKey:
+        """Revoke a key that belongs to no workspace; the last one only by force."""
+        return await self._session.achange(
+            lambda tx: tx.directory.revoke_operator_key(key_id, force=force),
+            lambda reading, revoked: reading.directory.find_operator_key(key_id) == revoked,
+        )
+
+    def user_sessions(self, rule: SessionRule | None = None) -> UserSessions:
+        """Return the sessions of browsers, which follow a rule about their lifetime."""
+        return UserSessions(self._session, rule or SessionRule())
 
     async def secret(self, name: str) -> bytes:
         """Return a secret that all servers of this database share; the first call makes it."""

@@ -32,13 +32,14 @@ from ade.domain.errors import (
 from ade.domain.job import Priority
 from ade.domain.keys import Work
 from ade.domain.limits import Limits, resolve_limits
+from ade.domain.network import NetworkRule, asked_for_network, gets_network
 from ade.kinds import Kind, Kinds
 from ade.settings import Settings
 from ade.stages.submit.model import Submission
 from ade.store.rows import JobRow
 
 SUPPORTED_VERSION = re.compile(r"1(\.\d{1,9}){0,2}")
-NETWORK_IS_OFF = "Jobs get no network here: ADE_RUNTIME_NETWORK_ACCESS is off."
+NO_NETWORK = "Jobs get no network here: ADE_RUNTIME_NETWORK_ACCESS is never."
 _PRIORITIES = {priority.value: priority for priority in Priority}
 
 
@@ -158,10 +159,10 @@ class JobRequests:
             priority=_PRIORITIES[request.get("priority") or "normal"],
             target_id=lane,
             not_before=None if not_before is None else microseconds(not_before),
-            execution_key=work.key(request["document_revision_id"], _objects(request), inputs),
+            execution_key=work.key(request.get("document_revision_id"), _objects(request), inputs),
             # A job on a lane is wanted for its effects and a scheduled one for its time, so
             # neither is answered with an earlier result.
-            dedupe=lane is None and not_before is None,
+            dedupe=lane is None and not_before is None and request.get("dedupe") is not False,
             reuse_failed=bool(request.get("reuse_failed")),
             retries=offer.retries,
         )
@@ -208,8 +209,8 @@ class JobRequests:
         return min(self._kinds.named(job_type).retries, self._retries_max)
 
     def _check_network(self, environment: Mapping[str, Any]) -> None:
-        if environment.get("network_access") == "enabled" and not self._network:
-            raise Forbidden(NETWORK_IS_OFF)
+        if environment.get("network_access") == "enabled" and self._network is NetworkRule.NEVER:
+            raise Forbidden(NO_NETWORK)
 
     def _payload(self, request: JobRequest) -> str:
         stored: Any = request
@@ -230,7 +231,7 @@ class JobRequests:
 class _Offer:
     """Hold what is the same for all submissions of a kind."""
 
-    def __init__(self, kind: Kind, retries: int, *, network: bool) -> None:
+    def __init__(self, kind: Kind, retries: int, *, network: NetworkRule) -> None:
         self.kind = kind
         self.retries = retries
         self.inputs = _normalizer(kind.inputs)
@@ -258,7 +259,7 @@ class _Offer:
     def _env_version(self, environment: Mapping[str, Any] | None) -> str:
         """Name what runs the job, what the request wants to run it, and whether it has network."""
         requested = environment or {}
-        has_network = self._network and requested.get("network_access") != "disabled"
+        has_network = gets_network(self._network, asked_for_network(requested))
         parts = [self.kind.env_version, requested.get("env_version")]
         parts.append("network" if has_network else None)
         return " ".join(part for part in parts if part is not None)

@@ -9,6 +9,9 @@ from typing import Annotated, Any, Literal, Required
 from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints, TypeAdapter
 from typing_extensions import TypedDict, TypeIs
 
+from ade.domain.evaluation import FailOn
+from ade.kinds.normalize import OutputFormats
+
 NAME_CHARS_MAX = 200
 OBJECTS_MAX = 1000
 _STRICT = ConfigDict(extra="forbid", strict=True)
@@ -64,8 +67,9 @@ class JobRequest(TypedDict, total=False):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
     job_type: Required[JobType]
-    document_revision_id: Required[Name]
     inputs: Required[dict[str, Any]]
+    # Without one, the work belongs to no revision: its inputs alone tell it apart.
+    document_revision_id: Name | None
     schema_version: Name | None
     project_id: Name | None
     document_id: Name | None
@@ -75,6 +79,7 @@ class JobRequest(TypedDict, total=False):
     priority: Literal["high", "normal", "low"] | None
     environment: EnvironmentRequest | None
     reuse_failed: bool | None
+    dedupe: bool | None
     target_id: Name | None
     not_before: AwareDatetime | None
     # What only ADE can know: accepted, because the contract's envelope has it, and ignored.
@@ -97,6 +102,8 @@ class RunRequest(TypedDict, total=False):
     document_id: Name
     document_ids: Annotated[list[Name], Field(min_length=1, max_length=1)]
     runtime_network_access: bool
+    fail_on: FailOn
+    outputs: OutputFormats
 
 
 class BatchRequest(TypedDict):

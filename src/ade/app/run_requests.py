@@ -6,10 +6,11 @@ from typing import Any
 
 from ade.app.build_requests import BuildRequests
 from ade.app.catalogue import Catalogue, WantedRun
-from ade.app.job_requests import NETWORK_IS_OFF, Caller, JobRequests
+from ade.app.job_requests import NO_NETWORK, Caller, JobRequests
 from ade.app.request_schemas import RunRequest
 from ade.domain.errors import Forbidden, InvalidRequest
 from ade.domain.job import Priority
+from ade.domain.network import NetworkRule, asked_for_network
 from ade.environments.environment import fingerprint_of
 from ade.kinds.normalize import Normalize
 from ade.settings import Settings
@@ -17,6 +18,7 @@ from ade.stages.submit.model import Submission
 from ade.store.rows import JobRow
 
 RUN_KIND = Normalize.name
+_WORDS = {True: "enabled", False: "disabled"}
 
 
 class RunRequests:
@@ -70,7 +72,9 @@ class RunRequests:
         request = {
             "limits": json.loads(job.limits),
             "priority": job.priority,
-            "runtime_network_access": earlier["environment"]["network_access"] == "enabled",
+            "fail_on": inputs.get("fail_on"),
+            "outputs": inputs.get("outputs"),
+            "runtime_network_access": asked_for_network(earlier["environment"]),
         }
         version_id = inputs["config_version_id"]
         wanted = WantedRun(caller.workspace_id, inputs["document_id"], version_id=version_id)
@@ -86,8 +90,8 @@ class RunRequests:
         rebuild: bool = False,
     ) -> Submission:
         network = request.get("runtime_network_access")
-        if network and not self._settings.runtime_network_access:
-            raise Forbidden(NETWORK_IS_OFF)
+        if network and self._settings.runtime_network_access is NetworkRule.NEVER:
+            raise Forbidden(NO_NETWORK)
         limits = self._jobs.limits(request.get("limits") or {})
         document, version, build = await self._catalogue.parts_of_run(
             wanted, caller.user_id, fingerprint_of
@@ -96,9 +100,14 @@ class RunRequests:
             "job_type": RUN_KIND,
             "document_revision_id": version.digest,
             # Version and build are named when the run is accepted: they may not exist before.
-            "inputs": {"document_id": document.id, "headers": self._settings.artifact_headers},
-            # A run has network only if its request asks for it, whatever the default for cells is.
-            "environment": {"network_access": "enabled" if network else "disabled"},
+            "inputs": {
+                "document_id": document.id,
+                "headers": self._settings.artifact_headers,
+                **{name: request[name] for name in ("fail_on", "outputs") if request.get(name)},
+            },
+            "environment": {
+                "network_access": None if network is None else _WORDS[network],
+            },
         }
         return Submission(
             workspace_id=caller.workspace_id,

@@ -25,7 +25,7 @@ def demo() -> None:
     from ade.settings import SettingsError, load_settings
 
     ours = {"ADE_STORAGE_DATA_DIR": str(FOLDER), "ADE_HOST": "127.0.0.1", "ADE_PORT": "0"}
-    shared = ("ADE_DATABASE_URL", "ADE_BLOB_URL")
+    shared = ("ADE_DATABASE_URL", "ADE_BLOB_URL", "ADE_PUBLIC_URL")
     others = {name: value for name, value in os.environ.items() if name not in shared}
     try:
         settings = load_settings(others | ours, dotenv=Path(os.devnull))
@@ -44,7 +44,9 @@ async def _demonstrate(settings: Any, serve: Any) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     links: asyncio.Queue[str] = asyncio.Queue()
     settings = settings.model_copy(update={"bootstrap_api_key": _key()})
-    serving = asyncio.create_task(serve(settings, links.put_nowait, hears_signals=False))
+    serving = asyncio.create_task(
+        serve(settings, lambda link, _: links.put_nowait(link), hears_signals=False)
+    )
     link = asyncio.create_task(links.get())
     await asyncio.wait([serving, link], return_when=asyncio.FIRST_COMPLETED)
     if serving.done():

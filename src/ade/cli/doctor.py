@@ -21,14 +21,21 @@ def doctor(
 ) -> None:
     """Show which sandbox layers hold here; exit 5 if untrusted code would be refused."""
     settings = settings_or_exit()
+    from ade.process.data_folder import exposed
     from ade.process.isolation import examine
 
     report, refusal = asyncio.run(examine(settings))
     if as_json:
-        least = {"least": settings.sandbox, "refused": refusal is not None}
+        least: dict[str, object] = {"least": settings.sandbox, "refused": refusal is not None}
+        least["exposed"] = [str(path) for path, _ in exposed(settings)]
         typer.echo(json.dumps({**report.as_dict(), **least}, indent=2))
     else:
         _print(report, refusal, settings.sandbox)
+        for path, mode in exposed(settings):
+            typer.echo(
+                f"Other users of this machine can reach {path}; the next start of the server"
+                f" changes its mode to {mode:o}, if it may."
+            )
     if refusal is not None:
         raise typer.Exit(ExitCode.UNAVAILABLE)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Drawn
 
     from ade_engine.inspection import InspectedFile, InspectedSheet
+    from ade_engine.sheets.metadata import UnreadSheet
     from ade_engine.tables.regions import TableRegion
 
 PIPE_WIDTH_COLUMNS = 120
@@ -85,9 +86,22 @@ def _draw(seen: InspectedFile) -> None:
     console.print(Text(f"{seen.file}{format_}", style="bold underline"))
     for sheet in seen.sheets:
         console.print(*_sheet(sheet, console), sep="\n")
+    if seen.unread:
+        console.print(Text(f"not read: {_unread(seen.unread)}", style="yellow"))
     if seen.error is not None:
         console.print(Text(f"error {seen.error.code}: {seen.error}", style="bold red"))
     console.print()
+
+
+def _unread(sheets: Sequence[UnreadSheet]) -> str:
+    from collections import Counter
+
+    from ade.cli.run_summary import counted
+
+    reasons = Counter(sheet.reason for sheet in sheets)
+    listed = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in reasons.items())
+    names = _listed(repr(sheet.name) for sheet in sheets)
+    return f"{counted(len(sheets), 'sheet')} ({listed}): {names}"
 
 
 def _sheet(sheet: InspectedSheet, console: Console) -> Iterator[RenderableType]:
@@ -95,7 +109,7 @@ def _sheet(sheet: InspectedSheet, console: Console) -> Iterator[RenderableType]:
 
     name = f"sheet {sheet.name!r}" if sheet.name else "text"
     hidden = ", hidden" if sheet.hidden else ""
-    notes = f"; met: {', '.join(sheet.notes)}" if sheet.notes else ""
+    notes = f"; notes: {', '.join(sheet.notes)}" if sheet.notes else ""
     yield Text(f"{name}: {sheet.rows:,} rows, {sheet.columns:,} columns{hidden}{notes}", "bold")
     for number, table in enumerate(sheet.structure.tables, 1):
         yield from _table(number, table)
@@ -118,11 +132,15 @@ def _table(number: int, table: TableRegion) -> Iterator[RenderableType]:
         line.append("key and value" if table.shape == "key_value" else "no header", "bold")
     line.append(f", {table.data_rows.count:,} data rows")
     line.append(f", confidence {table.confidence:.2f}", _confidence_style(table.confidence))
+    if table.doubts:
+        doubts = ", ".join(doubt.replace("_", " ") for doubt in table.doubts)
+        line.append(f", to be checked: {doubts}", "bold red")
     yield line
     skipped = Text("    skipped:")
     for kind, spans in table.skipped.items():
         rows = _listed(rows_as_text(spans))
-        skipped.append(f" {kind.replace('_', ' ')} ").append(rows, STYLES.get(kind, "blue"))
+        skipped.append(f" {spans.count} {kind.replace('_', ' ')} (")
+        skipped.append(rows, STYLES.get(kind, "blue")).append(")")
     if table.skipped:
         yield skipped
     reasons = [one for one in table.why if not one.rule.endswith((".base", ".other_features"))]

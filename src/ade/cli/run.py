@@ -28,7 +28,16 @@ def run_file(
     out: Annotated[
         Path | None, typer.Option(help="Where the output goes; FILE's name with .normalized.")
     ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format", help="xlsx, csv, parquet or jsonl, several times; else as the package says."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 when errors were found in the data.")
+    ] = False,
     traceback: Annotated[
         bool,
         typer.Option(
@@ -39,12 +48,21 @@ def run_file(
     """Normalise a file with a config package, without a server and without a sandbox."""
     from ade_engine.entry.normalize import ARTIFACT_FILE, NormalizeRequest, normalize
     from ade_engine.errors import EngineError
+    from ade_engine.package.package_settings import OUTPUT_FORMATS
+    from ade_engine.pipeline.write_output import OutputOptions
 
+    unknown = set(outputs or ()) - set(OUTPUT_FORMATS)
+    if unknown:
+        known = ", ".join(OUTPUT_FORMATS)
+        raise typer.BadParameter(f"{min(unknown)!r} is not one of {known}", param_hint="--format")
+    options = OutputOptions(tuple(dict.fromkeys(outputs or ())))
     folder = out if out is not None else Path(f"{file.stem}.normalized")
     try:
         # What the package prints is not part of the answer.
         with _progress() as on_progress, redirect_stdout(sys.stderr):
-            summary = normalize(NormalizeRequest(file, config, folder), on_progress)
+            summary = normalize(
+                NormalizeRequest(file, config, folder, options=options), on_progress
+            )
     except EngineError as failed:
         _say_failure(failed, folder, as_json=as_json, with_traceback=traceback)
         raise typer.Exit(ExitCode.JOB_FAILED) from None
@@ -53,8 +71,27 @@ def run_file(
         typer.echo(json.dumps({**summary, "folder": str(folder)}, indent=2))
     else:
         _explain(artifact, summary, folder)
-    if summary["evaluation"] != "complete":
+    if not _is_accepted(summary, strict=strict):
         raise typer.Exit(ExitCode.JOB_FAILED)
+
+
+def _is_accepted(summary: dict[str, Any], *, strict: bool) -> bool:
+    """Say on stderr what is wrong with the result; tell whether it is good enough."""
+    from ade.domain.evaluation import Evaluation, FailOn, shortcoming, strictest
+
+    evaluation, counts = Evaluation(summary["evaluation"]), summary["summary"]
+    issues = {"error": counts["errors"], "warning": counts["warnings"]}
+    found = shortcoming(FailOn.ERRORS, evaluation, issues)
+    by_package = FailOn(summary["fail_on"])
+    fail_on = strictest(by_package, FailOn.ERRORS) if strict else by_package
+    failed = shortcoming(fail_on, evaluation, issues)
+    if failed is not None or evaluation is not Evaluation.COMPLETE:
+        typer.secho(f"ade: failed: {failed or found}", fg="red", err=True)
+        return False
+    if found is not None:
+        text = f"ade: {found} in the data; with --strict this is a failure"
+        typer.secho(text, fg="yellow", err=True)
+    return True
 
 
 @contextmanager

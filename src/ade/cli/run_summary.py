@@ -1,5 +1,6 @@
 """Print what a run decided, and why, as tables."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -13,6 +14,9 @@ def explain(artifact: dict[str, Any]) -> None:
 
     console = Console()
     for event in artifact["events"]:
+        if event["stage"] == "structure" and event["notes"]:
+            notes = ", ".join(event["notes"]).replace("_", " ")
+            console.print(f"sheet {event['sheet']!r}: {notes}", markup=False)
         if event["stage"] == "structure" and not event["tables"]:
             console.print(f"sheet {event['sheet']!r}: no table was found", markup=False)
         elif event["stage"] == "mapping":
@@ -20,13 +24,43 @@ def explain(artifact: dict[str, Any]) -> None:
     _explain_issues(console, artifact)
     counts = artifact["summary"]
     typer.echo(
-        f"{artifact['evaluation']}: {_counted(counts['rows_written'], 'row')} of"
-        f" {_counted(counts['tables_written'], 'table')};"
-        f" {_counted(counts['errors'], 'error')}, {_counted(counts['warnings'], 'warning')}"
+        f"{artifact['evaluation']}: {counted(counts['rows_written'], 'row')} of"
+        f" {counted(counts['tables_written'], 'table')};"
+        f" {counted(counts['errors'], 'error')}, {counted(counts['warnings'], 'warning')}"
     )
+    for line in skipped_lines(artifact):
+        typer.echo(line)
 
 
-def _counted(count: int, noun: str) -> str:
+def skipped_lines(artifact: dict[str, Any]) -> Iterator[str]:
+    """Say what was left out, by kind and reason, and where the rows were."""
+    for kind, reasons in artifact["summary"]["skipped"].items():
+        if not reasons:
+            continue
+        noun = kind.removesuffix("s")
+        listed = ", ".join(
+            f"{count} {reason.replace('_', ' ')}{_places(artifact, kind, reason)}"
+            for reason, count in reasons.items()
+        )
+        yield f"left out: {counted(sum(reasons.values()), noun)}: {listed}"
+
+
+def _places(artifact: dict[str, Any], kind: str, reason: str) -> str:
+    """Return a few places where something was left out, in parentheses."""
+    places: list[str] = []
+    for part in artifact["skipped"]["parts"]:
+        if (part["kind"], part["reason"]) != (kind, reason):
+            continue
+        sheet = part["sheet"] or ""
+        ranges = part["ranges"] or [""]
+        places += [f"{sheet}!{one}" if sheet and one else sheet or one for one in ranges]
+    shown = [place for place in places if place][:RANGES_SHOWN_MAX]
+    more = ", ..." if len(places) > len(shown) and shown else ""
+    return f" ({', '.join(shown)}{more})" if shown else ""
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number and a noun in the right form."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

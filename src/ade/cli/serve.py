@@ -28,9 +28,10 @@ def serve(
     )
     set_up_logs(settings.log_format, settings.log_level)
 
-    def ready(link: str) -> None:
+    def ready(link: str, first_key: str | None) -> None:
         typer.echo(f"ADE {__version__} is ready: {link}")
-        if "token=" in link:
-            typer.echo("The token in this link is the first API key; it is not shown again.")
+        if first_key is not None:
+            typer.echo("The link signs a browser in once, within 24 hours; `ade link` makes more.")
+            typer.echo(f"The first API key is not shown again: {first_key}")
 
     run(lambda: serve_http(settings, ready, works=worker))

@@ -15,14 +15,19 @@ from ade.app.job_requests import JobRequests
 from ade.app.run_requests import RunRequests
 from ade.app.submission import SubmissionService
 from ade.domain.errors import AdeError
+from ade.domain.session_rule import SessionRule
 from ade.http import openapi
+from ade.http.access_log import AccessLog
 from ade.http.auth import Authenticator
+from ade.http.client_address import Networks
 from ade.http.config_files import ConfigurationFiles
 from ade.http.context import AppContext, InlineTasks
+from ade.http.fair_share import FairShare, Shares
 from ade.http.fast_path import Application
 from ade.http.health import Health, Probe
 from ade.http.middleware import RequestMiddleware, trace_id_in
 from ade.http.problems import problem_response
+from ade.http.public_address import PublicAddress
 from ade.http.routes.artifacts import artifact_routes
 from ade.http.routes.builds import activation_routes, build_routes
 from ade.http.routes.configurations import configuration_routes
@@ -34,15 +39,25 @@ from ade.http.routes.jobs import job_routes
 from ade.http.routes.login import login_routes
 from ade.http.routes.logs import log_routes
 from ade.http.routes.members import member_routes
+from ade.http.routes.operator_keys import operator_key_routes
+from ade.http.routes.output import output_routes
 from ade.http.routes.runs import run_routes
 from ade.http.routes.schemas import schema_routes
+from ade.http.routes.sessions import session_routes
 from ade.http.routes.submissions import JobSubmissions, fast_routes, submission_routes
 from ade.http.routes.targets import target_routes
+from ade.http.routes.timeline import timeline_routes
 from ade.http.routes.workspaces import workspace_routes
+from ade.http.session_cookie import SessionCookie
+from ade.http.sse import event_streams
+from ade.http.wrong_keys import WrongKeys
 from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
 from ade.storage import Blobs
+
+# Beyond any that may wait; those are shared among workspaces where they run.
+INLINE_TASKS_MAX = 10_000
 
 
 def create_app(
@@ -65,17 +80,33 @@ def create_app(
     job_requests = JobRequests(settings, kinds)
     build_requests = BuildRequests(catalogue, blobs, settings)
     run_requests = RunRequests(catalogue, settings, job_requests, build_requests)
+    sessions = directory.user_sessions(
+        SessionRule(settings.session_idle_minutes * 60, settings.session_max_hours * 3600)
+    )
+    proxies = Networks(settings.trusted_proxies)
+    address = PublicAddress(settings.public_url, proxies)
+    cookie = SessionCookie(address, settings.session_max_hours * 3600)
+    wrong_keys = WrongKeys(settings.wrong_keys_per_minute, proxies)
+    access_log = AccessLog(proxies) if settings.access_log else None
+    per_key = settings.inline_tasks_per_key
+    shares = Shares(INLINE_TASKS_MAX, INLINE_TASKS_MAX, per_key)
     context = AppContext(
         kernel=kernel,
         directory=directory,
         catalogue=catalogue,
         blobs=blobs,
         settings=settings,
-        authenticator=Authenticator(directory),
+        authenticator=Authenticator(
+            directory, sessions=sessions, cookie=cookie, on_wrong_key=wrong_keys.count
+        ),
+        sessions=sessions,
+        address=address,
+        cookie=cookie,
         job_requests=job_requests,
         run_requests=run_requests,
         build_requests=build_requests,
         submissions=SubmissionService(kernel, job_requests, run_requests, build_requests),
+        inline_shares=FairShare("previews and checks", shares),
         inline_tasks=inline_tasks,
     )
     app = Application(
@@ -87,11 +118,14 @@ def create_app(
         redirect_slashes=False,
     )
     submissions = JobSubmissions(context)
+    streams = event_streams(settings)
     config_files = ConfigurationFiles(blobs)
     for router in (
         submission_routes(submissions),
         job_routes(context),
-        log_routes(context),
+        log_routes(context, streams),
+        output_routes(context, streams),
+        timeline_routes(context, streams),
         job_action_routes(context),
         run_routes(context),
         target_routes(context, submissions),
@@ -103,6 +137,8 @@ def create_app(
         activation_routes(context),
         workspace_routes(context),
         member_routes(context),
+        operator_key_routes(context),
+        session_routes(context),
         schema_routes(kinds),
         health_routes(context, Health(kernel, settings, blobs, health_probes or {})),
         login_routes(context),
@@ -110,7 +146,8 @@ def create_app(
         app.include_router(router)
     for kind in (AdeError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _problem)
-    app.add_middleware(RequestMiddleware)
+    app.add_middleware(RequestMiddleware, access_log=access_log)
+    app.access_log = access_log
     app.fast_routes = fast_routes(submissions)
     app.drain = context.submissions.drain
     openapi.install(app)

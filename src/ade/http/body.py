@@ -1,6 +1,7 @@
 """Read a request's JSON body, up to a size limit."""
 
 from typing import TypeVar
+from urllib.parse import parse_qsl
 
 from pydantic import TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
@@ -11,6 +12,8 @@ from ade.app.validation import ESCAPED_NUL, invalid_body, reject_nul
 from ade.domain.errors import InvalidRequest, PayloadTooLarge
 
 SMALL_BODY_BYTES_MAX = 64 * 1024
+FORM = "application/x-www-form-urlencoded"
+FORM_FIELDS_MAX = 20
 Value = TypeVar("Value")
 
 
@@ -68,6 +71,21 @@ async def read_small(request: Request, adapter: TypeAdapter[Value], *, empty: by
     """Read a small body into a model; `empty` replaces a body that is left out."""
     body = await read_body(request.scope, request.receive, SMALL_BODY_BYTES_MAX)
     return parse(body or empty, adapter)
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Read a small HTML form; of a field that occurs twice, the last counts."""
+    content_type = request.headers.get("content-type", FORM)
+    if content_type.partition(";")[0].strip().lower() != FORM:
+        raise HTTPException(415, f"Send a form: Content-Type: {FORM}.")
+    body = await _read_bytes(request.scope, request.receive, SMALL_BODY_BYTES_MAX)
+    try:
+        pairs = parse_qsl(
+            body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FORM_FIELDS_MAX
+        )
+    except ValueError:
+        raise InvalidRequest(f"A form may have at most {FORM_FIELDS_MAX} fields here.") from None
+    return dict(pairs)
 
 
 def parse(body: bytes, adapter: TypeAdapter[Value]) -> Value:

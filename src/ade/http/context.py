@@ -11,10 +11,14 @@ from ade.app.directory import Directory
 from ade.app.job_requests import JobRequests
 from ade.app.run_requests import RunRequests
 from ade.app.submission import SubmissionService
+from ade.app.user_sessions import UserSessions
 from ade.domain.errors import NotFound, Unavailable
 from ade.domain.ids import is_uuid
 from ade.domain.outcome import Outcome
-from ade.http.auth import Authenticator, Authorization
+from ade.http.auth import Authenticator, Authorization, Principal
+from ade.http.fair_share import FairShare
+from ade.http.public_address import PublicAddress
+from ade.http.session_cookie import SessionCookie
 from ade.kernel import Kernel
 from ade.settings import Settings
 from ade.storage import Blobs
@@ -48,10 +52,14 @@ class AppContext:
     blobs: Blobs
     settings: Settings
     authenticator: Authenticator
+    sessions: UserSessions
+    address: PublicAddress
+    cookie: SessionCookie
     job_requests: JobRequests
     run_requests: RunRequests
     build_requests: BuildRequests
     submissions: SubmissionService
+    inline_shares: FairShare
     inline_tasks: InlineTasks | None = None
 
     @property
@@ -69,6 +77,17 @@ class AppContext:
                 f" {why}."
             )
         return self.inline_tasks
+
+    async def end_own_sessions(self, principal: Principal) -> None:
+        """End all sessions that a principal may call its own.
+
+        For an operator these are the sessions of the user; for a key with a workspace, those that
+        began with the same key: it must not sign out a browser that may do more.
+        """
+        if principal.operator:
+            await self.sessions.end_all_of_user(principal.user_id)
+        else:
+            await self.sessions.end_all_of_key(principal.holder.key_id)
 
     async def job(self, auth: Authorization, job_id: str) -> JobRow:
         """Read a job of the workspace, or raise NotFound."""

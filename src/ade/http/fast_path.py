@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from ade.domain.errors import Unavailable
+from ade.http.access_log import AccessLog
 from ade.http.middleware import CLIENT_GONE, SHUTTING_DOWN, TRACE_HEADER, give_trace_id, plain_path
 from ade.http.problems import problem_response
 from ade.http.responses import RawResponse
@@ -26,6 +27,7 @@ class Application(FastAPI):
     """A FastAPI app with a fast path for some routes, by their path below the workspace."""
 
     fast_routes: dict[str, FastRoute]
+    access_log: AccessLog | None = None
     # Call it when the server begins to drain: requests that wait for their jobs are answered.
     drain: Callable[[], None]
 
@@ -37,19 +39,22 @@ class Application(FastAPI):
                 workspace, _, rest = path[len(WORKSPACES) :].partition("/")
                 route = self.fast_routes.get(rest)
                 if route is not None and workspace:
-                    await _answer(
-                        route, f"{WORKSPACES}{{ws}}/{rest}", workspace, scope, receive, send
-                    )
+                    name = f"{WORKSPACES}{{ws}}/{rest}"
+                    began = time.perf_counter()
+                    status, size = await _answer(route, workspace, scope, receive, send)
+                    took = time.perf_counter() - began
+                    metrics.answered("POST", name, status, took)
+                    if self.access_log is not None:
+                        self.access_log.write(scope, name, status, took, size)
                     return
         await super().__call__(scope, receive, send)
 
 
 async def _answer(
-    route: FastRoute, name: str, workspace: str, scope: Scope, receive: Receive, send: Send
-) -> None:
-    began = time.perf_counter()
+    route: FastRoute, workspace: str, scope: Scope, receive: Receive, send: Send
+) -> tuple[int, int]:
+    """Answer a request; return the status and the size of the body."""
     trace_id = give_trace_id(scope)
-    status = CLIENT_GONE
     try:
         response = await route(scope, receive, workspace)
     except ClientDisconnect:
@@ -58,7 +63,7 @@ async def _answer(
         response = problem_response(Unavailable(SHUTTING_DOWN), trace_id)
     except Exception as error:
         response = problem_response(error, trace_id)
-    if response is not None:
-        status = response.status
-        await response.send(send, (TRACE_HEADER, trace_id.encode()))
-    metrics.answered("POST", name, status, time.perf_counter() - began)
+    if response is None:
+        return CLIENT_GONE, 0
+    await response.send(send, (TRACE_HEADER, trace_id.encode()))
+    return response.status, len(response.body)

@@ -56,7 +56,7 @@ class Health:
 
     async def database(self) -> Component:
         """Check the database only."""
-        return await _ask(self._database)
+        return await _ask(self._probes["database"])
 
     async def _database(self) -> Component:
         await self._kernel.read(lambda reading: reading.read_job(MISSING_JOB))

@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ade.domain.errors import Unavailable
+from ade.http.access_log import AccessLog
 from ade.http.problems import problem_response
 from ade.telemetry import metrics
 
@@ -28,8 +29,9 @@ SHUTTING_DOWN = "This server is shutting down and did not finish the request. Se
 class RequestMiddleware:
     """Give every request a trace id and every error an answer, and measure the time it takes."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, access_log: AccessLog | None = None) -> None:
         self._app = app
+        self._access_log = access_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, also when a route raises or is cancelled."""
@@ -39,14 +41,16 @@ class RequestMiddleware:
         began = time.perf_counter()
         plain_path(scope)
         trace_id = give_trace_id(scope)
-        status = 0
+        status = body_bytes = 0
 
         async def send_traced(message: Message) -> None:
-            nonlocal status
+            nonlocal status, body_bytes
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = [*message.get("headers", ()), (TRACE_HEADER, trace_id.encode())]
                 message = {**message, "headers": headers}
+            else:
+                body_bytes += len(message.get("body", b""))
             await send(message)
 
         try:
@@ -63,7 +67,10 @@ class RequestMiddleware:
                 raise  # an answer has begun, so only closing the connection shows the failure
             await response.send(send_traced)
         took = time.perf_counter() - began
-        metrics.answered(scope["method"], _route_of(scope), status or 500, took)
+        route = _route_of(scope)
+        metrics.answered(scope["method"], route, status or 500, took)
+        if self._access_log is not None:
+            self._access_log.write(scope, route, status or 500, took, body_bytes)
 
 
 def plain_path(scope: Scope) -> str:
@@ -81,9 +88,14 @@ def give_trace_id(scope: Scope) -> str:
         if name == b"traceparent":
             found = TRACEPARENT.fullmatch(value)
             break
-    trace_id: str = found[1].decode() if found else f"{random.getrandbits(128) or 1:032x}"
+    trace_id: str = found[1].decode() if found else new_trace_id()
     scope.setdefault("state", {})["trace_id"] = trace_id
     return trace_id
+
+
+def new_trace_id() -> str:
+    """Make a trace id for a request that has none."""
+    return f"{random.getrandbits(128) or 1:032x}"
 
 
 def trace_id_in(scope: Scope) -> str:

@@ -13,7 +13,11 @@ ROOT = REF.replace("{model}", "")
 DESCRIPTION = """Durable jobs over HTTP.
 
 Send an API key as `Authorization: Bearer <key>` or as the password of HTTP Basic. `{ws}` is the
-slug or the id of a workspace. Every error is a problem of RFC 9457 with a stable `code`."""
+slug or the id of a workspace. Every error is a problem of RFC 9457 with a stable `code`.
+
+A browser that signed in at `/login` sends the cookie of its session instead (over TLS it is named
+`__Host-ade_session`). Its requests that change something need the header `X-CSRF-Token` as well,
+with the token that `GET /api/v1/session` returns."""
 SECURITY = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "basic": {"type": "http", "scheme": "basic"},

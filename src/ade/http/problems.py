@@ -13,7 +13,14 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from ade.app.validation import ERRORS_MAX, invalid_fields
-from ade.domain.errors import AdeError, NotFound, QueueFull, Unauthenticated
+from ade.domain.errors import (
+    AdeError,
+    NotFound,
+    QueueFull,
+    SessionEnded,
+    TooManyRequests,
+    Unauthenticated,
+)
 from ade.http.responses import PROBLEM, Headers, RawResponse
 from ade.http.schemas.problems import Problem
 
@@ -24,8 +31,10 @@ CODES = {
     404: NotFound.code,
     405: "method_not_allowed",
     408: "request_timeout",
+    414: "url_too_long",
     415: "unsupported_media_type",
     416: "range_not_satisfiable",
+    431: "head_too_large",
 }
 log = logging.getLogger("ade.http")
 
@@ -76,8 +85,10 @@ def problem_response(error: BaseException, trace_id: str) -> RawResponse:
 
 
 def _headers(error: BaseException) -> Headers:
-    if isinstance(error, QueueFull):
+    if isinstance(error, QueueFull | TooManyRequests):
         return ((b"retry-after", b"%d" % error.retry_after_seconds),)
+    if isinstance(error, SessionEnded):  # a page is to show its own form, not the browser's
+        return ((b"www-authenticate", b'Bearer realm="ade"'),)
     if isinstance(error, Unauthenticated):
         return ((b"www-authenticate", b'Bearer realm="ade", Basic realm="ade"'),)
     if isinstance(error, AdeError) and error.status == 503:

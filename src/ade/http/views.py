@@ -2,15 +2,24 @@
 
 import json
 
-from ade.domain.job import Status
+from ade.domain.job import WAITING, Status
 from ade.http.auth import Authorization
 from ade.http.context import AppContext
 from ade.http.schemas.builds import build_body, build_path
-from ade.http.schemas.jobs import Retried, job_body, job_path
+from ade.http.schemas.jobs import (
+    Retried,
+    Waiting,
+    job_body,
+    job_path,
+    read_kinds_run,
+    read_waiting,
+    waiting_body,
+)
 from ade.http.schemas.results import result_body
 from ade.http.schemas.runs import Run, run_body, run_path
 from ade.stages.json_text import json_text
 from ade.stages.submit.model import Accepted
+from ade.store.port import Reading
 from ade.store.rows import BuildVersion, JobRef, JobRow
 
 
@@ -59,7 +68,10 @@ class RunView(JobView):
         assert accepted.ensured is not None
         version, build, _ = accepted.ensured
         named = BuildVersion(version.id, version.sequence, version.digest)
-        return json.dumps(run_body(accepted.job, self._slug, build, named))
+        job, waiting = accepted.job, None
+        if Status(job.status) in WAITING:
+            waiting = waiting_body(job, safe_mode=self._context.safe_mode)
+        return json.dumps(run_body(job, self._slug, build, named, waiting))
 
     async def body_after_wait(self, accepted: Accepted) -> str:
         """Write the run, with its build as it is now."""
@@ -67,10 +79,39 @@ class RunView(JobView):
 
 
 async def current_run(context: AppContext, job: JobRow, slug: str) -> Run:
-    """Show a run with its version, and its build as it is now."""
-    build = await context.catalogue.find_build(job.workspace_id, str(job.build_id))
-    versions = await context.catalogue.versions_of_builds(job.workspace_id, [job.build_id])
-    return run_body(job, slug, build, versions.get(build.id))
+    """Show a run with its version, its build as it is now, and why it waits if it does."""
+    (run,) = await current_runs(context, [job], slug, counted=True)
+    return run
+
+
+async def current_runs(
+    context: AppContext, jobs: list[JobRow], slug: str, *, counted: bool = False
+) -> list[Run]:
+    """Show runs of one workspace; `counted` also counts how many jobs are before each."""
+    if not jobs:
+        return []
+
+    def waits(reading: Reading) -> list[Waiting | None]:
+        if counted:
+            return [read_waiting(reading, job, safe_mode=context.safe_mode) for job in jobs]
+        if not any(Status(job.status) in WAITING for job in jobs):
+            return [None] * len(jobs)
+        kinds_run = read_kinds_run(reading)
+        return [
+            waiting_body(job, safe_mode=context.safe_mode, kinds_run=kinds_run)
+            if Status(job.status) in WAITING
+            else None
+            for job in jobs
+        ]
+
+    waiting = await context.kernel.read(waits)
+    build_ids = [job.build_id for job in jobs]
+    builds = await context.catalogue.builds_of_runs(jobs[0].workspace_id, build_ids)
+    runs = []
+    for job, why in zip(jobs, waiting, strict=True):
+        build, version = builds.get(str(job.build_id), (None, None))
+        runs.append(run_body(job, slug, build, version, why))
+    return runs
 
 
 class BuildView(JobView):

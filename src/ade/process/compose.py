@@ -16,7 +16,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -30,6 +30,7 @@ from ade.environments.collect import collect_for_ever as collect_environments
 from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
+from ade.process.data_folder import keep_private
 from ade.process.isolation import Isolation, isolated
 from ade.settings import Settings
 from ade.stages.kernel_settings import KernelSettings
@@ -37,12 +38,15 @@ from ade.storage import Blobs
 from ade.storage.remote_blobs import RemoteBlobs
 from ade.storage.s3 import S3ObjectStore
 from ade.storage.unused_blobs import collect_for_ever
-from ade.store.listener import listen
+from ade.store.listener import Listener, listen
 from ade.store.migrate import upgrade
 from ade.store.session import Session
 from ade.telemetry import metrics
 from ade.worker.build_runner import BuildRunner
+from ade.worker.cell_environments import CellEnvironments
+from ade.worker.idle_warmup import warm_up_when_idle
 from ade.worker.job_io import CatalogueJobIO
+from ade.worker.sandbox_runner import SandboxRunner
 from ade.worker.sweeper import Sweeper
 from ade.worker.worker import Worker, WorkerRules
 
@@ -69,6 +73,7 @@ class Parts:
     worker: Worker | None
     isolation: Isolation | None
     sweeper: Sweeper
+    listener: Listener | None = None
 
 
 def kernel_settings(settings: Settings) -> KernelSettings:
@@ -111,7 +116,7 @@ def collect_garbage_rarely() -> None:
 
 
 def keep_freed_memory() -> None:
-    """Have the C catalogue keep freed memory for later allocations, where it supports that.
+    """Have the C library keep freed memory for later allocations, where it supports that.
 
     A batch and its answer are megabytes that are needed again in the next moment; to give each
     page back to the system and to take a new one costs a tenth of the time of a batch.
@@ -132,7 +137,8 @@ def sole_owner(settings: Settings) -> Iterator[None]:
     database = Path(settings.database_url.partition(":///")[2].partition("?")[0]).resolve()
     for folder in (Path(settings.storage_data_dir), database.parent):
         folder.mkdir(parents=True, exist_ok=True)
-    with database.with_suffix(".lock").open("w") as lock:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+    with open(os.open(database.with_suffix(".lock"), flags, 0o600), "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -160,8 +166,9 @@ async def open_blobs(settings: Settings, directory: Directory) -> Blobs:
 @asynccontextmanager
 async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Parts]:
     """Open the database and run the worker and the sweeper while inside; drain them at the end."""
+    keep_private(settings)
     with sole_owner(settings):
-        store = Session(settings.database_url)
+        store = Session(settings.database_url, timeout_seconds=settings.database_timeout_seconds)
         try:
             await store.aread(lambda reading: None)  # says in one line if there is no database
             await asyncio.to_thread(upgrade, settings.database_url)
@@ -193,15 +200,16 @@ async def _at_work(
     exporter = EventFileExporter(store, Path(settings.jobs_dir))
     store.on_group = metrics.committed
     kernel = Kernel(store, kernel_settings(settings), exporter=exporter)
-    parts = _parts(settings, store, kernel, catalogue, blobs, isolation)
     listener = listen(store, kernel.notifier.publish)
+    parts = replace(_parts(settings, store, kernel, catalogue, blobs, isolation), listener=listener)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
     collecting = asyncio.create_task(collect_for_ever(parts.blobs, catalogue))
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
-    tidying = []
+    tidying = [asyncio.create_task(_complete_event_files(exporter))]
     if working is not None:
         working.add_done_callback(_log_if_broken)
-        tidying = [asyncio.create_task(collect_environments(catalogue, settings))]
+        tidying.append(asyncio.create_task(collect_environments(catalogue, settings)))
+        tidying.append(asyncio.create_task(_warm_up(parts)))
     try:
         yield parts
     finally:
@@ -213,7 +221,23 @@ async def _at_work(
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         if listener is not None:
-            listener.close()
+            await asyncio.to_thread(listener.close)
+
+
+async def _warm_up(parts: Parts) -> None:
+    """Start interpreters in advance, where jobs run in a sandbox."""
+    idle_seconds = parts.settings.idle_warmup_seconds
+    runner = parts.isolation.runner if parts.isolation is not None else None
+    if parts.worker is not None and isinstance(runner, SandboxRunner) and idle_seconds > 0:
+        await warm_up_when_idle(runner.pool, parts.worker, parts.kinds, idle_seconds)
+
+
+async def _complete_event_files(exporter: EventFileExporter) -> None:
+    """Complete the event files that a crash left short, beside everything else."""
+    try:
+        await exporter.complete_files()
+    except Exception as error:
+        log.warning("event files were not completed", reason=type(error).__name__)
 
 
 def _log_if_broken(working: asyncio.Task[None]) -> None:
@@ -242,12 +266,18 @@ def _parts(
             runner=isolation.runner,
             build_runner=BuildRunner(isolation.runner, settings),
             jobs_dir=jobs_dir,
-            job_io=CatalogueJobIO(catalogue, blobs, settings.workspace_storage_mb * MIB),
+            job_io=CatalogueJobIO(
+                catalogue,
+                blobs,
+                settings.workspace_storage_mb * MIB,
+                kernel.store.clock,
+                CellEnvironments(settings),
+            ),
             rules=WorkerRules(
                 slots=settings.max_concurrency,
                 poll_seconds=settings.poll_seconds,
                 drain_grace_seconds=settings.drain_grace_seconds,
-                network_allowed=settings.runtime_network_access,
+                network=settings.runtime_network_access,
             ),
         )
     return Parts(
@@ -259,5 +289,10 @@ def _parts(
         blobs=blobs,
         worker=worker,
         isolation=isolation,
-        sweeper=Sweeper(kernel, jobs_dir, settings.sweep_seconds),
+        sweeper=Sweeper(
+            kernel,
+            jobs_dir,
+            settings.sweep_seconds,
+            Directory(store).user_sessions().delete_expired,
+        ),
     )

@@ -1,5 +1,6 @@
 """Choose how jobs are isolated on this machine: find the layers at start, and make the runner."""
 
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -92,9 +93,13 @@ async def isolated(settings: Settings) -> AsyncIterator[Isolation]:
 
 
 def scratch_folder(settings: Settings) -> Path:
-    """Choose the folder for jobs without namespaces: one that their users can reach."""
+    """Choose the folder for jobs without namespaces: one that their users can reach.
+
+    Only root can give jobs users of their own.
+    """
     folder = Path(settings.storage_data_dir).resolve() / "scratch"
-    return folder if _is_reachable(folder) else Path(tempfile.gettempdir())
+    is_own = os.geteuid() != 0
+    return folder if is_own or _is_reachable(folder) else Path(tempfile.gettempdir())
 
 
 def _is_reachable(folder: Path) -> bool:

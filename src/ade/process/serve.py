@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -12,8 +13,12 @@ import uvicorn
 from ade.app.directory import Directory
 from ade.domain.errors import Unavailable
 from ade.http import create_app
+from ade.http.client_address import LOOPBACK, Networks
 from ade.http.health import Component, HealthStatus, Probe
 from ade.process.compose import Parts, running
+from ade.process.connection_limits import ConnectionRules, Connections
+from ade.process.readiness import WriteProbe
+from ade.process.watchdog import ENDING_SECONDS, Watchdog
 from ade.settings import Settings
 from ade.worker.inline_tasks import InlineTasks
 
@@ -21,6 +26,10 @@ BACKLOG = 2048
 # Streams never end by themselves: after this they are cut, and their readers resume elsewhere.
 CONNECTIONS_GRACE_SECONDS = 3
 SWEEPS_MISSED_MAX = 5
+# Whoever starts a server for the first time may open the link only after having set up a proxy.
+FIRST_LINK_SECONDS = 24 * 3600
+DESCRIPTORS_KEPT = 200
+CONNECTIONS_MIN = 10
 
 
 class SignalFreeServer(uvicorn.Server):
@@ -64,25 +73,57 @@ def bind(settings: Settings) -> socket.socket:
         ) from None
 
 
-def link(settings: Settings, port: int, key: str | None) -> str:
-    """Return the address of this server; with a key in it, it lets its reader in."""
+def allow_descriptors(wanted: int) -> int:
+    """Raise the soft limit on open files to what is wanted, if the hard limit allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return soft
+    raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+    return raised
+
+
+def connection_rules(settings: Settings) -> ConnectionRules:
+    """Return the limits of connections, which leave some descriptors for everything else."""
+    connections_max = settings.connections_max
+    descriptors_max = allow_descriptors(connections_max + DESCRIPTORS_KEPT)
+    if descriptors_max != resource.RLIM_INFINITY:
+        room = max(descriptors_max - DESCRIPTORS_KEPT, CONNECTIONS_MIN)
+        connections_max = min(connections_max, room)
+    return ConnectionRules(
+        connections_max=connections_max,
+        per_address_max=settings.connections_per_address,
+        head_seconds=settings.head_seconds,
+        stall_seconds=settings.stall_seconds,
+        idle_seconds=settings.keep_alive_seconds,
+        uncounted=Networks((*LOOPBACK, *settings.trusted_proxies)),
+    )
+
+
+def link(settings: Settings, port: int, token: str | None) -> str:
+    """Return the address of this server; with a one-time token in it, it signs its reader in."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"http://{host}:{port}/" + (f"?token={key}" if key else "")
+    address = (settings.public_url or f"http://{host}:{port}").rstrip("/")
+    return f"{address}/" + (f"?token={token}" if token else "")
 
 
 async def serve(
     settings: Settings,
-    ready: Callable[[str], None],
+    ready: Callable[[str, str | None], None],
     *,
     works: bool = True,
     hears_signals: bool = True,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; `ready` is called with the link once jobs are accepted."""
+    """Serve until SIGTERM or SIGINT.
+
+    `ready` is called once jobs are accepted, with the link and the first key, if one was made.
+    """
     with bind(settings) as listening:
         port = listening.getsockname()[1]
         async with running(settings, works=works) as parts:
             directory = Directory(parts.store)
             key = _first_key(settings, directory)
+            token = directory.user_sessions().make_link(FIRST_LINK_SECONDS) if key else None
             app = create_app(
                 parts.kernel,
                 directory,
@@ -95,9 +136,11 @@ async def serve(
                 else None,
                 health_probes=_probes(settings, parts),
             )
+            connections = Connections(connection_rules(settings))
             config = uvicorn.Config(
                 app,
-                http="httptools",
+                http=connections.protocol,  # type: ignore[arg-type]  # it calls it as a class
+                ws="none",
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -107,14 +150,15 @@ async def serve(
             )
             server = SignalFreeServer(config)
             if hears_signals:
-                _on_signals(app.drain, lambda: _drain(parts), server.close)
-            ready(link(settings, port, key))
+                _on_signals(settings, app.drain, lambda: _drain(parts), server.close)
+            ready(link(settings, port, token), key)
             await server.serve(sockets=[listening])
 
 
-def _on_signals(*calls: Callable[[], None]) -> None:
+def _on_signals(settings: Settings, *calls: Callable[[], None]) -> None:
     """Call these for each signal to end, as long as the loop lives: also while it drains."""
     loop = asyncio.get_running_loop()
+    watchdog = Watchdog(settings.drain_grace_seconds + ENDING_SECONDS, loop)
 
     def end() -> None:
         for call in calls:
@@ -122,6 +166,9 @@ def _on_signals(*calls: Callable[[], None]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
+        # The loop runs `end`. The handler itself runs also while the loop is held up.
+        signal.signal(number, lambda *_: watchdog.arm())
+        signal.siginterrupt(number, False)
 
 
 def _drain(parts: Parts) -> None:
@@ -159,13 +206,26 @@ def _probes(settings: Settings, parts: Parts) -> Mapping[str, Probe]:
         status: HealthStatus = "degraded" if parts.isolation.is_degraded else "ok"
         return Component(status, parts.isolation.summary)
 
-    return {"worker-pool": worker_pool, "sweeper": sweeping, "isolation": isolation}
+    def notifications() -> Component:
+        if parts.listener is None:
+            return Component("ok", "The database sends none; this process is the only one.")
+        if parts.listener.is_missed:
+            return Component("degraded", "None arrive; changes of others are found by polling.")
+        return Component("ok", "They arrive.")
+
+    return {
+        "database": WriteProbe(parts.store),
+        "worker-pool": worker_pool,
+        "sweeper": sweeping,
+        "isolation": isolation,
+        "notifications": notifications,
+    }
 
 
 async def work(settings: Settings, ready: Callable[[str], None]) -> None:
     """Run jobs without an HTTP API until SIGTERM or SIGINT."""
     ended = asyncio.Event()
     async with running(settings) as parts:
-        _on_signals(lambda: _drain(parts), ended.set)
+        _on_signals(settings, lambda: _drain(parts), ended.set)
         ready(parts.worker.name if parts.worker is not None else "safe mode: nothing is run")
         await ended.wait()

@@ -49,6 +49,13 @@ _QUEUE = Gauge(
     "ade_queue_jobs", "Live jobs by pool and status.", ["pool", "status"], registry=REGISTRY
 )
 _STREAMS = Gauge("ade_event_streams", "Event streams that are open.", registry=REGISTRY)
+_REFUSED = Counter(
+    "ade_connections_refused",
+    "Connections that the server refused or ended, by the limit that they exceeded.",
+    ["limit"],
+    registry=REGISTRY,
+)
+_WRONG_KEYS = Counter("ade_wrong_keys", "Requests with a key that is not valid.", registry=REGISTRY)
 _REQUEST = Histogram(
     "ade_http_request_seconds",
     "Time from a request to the end of its answer, by route and status class.",
@@ -123,6 +130,16 @@ def stream_opened() -> None:
 def stream_closed() -> None:
     """Count the end of an event stream."""
     _STREAMS.dec()
+
+
+def connection_refused(limit: str) -> None:
+    """Count a connection that exceeded a limit."""
+    _REFUSED.labels(limit).inc()
+
+
+def wrong_key() -> None:
+    """Count a request with a key that is not valid."""
+    _WRONG_KEYS.inc()
 
 
 def answered(method: str, route: str, status: int, seconds: float) -> None:

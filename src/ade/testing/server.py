@@ -156,7 +156,11 @@ def _environment(data_dir: Path, key: str, settings: Mapping[str, str]) -> dict[
         for name, value in os.environ.items()
         if name in PASSED_ON or not name.startswith("ADE_")
     }
-    ours = {"ADE_STORAGE_DATA_DIR": str(data_dir), "ADE_BOOTSTRAP_API_KEY": key}
+    ours = {
+        "ADE_STORAGE_DATA_DIR": str(data_dir),
+        "ADE_BOOTSTRAP_API_KEY": key,
+        "ADE_IDLE_WARMUP_SECONDS": "0",  # a test is over before it is of use
+    }
     return kept | ours | dict(settings)
 
 

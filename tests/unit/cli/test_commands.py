@@ -93,3 +93,5 @@ def test_the_link_lets_in_only_with_a_key(tmp_path: Path) -> None:
     assert link(settings, 8000, "ade_x") == "http://127.0.0.1:8000/?token=ade_x"
     six = Settings(storage_data_dir=tmp_path, host="::1")
     assert link(six, 1, None) == "http://[::1]:1/"
+    public = Settings(storage_data_dir=tmp_path, public_url="https://ade.example/")
+    assert link(public, 1, "adel_x") == "https://ade.example/?token=adel_x"

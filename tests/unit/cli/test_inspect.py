@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import Workbook
+from openpyxl.chart import BarChart
 from typer.testing import CliRunner
 
 from ade.cli import app
@@ -44,7 +46,8 @@ def test_a_line_of_json_tells_what_is_seen(accounts: Path) -> None:
     assert table["header"] == ["Name", "Town", "Amount"]
     assert table["data_range"] == "A4:C13"
     assert table["data_rows"] == 10
-    assert table["skipped"] == {"preamble": ["1"], "total": ["14"], "blank": ["2"]}
+    rows = {kind: found["ranges"] for kind, found in table["skipped"].items()}
+    assert rows == {"preamble": ["1"], "total": ["14"], "blank": ["2"]}
     assert 0.5 < table["confidence"] <= 1
     assert {"rule", "delta"} == set(table["why"][0])
 
@@ -53,6 +56,22 @@ def test_no_data_cell_is_in_the_json(accounts: Path) -> None:
     text = json.dumps(lines(str(accounts)))
     assert "Person" not in text
     assert "Oslo" not in text
+
+
+def test_sheets_that_are_not_read_are_named(tmp_path: Path) -> None:
+    book = Workbook()
+    for row in (["Name", "Town"], ["Ada", "Bern"], ["Ben", "Basel"]):
+        book.active.append(row)
+    book.create_chartsheet("Picture").add_chart(BarChart())
+    path = tmp_path / "book.xlsx"
+    book.save(path)
+    (line,) = lines(str(path))
+    assert line["unread_sheets"] == {
+        "count": 1,
+        "sheets": [{"name": "Picture", "reason": "chart"}],
+    }
+    shown = CliRunner().invoke(app, ["inspect", str(path)])
+    assert "not read: 1 sheet (1 chart): 'Picture'" in shown.output
 
 
 def test_a_broken_file_has_its_error_and_the_others_go_on(accounts: Path, tmp_path: Path) -> None:

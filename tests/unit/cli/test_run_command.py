@@ -31,6 +31,37 @@ def test_a_run_explains_mapping_and_issues_and_names_its_files(tmp_path: Path) -
     }
 
 
+def test_format_chooses_the_files(tmp_path: Path) -> None:
+    words = ("run", SAMPLE, "--config", ROSTER, "--out", tmp_path)
+    assert ade(*words, "--format", "csv", "--format", "parquet").exit_code == ExitCode.OK
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "normalized.csv",
+        "normalized.parquet",
+        "normalized.schema.json",
+        "issues.csv",
+        "artifact.json",
+        "events.ndjson",
+    }
+    assert ade(*words, "--format", "pdf").exit_code == ExitCode.USAGE
+    assert ade(*words).exit_code == ExitCode.OK
+    assert not (tmp_path / "normalized.csv").exists()  # nothing of the run before is left
+
+
+def test_a_run_says_what_it_left_out(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text(
+        "Stock of the month\n\nName,Colour,Count\nAda,red,1\nBen,blue,2\nCy,red,3\nTotal,,6\n"
+    )
+    package = write_package(
+        tmp_path / "package",
+        columns__name="FIELD = Field(type='text')",
+        columns__count="FIELD = Field(type='number')",
+    )
+    result = ade("run", source, "--config", package, "--out", tmp_path / "out")
+    assert "left out: 1 column: 1 unmapped (B)" in result.output
+    assert "left out: 2 rows: 1 preamble (1), 1 total (7)" in result.output
+
+
 def test_json_is_for_programs(tmp_path: Path) -> None:
     result = ade("run", SAMPLE, "--config", ROSTER, "--out", tmp_path, "--json")
     assert "members written: 6" in result.stderr  # what the package prints is not the answer
@@ -44,6 +75,38 @@ def test_missing_required_fields_are_exit_code_1(tmp_path: Path) -> None:
     result = ade("run", source, "--config", ROSTER, "--out", tmp_path / "out")
     assert result.exit_code == ExitCode.JOB_FAILED
     assert "missing: member_id" in result.output
+
+
+def test_errors_in_the_data_are_said_and_are_a_failure_only_if_strict(tmp_path: Path) -> None:
+    words = ("run", SAMPLE, "--config", ROSTER, "--out", tmp_path)
+    plain = ade(*words)
+    assert plain.exit_code == ExitCode.OK
+    assert "ade: 3 errors were found in the data" in plain.stderr
+    strict = ade(*words, "--strict")
+    assert strict.exit_code == ExitCode.JOB_FAILED
+    assert "ade: failed: 3 errors were found" in strict.stderr
+    assert (tmp_path / "normalized.xlsx").exists()
+
+
+def test_strict_is_content_with_data_without_errors(tmp_path: Path) -> None:
+    source = tmp_path / "members.csv"
+    source.write_text("Member No.,Full name\nRC100001,Ada\nRC100002,Ben\n")
+    result = ade("run", source, "--config", ROSTER, "--out", tmp_path / "out", "--strict")
+    assert (result.exit_code, result.stderr.count("ade:")) == (ExitCode.OK, 0)
+
+
+def test_the_package_may_call_warnings_a_failure(tmp_path: Path) -> None:
+    code = "FIELD = Field(label='Name')\ndef validate(value):\n    return Issue('odd', 'warning')\n"
+    package = write_package(tmp_path / "package", columns__name=code)
+    source = tmp_path / "in.csv"
+    source.write_text("Name,Amount\nAda,1\nBen,2\n")
+    words = ("run", source, "--config", package, "--out", tmp_path / "out")
+    assert ade(*words).exit_code == ExitCode.OK
+    (package / "config.toml").write_text('[run]\nfail_on = "warnings"\n')
+    result = ade(*words)
+    assert result.exit_code == ExitCode.JOB_FAILED
+    assert "ade: failed: 2 warnings were found" in result.stderr
+    assert ade(*words, "--strict").exit_code == ExitCode.JOB_FAILED  # never less strict
 
 
 def test_without_out_the_output_stands_beside(

@@ -46,7 +46,9 @@ def test_table_names_value_and_origin(run) -> None:
 
 
 def test_json_keeps_types_and_hides_secrets(run) -> None:
-    output = run("settings", "--json", ADE_PORT="81", ADE_BOOTSTRAP_API_KEY="hunter2").output
+    output = run(
+        "settings", "--json", ADE_PORT="81", ADE_BOOTSTRAP_API_KEY="hunter2-and-more"
+    ).output
     values = {row["name"]: row["value"] for row in json.loads(output)}
     assert list(values) == [setting.name for setting in all_settings()]
     assert values["port"] == 81

@@ -146,8 +146,20 @@ def test_scratch_lies_with_the_data_if_others_can_get_there() -> None:
         assert scratch_folder(settings(Path(folder, "data"))) == Path(folder, "data", "scratch")
 
 
-def test_scratch_is_elsewhere_if_the_data_folder_is_private() -> None:
+def test_scratch_is_elsewhere_if_the_data_folder_is_private(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
     with tempfile.TemporaryDirectory() as folder:
         private = Path(folder, "data")
         private.mkdir(mode=0o700)
         assert scratch_folder(settings(private)) == Path(tempfile.gettempdir())
+
+
+def test_scratch_of_an_ordinary_user_lies_with_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs then run as the same user, and the data folder is always private."""
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with tempfile.TemporaryDirectory() as folder:
+        private = Path(folder, "data")
+        private.mkdir(mode=0o700)
+        assert scratch_folder(settings(private)) == private / "scratch"

@@ -25,7 +25,9 @@ def artifact_routes(context: AppContext) -> APIRouter:
     router = APIRouter(prefix="/api/v1/artifacts", tags=["artifacts"])
     catalogue, blobs = context.catalogue, context.blobs
     signer = Signer(context.directory)
-    lifetime_seconds = context.settings.signed_url_seconds
+    settings = context.settings
+    lifetime_seconds = settings.signed_url_seconds
+    address = context.address
 
     async def readable(request: Request, artifact_id: str) -> ArtifactRow:
         """Find an artifact of a workspace that the key may read."""
@@ -41,7 +43,7 @@ def artifact_routes(context: AppContext) -> APIRouter:
         found = await readable(request, artifact_id)
         expires = context.kernel.store.clock.now_us() // MICROSECONDS + lifetime_seconds
         signature = await signer.sign(found.id, found.digest, expires)
-        url = f"{request.base_url}api/v1/artifacts/{found.id}/content"
+        url = f"{address.of(request.scope)}/api/v1/artifacts/{found.id}/content"
         return {
             "url": f"{url}?expires={expires}&signature={signature}",
             "expires_at": rfc3339(expires * MICROSECONDS),

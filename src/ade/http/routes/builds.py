@@ -11,8 +11,10 @@ from ade.domain.build import SETTLED, BuildStatus
 from ade.domain.errors import Conflict, InvalidRequest
 from ade.domain.ids import is_uuid
 from ade.domain.job import StopRequest
+from ade.domain.output import Stream
 from ade.environments import fingerprint_of
 from ade.environments.activation import ActivationFolder
+from ade.events.output_log import read_pieces, stream_text
 from ade.http.auth import Authorization
 from ade.http.body import read_unused_body
 from ade.http.context import AppContext
@@ -35,7 +37,7 @@ from ade.http.schemas.builds import (
 )
 from ade.http.views import BuildView
 from ade.stages.stop import Stop
-from ade.store.rows import JobRef, Version
+from ade.store.rows import Build, JobRef, Version
 
 TEXT = {"text/plain": {"schema": {"type": "string"}}}
 HARMLESS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -92,7 +94,7 @@ def build_routes(context: AppContext) -> APIRouter:
             version = await catalogue.find_version(build.workspace_id, build.version_id)
             folder = ActivationFolder(version, settings)
             found = await asyncio.to_thread(folder.log)
-            text = found or ""
+            text = found if found is not None else await _output_of(context, build)
         return PlainTextResponse(text, headers=HARMLESS)
 
     @router.post(
@@ -112,6 +114,16 @@ def build_routes(context: AppContext) -> APIRouter:
         return build_body(await catalogue.find_build(workspace.id, build_id), workspace.slug)
 
     return router
+
+
+async def _output_of(context: AppContext, build: Build) -> str:
+    """Return what the job of a build wrote, for one that was made with another data folder."""
+    if build.job_id is None:
+        return ""
+    ref = JobRef(build.workspace_id, build.job_id)
+    pieces = await context.kernel.read(lambda reading: read_pieces(reading, ref))
+    newest = max((piece.attempt for piece in pieces), default=0)
+    return stream_text([piece for piece in pieces if piece.attempt == newest], Stream.STDOUT)
 
 
 def activation_routes(context: AppContext) -> APIRouter:

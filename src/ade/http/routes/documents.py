@@ -124,7 +124,7 @@ def document_routes(context: AppContext) -> APIRouter:
 
     @router.get(
         "/{document_id}/preview",
-        responses=answers(200, PreviewBody, "The first rows", 404, 422),
+        responses=answers(200, PreviewBody, "The first rows", 404, 422, 429, 503),
     )
     async def preview_document(
         auth: Viewer,
@@ -141,9 +141,10 @@ def document_routes(context: AppContext) -> APIRouter:
             raise UnreadableDocument("The document is too large for a preview.")
         inputs = {"input": PREVIEW_INPUT, "sheet": sheet, "rows": rows}
         path = await asyncio.to_thread(blobs.existing, found.digest)
-        outcome = await context.require_inline_tasks.run(
-            auth.workspace.id, PREVIEW_ENTRY, inputs, {PREVIEW_INPUT: path}
-        )
+        with context.inline_shares.held(auth):
+            outcome = await context.require_inline_tasks.run(
+                auth.workspace.id, PREVIEW_ENTRY, inputs, {PREVIEW_INPUT: path}
+            )
         return _preview(found.id, outcome)
 
     @router.delete(

@@ -149,10 +149,13 @@ def draft_routes(context: AppContext, config_files: ConfigurationFiles) -> APIRo
         )
         return _listed(response, sorted(files))
 
-    @router.post("/validate", responses=answers(200, CheckBody, "What was found", 400, 403, 404))
+    @router.post(
+        "/validate", responses=answers(200, CheckBody, "What was found", 400, 403, 404, 429, 503)
+    )
     async def validate_draft(auth: Editor, configuration_id: str) -> CheckBody:
         """Load the draft in the sandbox, and list what is wrong with it."""
-        return await check_draft(context, config_files, auth.workspace.id, configuration_id)
+        with context.inline_shares.held(auth):
+            return await check_draft(context, config_files, auth.workspace.id, configuration_id)
 
     return router
 

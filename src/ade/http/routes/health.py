@@ -51,12 +51,12 @@ def health_routes(context: AppContext, health: Health) -> APIRouter:
         "/readyz",
         responses={
             **answers(200, None, "Requests can be served", content=TEXT),
-            503: {"description": "The database does not answer", "content": TEXT},
+            503: {"description": "The database takes no writes", "content": TEXT},
         },
         openapi_extra=PUBLIC,
     )
     async def is_ready() -> Response:
-        """Report whether the database answers."""
+        """Report whether the database takes writes; the outcome of one counts for a second."""
         found = await health.database()
         if found.status != "ok":
             return PlainTextResponse(f"database {found.status}: {found.detail}\n", 503)

@@ -3,27 +3,66 @@
 import asyncio
 import hashlib
 import json
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from pydantic import AwareDatetime, StringConstraints
+from pydantic import StringConstraints
 
-from ade.app.times import microseconds, rfc3339
-from ade.domain.errors import InvalidRequest, NotFinished, NotFound
-from ade.domain.job import Priority, Status
+from ade.app.times import rfc3339
+from ade.domain.errors import NotFinished, NotFound
+from ade.domain.evaluation import Evaluation
+from ade.domain.job import WAITING, Priority, Status
 from ade.http.auth import Authorization
 from ade.http.context import NO_JOB, AppContext, job_ref
 from ade.http.download import download
+from ade.http.job_filters import (
+    NONE,
+    VALUES_MAX,
+    Time,
+    any_of,
+    count_by_status,
+    find_page,
+    submitted_between,
+)
 from ade.http.openapi import answers
-from ade.http.paging import PAGE_SIZE, cursor_after, read_cursor
 from ade.http.responses import JSON, json_response
-from ade.http.schemas.jobs import ENDED, Job, JobPage, Waiting, job_body, read_waiting
+from ade.http.schemas.jobs import (
+    ENDED,
+    Job,
+    JobCounts,
+    JobPage,
+    Waiting,
+    job_body,
+    read_kinds_run,
+    read_waiting,
+)
 from ade.http.schemas.results import Artifact, Result, result_body, stored_result
 from ade.store.port import Reading
 from ade.store.rows import JobRow
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+def _job_filters(
+    status: Annotated[list[Status], Query(max_length=VALUES_MAX)] = NONE,
+    job_type: Annotated[list[Name], Query(max_length=VALUES_MAX)] = NONE,
+    target_id: Annotated[list[Name], Query(max_length=VALUES_MAX)] = NONE,
+    priority: Annotated[list[Priority], Query(max_length=VALUES_MAX)] = NONE,
+    evaluation: Annotated[list[Evaluation], Query(max_length=VALUES_MAX)] = NONE,
+    submitted_after: Time | None = None,
+    submitted_before: Time | None = None,
+) -> dict[str, Any]:
+    return {
+        **any_of("status", status),
+        **any_of("kind", job_type),
+        **any_of("target_id", target_id),
+        **any_of("priority", priority),
+        **any_of("evaluation", evaluation),
+        **submitted_between(submitted_after, submitted_before),
+    }
+
+
+JobFilters = Annotated[dict[str, Any], Depends(_job_filters)]
 
 
 async def list_page(
@@ -33,19 +72,15 @@ async def list_page(
     limit: int | None,
     cursor: str | None,
 ) -> Response:
-    """Respond with a page of jobs; one more than the limit is read to see whether more follow."""
-    if any("\0" in value for value in filters.values() if isinstance(value, str)):
-        raise InvalidRequest("A filter holds the character NUL.")
-    size = min(limit or PAGE_SIZE, context.settings.page_size_max)
-    before = read_cursor(cursor)
-    workspace = auth.workspace
-    found = await context.kernel.read(
-        lambda reading: reading.list_jobs(workspace.id, filters, before, size + 1)
-    )
-    more = cursor_after(found[size - 1].id) if len(found) > size else None
-    items = [job_body(job, workspace.slug, safe_mode=context.safe_mode) for job in found[:size]]
-    page: JobPage = {"items": items, "next_cursor": more}
-    return json_response(page)
+    """Respond with a page of jobs."""
+    page = await find_page(context, auth, filters, limit, cursor)
+    kinds_run = None
+    if any(Status(job.status) in WAITING for job in page.jobs):
+        kinds_run = await context.kernel.read(read_kinds_run)
+    safe_mode, slug = context.safe_mode, auth.workspace.slug
+    items = [job_body(job, slug, safe_mode=safe_mode, kinds_run=kinds_run) for job in page.jobs]
+    found: JobPage = {"items": items, "next_cursor": page.next_cursor}
+    return json_response(found)
 
 
 def job_routes(context: AppContext) -> APIRouter:
@@ -66,25 +101,20 @@ def job_routes(context: AppContext) -> APIRouter:
 
     @router.get("", responses=answers(200, JobPage, "Jobs, newest first", 404, 422))
     async def list_jobs(
-        auth: Viewer,
-        status: Status | None = None,
-        job_type: Name | None = None,
-        target_id: Name | None = None,
-        priority: Priority | None = None,
-        submitted_after: AwareDatetime | None = None,
-        limit: Limit = None,
-        cursor: Name | None = None,
+        auth: Viewer, filters: JobFilters, limit: Limit = None, cursor: Name | None = None
     ) -> Response:
-        """List jobs that match all filters, newest first."""
-        query = {
-            "status": status,
-            "kind": job_type,
-            "target_id": target_id,
-            "priority": priority,
-            "submitted_after": _after(submitted_after),
-        }
-        filters = {name: value for name, value in query.items() if value is not None}
+        """List jobs that match all filters, newest first.
+
+        A filter that is given several times matches any of its values.
+        """
         return await list_page(context, auth, filters, limit, cursor)
+
+    @router.get("/counts", responses=answers(200, JobCounts, "Counts by status", 404, 422))
+    async def count_jobs(auth: Viewer, filters: JobFilters) -> Response:
+        """Count the jobs that match all filters, by status."""
+        counts = await count_by_status(context, auth, filters)
+        found: JobCounts = {"counts": counts, "total": sum(counts.values())}
+        return json_response(found)
 
     @router.get(
         "/{job_id}",
@@ -148,8 +178,9 @@ def job_routes(context: AppContext) -> APIRouter:
             _file_of(context, file),
             methods=["GET"],
             name=f"read_{name}",
-            description=f"Read the job's {file}; 404 if it left none.",
-            responses=answers(200, None, "The file", 404, content={JSON: {"schema": {}}}),
+            description=f"Read the job's {file}; 409 `not_finished` before it has ended, 404 if it"
+            " left none.",
+            responses=answers(200, None, "The file", 404, 409, content={JSON: {"schema": {}}}),
         )
     return router
 
@@ -161,7 +192,11 @@ def _file_of(context: AppContext, file: str) -> Any:
         job_id: str,
     ) -> Response:
         ref = job_ref(auth, job_id)
-        named = await context.kernel.read(lambda reading: reading.read_artifacts(ref))
+        job, named = await context.kernel.read(lambda r: (r.read_job(ref), r.read_artifacts(ref)))
+        if job is None:
+            raise NotFound(NO_JOB)
+        if job.status not in ENDED:
+            raise NotFinished(f"The job is {job.status}.")
         left = next((one for one in named if one.name == file), None)
         if left is None:
             raise NotFound(f"The job produced no {file}.")
@@ -174,10 +209,6 @@ def _file_of(context: AppContext, file: str) -> Any:
         )
 
     return read_file
-
-
-def _after(at: datetime | None) -> int | None:
-    return None if at is None else microseconds(at)
 
 
 def _envelope(job: JobRow, payload: str) -> dict[str, Any]:

@@ -1,33 +1,27 @@
-"""`/{ws}/jobs/{id}/events|logs|attempts`: what happened to a job, and what it wrote."""
+"""`/{ws}/jobs/{id}/events|attempts`: what happened to a job."""
 
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from fastapi.responses import PlainTextResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 
 from ade.app.times import rfc3339
-from ade.domain.errors import NotFound, Unavailable
+from ade.domain.errors import NotFound
 from ade.domain.events import ENDS_ATTEMPT, STARTS_ATTEMPT
 from ade.events.event_file import event_json
 from ade.events.stream import EVENTS_PER_READ, follow
 from ade.http.auth import Authorization
 from ade.http.context import NO_JOB, AppContext, job_ref
+from ade.http.fair_share import FairShare
 from ade.http.openapi import answers
 from ade.http.schemas.jobs import Attempt, AttemptPage
-from ade.http.schemas.results import output_text
+from ade.http.sse import HEARTBEAT, NDJSON, NEVER_STORED, SSE, HeldStream
 from ade.store.port import Reading
 from ade.store.rows import JobRef, NewEvent
-from ade.telemetry import metrics
 
 SEQ_MAX = 2**31 - 1
-TAIL_LINES_MAX = 100_000
-STREAMS_MAX = 1000
-SSE = "text/event-stream"
-NDJSON = "application/x-ndjson"
-TEXT = {"text/plain": {"schema": {"type": "string"}}}
-NEVER_STORED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _STARTS = frozenset(kind.value for kind in STARTS_ATTEMPT)
 _ENDS = frozenset(kind.value for kind in ENDS_ATTEMPT)
 After = Annotated[int, Query(ge=0, le=SEQ_MAX, description="the last sequence that is known")]
@@ -36,7 +30,7 @@ After = Annotated[int, Query(ge=0, le=SEQ_MAX, description="the last sequence th
 def sse_text(events: list[NewEvent]) -> str:
     """Write events as server-sent events; an empty list is a comment, as a heartbeat."""
     if not events:
-        return ": alive\n\n"
+        return HEARTBEAT
     return "".join(
         f"id: {event.seq}\nevent: {event.type}\ndata: {json.dumps(event_json(event))}\n\n"
         for event in events
@@ -48,23 +42,15 @@ def ndjson_text(events: list[NewEvent]) -> str:
     return "".join(json.dumps(event_json(event)) + "\n" for event in events)
 
 
-def log_routes(context: AppContext) -> APIRouter:
-    """Make the routes of events, logs and attempts."""
+def log_routes(context: AppContext, streams: FairShare) -> APIRouter:
+    """Make the routes of events and attempts; `streams` limits how many follow them."""
     router = APIRouter(prefix="/api/v1/workspaces/{ws}/jobs/{job_id}", tags=["jobs"])
     kernel = context.kernel
     Viewer = Annotated[Authorization, Depends(context.authenticator.viewer)]
-    open_streams = 0
 
     async def streamed(ref: JobRef, after: int) -> AsyncIterator[str]:
-        nonlocal open_streams
-        open_streams += 1
-        metrics.stream_opened()
-        try:
-            async for events in follow(kernel, ref, after):
-                yield sse_text(events)
-        finally:
-            open_streams -= 1
-            metrics.stream_closed()
+        async for events in follow(kernel, ref, after):
+            yield sse_text(events)
 
     async def read_after(ref: JobRef, after: int) -> list[NewEvent]:
         return await kernel.read(lambda reading: reading.read_events(ref, after, EVENTS_PER_READ))
@@ -82,6 +68,8 @@ def log_routes(context: AppContext) -> APIRouter:
             "The event log",
             404,
             422,
+            429,
+            503,
             content={NDJSON: {"schema": {"type": "string"}}, SSE: {"schema": {"type": "string"}}},
         ),
     )
@@ -101,33 +89,8 @@ def log_routes(context: AppContext) -> APIRouter:
         start = after if last_event_id is None else last_event_id
         if SSE not in request.headers.get("accept", ""):
             return StreamingResponse(written(ref, start), media_type=NDJSON, headers=NEVER_STORED)
-        if open_streams >= STREAMS_MAX:
-            raise Unavailable(f"{STREAMS_MAX} event streams are open already; try again shortly.")
-        return StreamingResponse(streamed(ref, start), media_type=SSE, headers=NEVER_STORED)
-
-    @router.get(
-        "/logs",
-        responses=answers(
-            200,
-            None,
-            "What it wrote",
-            404,
-            422,
-            content=TEXT,
-        ),
-    )
-    async def read_logs(
-        auth: Viewer,
-        job_id: str,
-        stream: Literal["stdout", "stderr"] = "stdout",
-        tail: Annotated[int | None, Query(ge=1, le=TAIL_LINES_MAX)] = None,
-    ) -> Response:
-        """Read what the job wrote to a stream, or its last lines; empty until it has ended."""
-        ref = job_ref(auth, job_id)
-        job, body = await kernel.read(lambda r: (r.read_job(ref), r.read_result(ref)))
-        if job is None:
-            raise NotFound(NO_JOB)
-        return PlainTextResponse(output_text(body, stream, tail), headers=NEVER_STORED)
+        streams.enter(auth)
+        return HeldStream(streams, auth, streamed(ref, start))
 
     @router.get("/attempts", responses=answers(200, AttemptPage, "Attempts", 404))
     async def list_attempts(auth: Viewer, job_id: str) -> AttemptPage:

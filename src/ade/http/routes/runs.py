@@ -1,7 +1,7 @@
 """`/{ws}/runs`: runs of configurations on documents; each is also a job."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import StringConstraints, TypeAdapter
@@ -9,12 +9,23 @@ from pydantic import StringConstraints, TypeAdapter
 from ade.app.run_requests import RUN_KIND
 from ade.app.submission import ClientRequest, PreparedSubmission
 from ade.domain.errors import NotFinished, NotFound
+from ade.domain.evaluation import Evaluation
 from ade.domain.job import StopRequest
+from ade.domain.vocabulary import RunStatus, run_status, statuses_of_run
 from ade.http.auth import Authorization
 from ade.http.body import SMALL_BODY_BYTES_MAX, parse, read_body, read_unused_body
 from ade.http.context import AppContext, job_ref
+from ade.http.job_filters import (
+    NONE,
+    VALUES_MAX,
+    Id,
+    Time,
+    any_of,
+    count_by_status,
+    find_page,
+    submitted_between,
+)
 from ade.http.openapi import answers, headers_taken, takes
-from ade.http.paging import PAGE_SIZE, cursor_after, read_cursor
 from ade.http.responses import json_response
 from ade.http.routes.job_actions import reason_in
 from ade.http.routes.submissions import (
@@ -27,8 +38,8 @@ from ade.http.routes.submissions import (
     response_of,
 )
 from ade.http.schemas.jobs import ENDED, ReasonRequest
-from ade.http.schemas.runs import Run, RunPage, StartRunRequest, run_body
-from ade.http.views import RunView, current_run
+from ade.http.schemas.runs import Run, RunPage, RunStatusCounts, StartRunRequest
+from ade.http.views import RunView, current_run, current_runs
 from ade.stages.stop import Stop
 from ade.stages.submit.model import Submission
 from ade.store.rows import JobRow
@@ -36,6 +47,27 @@ from ade.store.rows import JobRow
 NO_RUN = "There is no such run in this workspace."
 _START = TypeAdapter(StartRunRequest)
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+def _run_filters(
+    status: Annotated[list[RunStatus], Query(max_length=VALUES_MAX)] = NONE,
+    evaluation: Annotated[list[Evaluation], Query(max_length=VALUES_MAX)] = NONE,
+    configuration_id: Annotated[list[Id], Query(max_length=VALUES_MAX)] = NONE,
+    document_id: Annotated[list[Id], Query(max_length=VALUES_MAX)] = NONE,
+    created_after: Time | None = None,
+    created_before: Time | None = None,
+) -> dict[str, Any]:
+    return {
+        "kind": RUN_KIND,
+        **any_of("status", [one for word in status for one in statuses_of_run(word)]),
+        **any_of("evaluation", evaluation),
+        **any_of("configuration_id", configuration_id),
+        **any_of("document_id", document_id),
+        **submitted_between(created_after, created_before),
+    }
+
+
+RunFilters = Annotated[dict[str, Any], Depends(_run_filters)]
 
 
 def run_routes(context: AppContext) -> APIRouter:
@@ -95,22 +127,28 @@ def run_routes(context: AppContext) -> APIRouter:
         return await submit(submitted, auth, prepare)
 
     @router.get("/runs", responses=answers(200, RunPage, "Runs, newest first", 404, 422))
-    async def list_runs(auth: Viewer, limit: Limit = None, cursor: Name | None = None) -> Response:
-        """List runs, newest first."""
-        size = min(limit or PAGE_SIZE, context.settings.page_size_max)
-        before, workspace = read_cursor(cursor), auth.workspace
-        found = await context.kernel.read(
-            lambda reading: reading.list_jobs(workspace.id, {"kind": RUN_KIND}, before, size + 1)
-        )
-        more = cursor_after(found[size - 1].id) if len(found) > size else None
-        builds = [job.build_id for job in found[:size]]
-        versions = await context.catalogue.versions_of_builds(workspace.id, builds)
-        items = [
-            run_body(job, workspace.slug, None, versions.get(str(job.build_id)))
-            for job in found[:size]
-        ]
-        page: RunPage = {"items": items, "next_cursor": more}
-        return json_response(page)
+    async def list_runs(
+        auth: Viewer, filters: RunFilters, limit: Limit = None, cursor: Name | None = None
+    ) -> Response:
+        """List runs that match all filters, newest first.
+
+        A filter that is given several times matches any of its values.
+        """
+        page = await find_page(context, auth, filters, limit, cursor)
+        found: RunPage = {
+            "items": await current_runs(context, page.jobs, auth.workspace.slug),
+            "next_cursor": page.next_cursor,
+        }
+        return json_response(found)
+
+    @router.get("/runs/counts", responses=answers(200, RunStatusCounts, "Counts", 404, 422))
+    async def count_runs(auth: Viewer, filters: RunFilters) -> Response:
+        """Count the runs that match all filters, by status."""
+        counts = dict.fromkeys(RunStatus, 0)
+        for status, count in (await count_by_status(context, auth, filters)).items():
+            counts[run_status(status)] += count
+        found: RunStatusCounts = {"counts": counts, "total": sum(counts.values())}
+        return json_response(found)
 
     @router.get("/runs/{run_id}", responses=answers(200, Run, "The run", 404))
     async def read_run(auth: Viewer, run_id: str) -> Response:

@@ -11,6 +11,7 @@ from ade.domain.job import BLOCKS_ITS_LANE, Status, StopRequest
 from ade.http.auth import Authorization
 from ade.http.body import read_small
 from ade.http.context import NO_JOB, AppContext
+from ade.http.job_filters import NONE, VALUES_MAX, any_of
 from ade.http.openapi import answers, headers_taken, takes
 from ade.http.responses import json_response
 from ade.http.routes.job_actions import reason_in, resume_job, show, stop_job
@@ -68,12 +69,12 @@ def target_routes(context: AppContext, submissions: JobSubmissions) -> APIRouter
     async def list_target_jobs(
         auth: Viewer,
         target_id: TargetId,
-        status: Status | None = None,
+        status: Annotated[list[Status], Query(max_length=VALUES_MAX)] = NONE,
         limit: Limit = None,
         cursor: Cursor | None = None,
     ) -> Response:
         """List the jobs of a lane, newest first."""
-        filters = {"target_id": target_id} | ({"status": status} if status else {})
+        filters = {"target_id": target_id, **any_of("status", status)}
         return await list_page(context, auth, filters, limit, cursor)
 
     @router.post(

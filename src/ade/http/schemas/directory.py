@@ -68,6 +68,12 @@ class KeyRequest(RequestModel):
     user_id: Text | None = None
 
 
+class OperatorKeyRequest(RequestModel):
+    """An operator's key to create, of the caller."""
+
+    label: Text
+
+
 class KeyBody(TypedDict):
     """What may be known of a key after it was shown."""
 

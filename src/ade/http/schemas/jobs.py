@@ -1,5 +1,6 @@
 """Jobs as the API shows them, and what a person may send about one."""
 
+from collections.abc import Set
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Literal, NotRequired
@@ -7,14 +8,25 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
-from ade.domain.job import AGENT_POOL, TERMINAL, WAITING, Priority, Status, StopRequest
+from ade.domain.evaluation import Evaluation
+from ade.domain.job import (
+    AGENT_POOL,
+    LOCAL_POOL,
+    TERMINAL,
+    WAITING,
+    Priority,
+    Status,
+    StopRequest,
+)
 from ade.http.schemas.body import RequestModel, Text, Time, Uuid, optional_time, stored_json
 from ade.http.schemas.problems import Problem
+from ade.stages.workers import WORKERS_LISTED_MAX
 from ade.store.port import Reading
 from ade.store.rows import JobRow, Lane
 
 AHEAD_COUNTED_MAX = 10_000
 ENDED = frozenset(status.value for status in TERMINAL)
+NOBODY_RUNS_IT = "No worker that is running now can run jobs of kind {kind}."
 WAITS_IN_SAFE_MODE = "ADE_SAFE_MODE is enabled: no job is started."
 
 
@@ -27,6 +39,7 @@ class WaitingReason(StrEnum):
     AGENT = "agent"
     SCHEDULE = "schedule"
     SAFE_MODE = "safe_mode"
+    WORKER = "worker"
 
 
 class Waiting(TypedDict):
@@ -63,6 +76,33 @@ class JobErrorBody(TypedDict):
     details: dict[str, Any]
 
 
+class IssueCounts(TypedDict):
+    """How many issues a run found, by severity."""
+
+    error: int
+    warning: int
+    info: int
+
+
+class RunCounts(TypedDict):
+    """What a run counted: the tables that it found and wrote, the rows that it wrote."""
+
+    tables: int
+    tables_written: int
+    rows: int
+    columns_mapped: int
+    issues: IssueCounts
+    skipped_rows: int
+    skipped: dict[str, dict[str, int]]
+
+
+class Evaluated(TypedDict):
+    """What a run says of its own result; null for other jobs and before the end."""
+
+    evaluation: Evaluation | None
+    counts: RunCounts | None
+
+
 class Job(TypedDict):
     """One requested execution."""
 
@@ -86,6 +126,8 @@ class Job(TypedDict):
     limits: JobLimits
     resource_usage: Usage
     isolation: list[str]
+    evaluation: Evaluation | None
+    counts: RunCounts | None
     error: JobErrorBody | None
     progress: dict[str, Any] | None
     links: dict[str, str]
@@ -96,6 +138,13 @@ class JobPage(TypedDict):
 
     items: list[Job]
     next_cursor: str | None
+
+
+class JobCounts(TypedDict):
+    """How many jobs there are of each status."""
+
+    counts: dict[Status, int]
+    total: int
 
 
 class BatchItem(TypedDict):
@@ -180,12 +229,16 @@ def job_body(
     deduplicated: bool = False,
     safe_mode: bool = False,
     waiting: Waiting | None = None,
+    kinds_run: Set[str] | None = None,
 ) -> Job:
-    """Show a job; `waiting` says why it waits if its position was counted (`read_waiting`)."""
+    """Show a job; `waiting` says why it waits if its position was counted (`read_waiting`).
+
+    `kinds_run` are the kinds that running workers can run, if they were looked up.
+    """
     path = job_path(slug, job.id)
     status = Status(job.status)
     if waiting is None and status in WAITING:
-        waiting = waiting_body(job, safe_mode=safe_mode)
+        waiting = waiting_body(job, safe_mode=safe_mode, kinds_run=kinds_run)
     return {
         "job_id": job.id,
         "workspace_id": job.workspace_id,
@@ -207,6 +260,7 @@ def job_body(
         "limits": _limits(job.limits),
         "resource_usage": usage_body(job),
         "isolation": stored_json(job.isolation) or [],
+        **evaluation_body(job),
         "error": stored_json(job.error),
         "progress": stored_json(job.progress),
         "links": {
@@ -217,6 +271,14 @@ def job_body(
             "artifact": f"{path}/artifact",
             "output": f"{path}/output",
         },
+    }
+
+
+def evaluation_body(job: JobRow) -> Evaluated:
+    """Show what a run says of its own result."""
+    return {
+        "evaluation": None if job.evaluation is None else Evaluation(job.evaluation),
+        "counts": stored_json(job.counts),
     }
 
 
@@ -239,21 +301,28 @@ def usage_body(job: JobRow) -> Usage:
 
 
 def waiting_body(
-    job: JobRow, *, safe_mode: bool, position: int | None = None, holder: JobRow | None = None
+    job: JobRow,
+    *,
+    safe_mode: bool,
+    position: int | None = None,
+    holder: JobRow | None = None,
+    kinds_run: Set[str] | None = None,
 ) -> Waiting:
     """Show why a job waits; the position counts from 1, within its workspace."""
-    reason, detail = _waiting_reason(job, safe_mode, holder)
+    reason, detail = _waiting_reason(job, safe_mode, holder, kinds_run)
     return {"reason": reason, "detail": detail, "position": position}
 
 
 def _waiting_reason(
-    job: JobRow, safe_mode: bool, holder: JobRow | None
+    job: JobRow, safe_mode: bool, holder: JobRow | None, kinds_run: Set[str] | None
 ) -> tuple[WaitingReason, str]:
     if safe_mode:
         return WaitingReason.SAFE_MODE, WAITS_IN_SAFE_MODE
     if job.not_before is not None:
         return WaitingReason.SCHEDULE, f"It may start at {rfc3339(job.not_before)}."
-    if not job.eligible and job.target_id is not None:
+    if kinds_run and job.pool == LOCAL_POOL and job.kind not in kinds_run:
+        return WaitingReason.WORKER, NOBODY_RUNS_IT.format(kind=job.kind)
+    if not job.eligible and job.target_id is not None and not job.holds_lane:
         if holder is None:
             return WaitingReason.LANE, "Other jobs of its target come first."
         return WaitingReason.LANE, f"Job {holder.id} of its target is {holder.status}."
@@ -269,9 +338,18 @@ def read_waiting(reading: Reading, job: JobRow, *, safe_mode: bool) -> Waiting |
     if Status(job.status) not in WAITING:
         return None
     position, holder = None, None
+    kinds_run = read_kinds_run(reading)
     if job.eligible:
         position = reading.count_ahead(job, AHEAD_COUNTED_MAX) + 1
     elif job.target_id is not None:
         holders = reading.lane_holders(Lane(job.workspace_id, job.target_id))
         holder = next((other for other in holders if other.id != job.id), None)
-    return waiting_body(job, safe_mode=safe_mode, position=position, holder=holder)
+    return waiting_body(
+        job, safe_mode=safe_mode, position=position, holder=holder, kinds_run=kinds_run
+    )
+
+
+def read_kinds_run(reading: Reading) -> Set[str]:
+    """Read which kinds the workers that are running can run; none if no worker is known."""
+    workers = reading.list_workers(WORKERS_LISTED_MAX)
+    return frozenset(kind for row in workers for kind in stored_json(row.kinds) or [])

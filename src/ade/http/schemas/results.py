@@ -37,6 +37,14 @@ class LogLine(TypedDict):
     timestamp: NotRequired[Time | None]
 
 
+class Resolution(TypedDict):
+    """Who gave the result of a job in place of a computed one, when, and why."""
+
+    by: str
+    at: Time
+    note: str | None
+
+
 class Result(TypedDict):
     """How a job ended and what it left (execution contract, sections 8 and 9)."""
 
@@ -51,6 +59,7 @@ class Result(TypedDict):
     env_version: str | None
     resource_usage: Usage
     error: NotRequired[JobErrorBody | None]
+    resolved: NotRequired[Resolution]
     outputs: dict[str, Any]
     artifacts: list[Artifact]
     logs: list[LogLine]
@@ -98,15 +107,24 @@ def result_body(job: JobRow, text: str | None, env_version: str | None) -> Resul
         "artifacts": stored.get("artifacts") or [],
         "logs": stored.get("logs") or [],
     }
+    if (resolved := stored.get("resolved")) is not None:
+        result["resolved"] = {
+            "by": resolved["by"],
+            "at": rfc3339(resolved["at_us"]),
+            "note": resolved.get("note"),
+        }
     if not is_success:
         result["error"] = stored_json(job.error)
     return result
 
 
-def output_text(text: str | None, stream: str, tail: int | None) -> str:
-    """Return what a job wrote to a stream, or its last lines."""
+def output_text(text: str | None, stream: str) -> str:
+    """Return what a result holds of a stream."""
     outputs = stored_result(text).get("outputs")
     output = outputs.get(stream) if isinstance(outputs, dict) else None
-    if not isinstance(output, str):
-        return ""
-    return output if tail is None else "".join(output.splitlines(keepends=True)[-tail:])
+    return output if isinstance(output, str) else ""
+
+
+def last_lines(text: str, tail: int | None) -> str:
+    """Return a text, or so many of its last lines."""
+    return text if tail is None else "".join(text.splitlines(keepends=True)[-tail:])

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from ade.app.times import rfc3339
 from ade.domain.build import BuildStatus
+from ade.domain.evaluation import Evaluation, FailOn
 from ade.domain.job import Priority, Status
 from ade.domain.vocabulary import RunStatus, run_status
 from ade.http.schemas.body import (
@@ -19,7 +20,15 @@ from ade.http.schemas.body import (
     optional_time,
     stored_json,
 )
-from ade.http.schemas.jobs import JobErrorBody, job_path
+from ade.http.schemas.jobs import (
+    JobErrorBody,
+    RunCounts,
+    Waiting,
+    duration_ms,
+    evaluation_body,
+    job_path,
+)
+from ade.kinds.normalize import OutputFormats
 from ade.store.rows import Build, BuildVersion, JobRow
 
 LIMIT_MAX = 2**63 - 1
@@ -47,15 +56,20 @@ class Run(TypedDict):
     run_id: Uuid
     workspace_id: Uuid
     status: RunStatus
+    evaluation: Evaluation | None
+    counts: RunCounts | None
     configuration_id: Uuid
     version: RunVersion | None
     build_id: Uuid
     build: RunBuild | None
+    waiting: Waiting | None
     input_document_id: Uuid
     rerun_of: str | None
     created_at: Time
     started_at: Time | None
     finished_at: Time | None
+    duration_ms: int | None
+    isolation: list[str]
     progress: dict[str, Any] | None
     error: JobErrorBody | None
     links: dict[str, str]
@@ -66,6 +80,13 @@ class RunPage(TypedDict):
 
     items: list[Run]
     next_cursor: str | None
+
+
+class RunStatusCounts(TypedDict):
+    """How many runs there are of each status."""
+
+    counts: dict[RunStatus, int]
+    total: int
 
 
 class RunLimits(RequestModel):
@@ -94,6 +115,16 @@ class StartRunRequest(RequestModel):
     priority: Priority | None = None
     limits: RunLimits | None = None
     runtime_network_access: bool | None = None
+    fail_on: FailOn | None = Field(
+        default=None,
+        description="which result is a failure; each word includes those before it. Without it,"
+        " what `fail_on` in the package's `config.toml` says, or `unusable`",
+    )
+    outputs: OutputFormats | None = Field(
+        default=None,
+        description="the formats of the rows; without it, what `outputs` in the package's"
+        " `config.toml` says, or the workbook",
+    )
 
     @field_validator("version", mode="before")
     @classmethod
@@ -111,23 +142,31 @@ def run_path(slug: str, run_id: str) -> str:
 
 
 def run_body(
-    job: JobRow, slug: str, build: Build | None, version: BuildVersion | None = None
+    job: JobRow,
+    slug: str,
+    build: Build | None,
+    version: BuildVersion | None,
+    waiting: Waiting | None,
 ) -> Run:
-    """Show a job as a run."""
+    """Show a job as a run; `waiting` says why it waits if it does."""
     path = job_path(slug, job.id)
     return {
         "run_id": job.id,
         "workspace_id": job.workspace_id,
         "status": run_status(Status(job.status)),
+        **evaluation_body(job),
         "configuration_id": _required(job.configuration_id),
         "version": None if version is None else _version(version),
         "build_id": _required(job.build_id),
         "build": None if build is None else _build(build),
+        "waiting": waiting,
         "input_document_id": _required(job.document_id),
         "rerun_of": job.rerun_of,
         "created_at": rfc3339(job.submitted_at),
         "started_at": optional_time(job.started_at),
         "finished_at": optional_time(job.finished_at),
+        "duration_ms": duration_ms(job),
+        "isolation": stored_json(job.isolation) or [],
         "progress": stored_json(job.progress),
         "error": stored_json(job.error),
         "links": {

@@ -1,0 +1,28 @@
+"""Make a one-time link in the database, beside a server that runs or before it starts again."""
+
+from ade.app.directory import Directory
+from ade.domain.errors import Unavailable
+from ade.process.compose import is_sqlite
+from ade.process.serve import link
+from ade.settings import Settings
+from ade.store.migrate import pending
+from ade.store.session import Session
+
+
+def make_link(settings: Settings, seconds: int, port: int) -> str:
+    """Make a link that signs in once as an operator, or raise why that is not possible.
+
+    The lock of a SQLite database is left to the server: one short transaction waits for its turn.
+    """
+    session = Session(settings.database_url)
+    try:
+        if not is_sqlite(settings):  # to look would create an empty file where there is none
+            session.read(lambda reading: None)  # says in one line if there is no database
+        if pending(settings.database_url):
+            raise Unavailable(
+                "The database is not set up for this version of ADE. Start `ade serve` first."
+            )
+        token = Directory(session).user_sessions().make_link(seconds)
+    finally:
+        session.close()
+    return link(settings, port, token)
