@@ -53,6 +53,8 @@ from bench.goals import (
     WHOLE_WORKER,
 )
 
+# A worker names the kinds that it can run.
+KINDS = frozenset({"echo", "build", "normalize", "document.export"})
 LIMITS = Limits(300_000, 60_000, 512, 256, 50)
 DONE = Outcome(Status.SUCCEEDED, result={"outputs": {"result_json": None}})
 LANE_JOBS = 20_000
@@ -214,7 +216,7 @@ def open_kernel(url: str) -> Kernel:
 
 async def drain_share(kernel: Kernel, name: str, count: int, batch: int) -> int:
     """Make a worker's calls until its share is done: finish what was claimed, claim the next."""
-    request, done, ends = ClaimRequest(name, batch), 0, list[Finish]()
+    request, done, ends = ClaimRequest(name, batch, kinds=KINDS), 0, list[Finish]()
     while True:
         request.limit = min(batch, count - done - len(ends))
         answer = await kernel.finish_and_claim(ends, request)

@@ -28,7 +28,7 @@ OURS, WARM, COLD = "ADE, over HTTP", "Jupyter kernel, warm", "Jupyter kernel, co
 BARE = f"python -I -c '{CELL}'"
 JOBS = "/api/v1/workspaces/default/jobs"
 COLD_EVERY = 10
-GOAL_OF_WARM, GOAL_UNDER_COLD = 3, 30
+GOAL_OF_WARM, GOAL_UNDER_COLD = 1.7, 30
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Count how many of a hundred formulas are drawn right: by mathtext, by ziamath, by ADE.
+"""Count how many of the formulas of a list are drawn right: by mathtext, by ziamath, by ADE.
 
 A drawing is right if nothing was raised, no command is left standing as text, and no one who looked
 at it wrote down what is wrong (`tests/formulas.toml`). `--sheets FOLDER` draws what to look at.

@@ -19,6 +19,8 @@ from ade_engine.tables.labels import LABELS, Label
 from ade_engine.tables.sample import sample_sheet
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+BELOW_ROWS_MAX = 60
+BELOW_DATA_ROWS_MIN = 3
 SETS = ("deex", "cius", "govuk")
 
 LABEL_OF = {
@@ -60,6 +62,18 @@ class LabelledSheet:
         """Give the rows of the first header up to the first blank row."""
         rows = self.header
         return tuple(row for place, row in enumerate(rows) if row - rows[0] == place)
+
+    def below_header(self) -> Grid | None:
+        """Give the first rows below the first header and above the next, if they hold data."""
+        last = self.header[-1] if self.header else 0
+        rows = self.grid.rows
+        later = [row for row in rows.tolist() if row > last and self.labels[row - 1] == "header"]
+        inside = np.flatnonzero((rows > last) & (rows < min([*later, rows[-1] + 1], default=0)))
+        inside = inside[:BELOW_ROWS_MAX]
+        labels = [self.labels[row - 1] for row in rows[inside].tolist()]
+        if labels.count("data") < BELOW_DATA_ROWS_MIN:
+            return None
+        return self.grid.band(int(inside[0]), int(inside[-1]), range(self.grid.width))
 
     def targets(self) -> npt.NDArray[np.int64]:
         """Give the label of each row of the grid that is not blank."""

@@ -19,7 +19,7 @@ from rich.table import Table
 Start = Callable[[], Awaitable[None]]
 BARE = "python -I -c pass"
 PAUSE_SECONDS = 0.005
-KEY = "bench"
+KEY = "ade_bench_key_of_no_worth"
 
 
 @dataclass

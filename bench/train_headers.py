@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,30 +19,30 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
 from ade_engine.tables.features import RowFeatures
+from ade_engine.tables.first_header import end_scores, find_first_header, presence_inputs
 from ade_engine.tables.forest import LEAF, SHARE_STEPS, WEIGHTS_FILE, read_weights
-from ade_engine.tables.grid import Grid
-from ade_engine.tables.labels import DATA, LABELS, first_header, header_score
+from ade_engine.tables.labels import DATA, HEADER_END, LABELS, PRESENCE_LABELS, header_score
 from bench.labelled_sheets import SETS, LabelledSheet, corpus_folder, labelled_sheets, row_targets
+from bench.sheet_copies import copies
 
 SEED = 7
 TREES = 50
+PRESENCE_TREES = 20
 ROWS_PER_LEAF_MIN = 8
 DEPTH_MAX = 12
 FEATURES_TRIED = 0.25
 NEAR_ROWS = 6  # data rows so near to others are all taken, of the rest a few
 FAR_ROWS_TAKEN = 15
-COPY_ROWS_MAX = 400
 COPY_WEIGHT = 0.3
 CONFIDENCE_BINS = 8
 WEIGHTS = Path(__file__).parents[1] / "src" / "ade_engine" / "tables" / WEIGHTS_FILE
 
 Numbers = npt.NDArray[np.float64]
 Targets = npt.NDArray[np.int64]
-Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class Sample:
     sheet: LabelledSheet
     examples: tuple[Example, ...]
     names: tuple[str, ...]
+    below: Numbers  # the features of the rows below the first header, up to the next one
 
 
 def samples(sheets: Iterable[LabelledSheet]) -> list[Sample]:
@@ -79,107 +80,14 @@ def _sample(
 ) -> Sample:
     features = RowFeatures(sheet.grid)
     examples = [_example(features, sheet.targets(), 1.0, chance)]
-    for copy, labels in _copies(sheet, others, chance):
+    for copy, labels in copies(sheet, others, chance):
         if copy.width and not copy.blank.all():
             copied = RowFeatures(copy)
             targets = row_targets(labels, (copied.places + 1).tolist())
             examples.append(_example(copied, targets, COPY_WEIGHT, chance))
-    return Sample(sheet, tuple(examples), tuple(features.named))
-
-
-def _copies(
-    sheet: LabelledSheet, others: Sequence[LabelledSheet], chance: np.random.Generator
-) -> Iterator[tuple[Grid, Labels]]:
-    """Cut a sheet, and stack it with another, in ways that leave the labels true."""
-    if not sheet.header:
-        return
-    width = sheet.grid.width
-    narrow = int(chance.integers(3, width)) if width > 4 and chance.random() < 0.7 else width
-    yield _part(sheet, _rows_from_header(sheet, chance), np.arange(width))
-    yield _part(sheet, _fewer_rows(sheet, chance), np.arange(narrow))
-    if chance.random() < 0.5:
-        yield _part(sheet, _rows_without_header(sheet, chance), np.arange(width))
-    same_set = [other for other in others if other.set == sheet.set and other.header]
-    other = sheet if chance.random() < 0.4 else same_set[int(chance.integers(len(same_set)))]
-    yield _stacked(
-        _part(sheet, _fewer_rows(sheet, chance), np.arange(narrow)),
-        _part(other, _rows_from_header(other, chance), np.arange(other.grid.width)),
-        blank_rows=int(chance.choice([0, 1, 1, 2, 3])),
-    )
-
-
-def _rows_from_header(sheet: LabelledSheet, chance: np.random.Generator) -> Places:
-    labels = _grid_labels(sheet)
-    keep = (sheet.grid.rows >= sheet.header[0]) & _head(labels, chance, 15)
-    if chance.random() < 0.5:
-        keep &= labels != "empty"
-    return np.flatnonzero(keep)
-
-
-def _rows_without_header(sheet: LabelledSheet, chance: np.random.Generator) -> Places:
-    labels = _grid_labels(sheet)
-    return np.flatnonzero((sheet.grid.rows > sheet.header[-1]) & _head(labels, chance, 40))
-
-
-def _fewer_rows(sheet: LabelledSheet, chance: np.random.Generator) -> Places:
-    labels = _grid_labels(sheet)
-    keep = _head(labels, chance, 40)
-    for left_out in (("empty",), ("notes", "derived")):
-        if chance.random() < 0.5:
-            keep &= ~np.isin(labels, left_out)
-    return np.flatnonzero(keep)
-
-
-def _head(labels: npt.NDArray[Any], chance: np.random.Generator, rows_max: int) -> Mask:
-    """Mark a number of rows from the top: half of the time few of the data."""
-    data = np.flatnonzero(labels == "data")
-    rows = int(chance.integers(2, rows_max))
-    end = data[rows] if len(data) > rows and chance.random() < 0.5 else COPY_ROWS_MAX
-    head: Mask = np.arange(len(labels)) < end
-    return head
-
-
-def _grid_labels(sheet: LabelledSheet) -> npt.NDArray[Any]:
-    return np.array([sheet.labels[row - 1] for row in sheet.grid.rows.tolist()])
-
-
-def _part(sheet: LabelledSheet, places: Places, columns: Places) -> tuple[Grid, Labels]:
-    """Cut rows and columns out of a sheet; the rows are numbered anew."""
-    grid = sheet.grid
-    cells = np.ix_(places, columns)
-    cut = Grid(
-        np.arange(1, len(places) + 1),
-        tuple(grid.columns[column] for column in columns.tolist()),
-        grid.looks[cells],
-        grid.texts[cells],
-        grid.numbers[cells],
-    )
-    return cut, tuple(_grid_labels(sheet)[places].tolist())
-
-
-def _stacked(
-    above: tuple[Grid, Labels], below: tuple[Grid, Labels], blank_rows: int
-) -> tuple[Grid, Labels]:
-    """Put one sheet under another."""
-    (upper, upper_labels), (lower, lower_labels) = above, below
-    width = max(upper.width, lower.width)
-
-    def joined(first: npt.NDArray[Any], second: npt.NDArray[Any], empty: Any) -> npt.NDArray[Any]:
-        between = np.full((blank_rows, width), empty, dtype=first.dtype)
-        padded = [
-            np.pad(one, ((0, 0), (0, width - one.shape[1])), constant_values=empty)
-            for one in (first, second)
-        ]
-        return np.concatenate((padded[0], between, padded[1]))
-
-    grid = Grid(
-        np.arange(1, upper.height + blank_rows + lower.height + 1),
-        max(upper.columns, lower.columns, key=len),
-        joined(upper.looks, lower.looks, 0),
-        joined(upper.texts, lower.texts, ""),
-        joined(upper.numbers, lower.numbers, np.nan),
-    )
-    return grid, (*upper_labels, *("empty",) * blank_rows, *lower_labels)
+    below = sheet.below_header()
+    matrix = RowFeatures(below).matrix if below is not None else np.zeros((0, 0))
+    return Sample(sheet, tuple(examples), tuple(features.named), matrix)
 
 
 def _example(
@@ -193,7 +101,20 @@ def _example(
 
 
 def fit(chosen: Sequence[Sample]) -> dict[str, Any]:
-    """Fit a forest and the order of kinds; give them as the JSON that the engine reads."""
+    """Fit a forest, the order of kinds and the presence of headers, as the engine's JSON."""
+    forest = _forest(chosen, TREES)
+    return {
+        "format": 2,
+        "features": list(chosen[0].names),
+        "kinds": [label.value for label in LABELS],
+        "transitions": _transitions([sample.examples[0] for sample in chosen]),
+        "confidence": [[0.0, 0.0], [1.0, 1.0]],
+        "presence": _presence(chosen),
+        "trees": [_tree(one.tree_) for one in forest.estimators_],
+    }
+
+
+def _forest(chosen: Sequence[Sample], trees: int) -> RandomForestClassifier:
     examples = [example for sample in chosen for example in sample.examples]
     rows = np.concatenate([one.matrix[one.taken] for one in examples]).astype(np.float32)
     targets = np.concatenate([one.targets[one.taken] for one in examples])
@@ -204,7 +125,7 @@ def fit(chosen: Sequence[Sample]) -> dict[str, Any]:
         ]
     )
     forest = RandomForestClassifier(
-        TREES,
+        trees,
         min_samples_leaf=ROWS_PER_LEAF_MIN,
         max_depth=DEPTH_MAX,
         max_features=FEATURES_TRIED,
@@ -213,13 +134,30 @@ def fit(chosen: Sequence[Sample]) -> dict[str, Any]:
     )
     forest.fit(rows, targets, sample_weight=weights)
     assert forest.classes_.tolist() == list(range(len(LABELS)))
+    return forest
+
+
+def _presence(chosen: Sequence[Sample]) -> dict[str, Any]:
+    """Fit the regression that says whether there is a header, on sets that its forest never saw."""
+    inputs, answers = [], []
+    for name in sorted({sample.sheet.set for sample in chosen}):
+        others = [sample for sample in chosen if sample.sheet.set != name]
+        forest = _forest(others or chosen, PRESENCE_TREES)
+        for sample in (one for one in chosen if one.sheet.set == name and one.sheet.header):
+            for matrix, answer in ((sample.examples[0].matrix, True), (sample.below, False)):
+                if len(matrix):
+                    shares = forest.predict_proba(matrix.astype(np.float32))
+                    named = dict(zip(sample.names, matrix.T, strict=True))
+                    index = int(np.argmax(end_scores(shares[:, HEADER_END])))
+                    inputs.append(presence_inputs(shares, named, index, PRESENCE_LABELS))
+                    answers.append(answer)
+    scaler = StandardScaler().fit(inputs)
+    model = LogisticRegression(C=0.3, max_iter=1000).fit(scaler.transform(inputs), answers)
     return {
-        "format": 1,
-        "features": list(chosen[0].names),
-        "kinds": [label.value for label in LABELS],
-        "transitions": _transitions([sample.examples[0] for sample in chosen]),
-        "confidence": [[0.0, 0.0], [1.0, 1.0]],
-        "trees": [_tree(one.tree_) for one in forest.estimators_],
+        "mean": np.round(scaler.mean_, 6).tolist(),
+        "scale": np.round(scaler.scale_, 6).tolist(),
+        "coefficients": np.round(model.coef_[0], 5).tolist(),
+        "intercept": round(float(model.intercept_[0]), 5),
     }
 
 
@@ -273,12 +211,15 @@ def unseen_scores(made: Sequence[Sample], console: Console) -> list[tuple[float,
     for name in SETS:
         weights = read_weights(fit([one for one in made if one.sheet.set != name]))
         for one in (one for one in made if one.sheet.set == name and one.sheet.header):
-            shares = weights.forest.shares_of(one.examples[0].matrix)
-            index = first_header(shares)
-            if index is not None:
-                place = np.flatnonzero(~one.sheet.grid.blank)[index]
+            matrix = one.examples[0].matrix
+            shares = weights.forest.shares_of(matrix)
+            named = dict(zip(one.names, matrix.T, strict=True))
+            header = find_first_header(shares, named, weights.presence, PRESENCE_LABELS)
+            if header is not None and header.is_likely:
+                place = np.flatnonzero(~one.sheet.grid.blank)[header.index]
                 row = int(one.sheet.grid.rows[place])
-                found.append((header_score(shares, index), row == one.sheet.header[-1]))
+                score = header_score(shares, header.index, header.presence)
+                found.append((score, row == one.sheet.header[-1]))
         console.print(f"  evaluated {name} with the other sets")
     return found
 
