@@ -319,6 +319,26 @@ def test_a_run_that_joins_a_build_which_is_ending_waits_for_that_and_goes_on(
     assert {claim.id for claim in one.claim(9)} == {first.id, joining.result().job.id}
 
 
+def test_making_a_failed_build_again_holds_no_lock_while_it_waits(
+    two_servers: tuple[Acts, Acts, str],
+) -> None:
+    """A shared lock that is upgraded would deadlock with another process that does the same."""
+    one, two, url = two_servers
+    site = Site(one, SqlDatabase("postgresql", url))
+    site.run()
+    site.build(failure())
+    again = site.run_submission(version(), rebuild=True)
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(libpq(url)) as reader:
+        reader.execute("SELECT 1 FROM builds FOR SHARE")
+        submitted = pool.submit(two.kernel.now.submit, again)
+        wait_until_blocked(url)
+        reader.execute("SET LOCAL deadlock_timeout = '1ms'")  # so that it finds the deadlock first
+        reader.execute("UPDATE builds SET started_at = started_at")
+        reader.rollback()
+        assert submitted.result(PATIENCE_SECONDS).job.status == Status.QUEUED
+    site.claim_build()
+
+
 def test_news_crosses_processes(two_servers: tuple[Acts, Acts, str]) -> None:
     """NOTIFY carries the topics of a commit, and a long list of them becomes everything."""
     one, _, url = two_servers

@@ -56,10 +56,16 @@ def ensure(
     version = required.version
     if not version.sequence:
         version = tx.catalogue.ensure_version(version)
-    build = tx.builds.lock_of(version, required.fingerprint)
+    # Two processes that both upgraded a shared lock would deadlock, so what is about to be changed
+    # is locked for a change at once.
+    seen = tx.builds.find_of(version, required.fingerprint)
+    is_made_again = seen is not None and _is_made_again(tx, seen, required)
+    build = tx.builds.lock_of(version, required.fingerprint, for_change=is_made_again)
     if build is None:
         ensured = _insert(tx, required, version, build_id, job_id)
     elif _is_made_again(tx, build, required):
+        if not is_made_again:
+            raise LostRace("a build ended in another transaction")
         ensured = _queue_again(tx, version, build, job_id)
     else:
         ensured = EnsuredBuild(version, build)

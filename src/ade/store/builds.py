@@ -87,10 +87,12 @@ class BuildChanges(BuildReading):
         found = self._sql.each("read_builds", refs, Build._make)
         return [build for build in found if build.status in SETTLED]
 
-    def lock_of(self, version: Version, fingerprint: str) -> Build | None:
+    def lock_of(
+        self, version: Version, fingerprint: str, *, for_change: bool = False
+    ) -> Build | None:
         """Find the build of a fingerprint and keep others from changing it."""
         named = version.workspace_id, version.configuration_id, fingerprint
-        found = self._sql.first("lock_build_of", *named)
+        found = self._sql.first("lock_build_of" if for_change else "hold_build_of", *named)
         return None if found is None else Build(*found)
 
     def of_jobs(self, refs: Sequence[JobRef]) -> list[Build]:

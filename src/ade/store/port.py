@@ -126,8 +126,17 @@ class Builds(Protocol):
         """Find which of these builds are settled; the others stay as they are until the end."""
         ...
 
-    def lock_of(self, version: Version, fingerprint: str) -> Build | None:
-        """Find the build of a fingerprint and keep others from changing it."""
+    def find_of(self, version: Version, fingerprint: str) -> Build | None:
+        """Find the build of a fingerprint as it is now; others may change it."""
+        ...
+
+    def lock_of(
+        self, version: Version, fingerprint: str, *, for_change: bool = False
+    ) -> Build | None:
+        """Find the build of a fingerprint and keep others from changing it.
+
+        Others may lock it, too, unless it is locked for a change.
+        """
         ...
 
     def of_jobs(self, refs: Sequence[JobRef]) -> list[Build]:

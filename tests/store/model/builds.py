@@ -48,7 +48,13 @@ class MemoryBuilds:
         found = [self._tables.builds[ref] for ref in refs if ref in self._tables.builds]
         return [self._with_job(build) for build in found if build.status in SETTLED]
 
-    def lock_of(self, version: Version, fingerprint: str) -> Build | None:
+    def lock_of(
+        self, version: Version, fingerprint: str, *, for_change: bool = False
+    ) -> Build | None:
+        """Find the build of a fingerprint."""
+        return self.find_of(version, fingerprint)
+
+    def find_of(self, version: Version, fingerprint: str) -> Build | None:
         """Find the build of a fingerprint."""
         named = version.workspace_id, version.configuration_id, fingerprint
         for build in self._tables.builds.values():

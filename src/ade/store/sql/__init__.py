@@ -161,6 +161,7 @@ _BUILDS: dict[str, Statement] = {
     "find_build_of_job": _one(builds.find_build_of_job, "workspace_id", "job_id"),
     "find_build_of": _one(builds.find_build_of, *_OF_CONFIGURATION, "fingerprint"),
     "lock_build_of": _one(builds.lock_build_of, *_OF_CONFIGURATION, "fingerprint"),
+    "hold_build_of": _one(builds.hold_build_of, *_OF_CONFIGURATION, "fingerprint"),
     "builds_of_jobs": Statement(builds.builds_of_jobs, _fields(rows.JobRef)),
     "queue_build": _one(builds.queue_build, *_IN_WORKSPACE, "source", "job_id", "version_id"),
     "settle_build": _one(builds.settle_build, *_IN_WORKSPACE, "job_id", *builds.OUTCOME),

@@ -79,9 +79,14 @@ def _build_of(p: Parameters) -> Select[Any]:
     return _with_job().where(same(builds, p, "workspace_id", "configuration_id", "fingerprint"))
 
 
-def lock_build_of(d: Dialect, p: Parameters) -> Executable:
+def hold_build_of(d: Dialect, p: Parameters) -> Executable:
     """Find the one build of a fingerprint and keep it as it is: a run must not miss its end."""
     return d.shared(_build_of(p), builds)
+
+
+def lock_build_of(d: Dialect, p: Parameters) -> Executable:
+    """Find the one build of a fingerprint and lock it, to give it a new job."""
+    return d.locked(_build_of(p), builds)
 
 
 def builds_of_jobs(d: Dialect, p: Parameters) -> Executable:
