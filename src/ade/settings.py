@@ -226,6 +226,12 @@ class Settings(BaseModel):
         variable="ADE_BUILD_TIMEOUT",
         aliases=("ADE_BUILD_TIMEOUT_SECONDS",),
     )
+    container_timeout_seconds: float = setting(
+        DAY_SECONDS,
+        "Wall clock of one container, from its start.",
+        "seconds",
+        (0.1, 365 * DAY_SECONDS),
+    )
     worker_cpu_seconds: int = setting(
         60, "CPU time of one attempt.", "seconds", (1, 30 * DAY_SECONDS)
     )
@@ -310,6 +316,12 @@ class Settings(BaseModel):
     # What a job may ask for at most
     limit_timeout_seconds_max: float = setting(
         3600, "Longest wall clock a job may ask for.", "seconds", (0.1, 30 * DAY_SECONDS)
+    )
+    limit_container_seconds_max: float = setting(
+        7 * DAY_SECONDS,
+        "Longest wall clock a container may ask for.",
+        "seconds",
+        (0.1, 365 * DAY_SECONDS),
     )
     limit_cpu_seconds_max: int = setting(
         3600, "Most CPU time a job may ask for.", "seconds", (1, 30 * DAY_SECONDS)

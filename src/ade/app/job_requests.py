@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -73,7 +74,12 @@ class JobRequests:
             max_output_kb=settings.limit_output_kb_max,
             max_artifacts=settings.limit_artifacts_max,
         )
-        self._default_limits = resolve_limits({}, self._default, self._quota)
+        self._long_default = replace(
+            self._default, timeout_ms=int(settings.container_timeout_seconds * 1000)
+        )
+        self._long_quota = replace(
+            self._quota, timeout_ms=int(settings.limit_container_seconds_max * 1000)
+        )
         self._offers: dict[str, _Offer] = {}
 
     def parse(self, body: bytes) -> JobRequest | RunRequest:
@@ -153,7 +159,7 @@ class JobRequests:
             workspace_id=caller.workspace_id,
             kind=kind.name,
             payload=payload,
-            limits=self.limits(limits) if limits else self._default_limits,
+            limits=self.limits(limits, kind) if limits else offer.default_limits,
             submitted_by=caller.user_id,
             pool=kind.pool,
             priority=_PRIORITIES[request.get("priority") or "normal"],
@@ -162,14 +168,17 @@ class JobRequests:
             execution_key=work.key(request.get("document_revision_id"), _objects(request), inputs),
             # A job on a lane is wanted for its effects and a scheduled one for its time, so
             # neither is answered with an earlier result.
-            dedupe=lane is None and not_before is None and request.get("dedupe") is not False,
+            dedupe=kind.dedupes
+            and lane is None
+            and not_before is None
+            and request.get("dedupe") is not False,
             reuse_failed=bool(request.get("reuse_failed")),
             retries=offer.retries,
         )
 
     def _offer(self, job_type: str) -> "_Offer":
         kind = self._kinds.named(job_type)
-        offer = _Offer(kind, self.retries(job_type), network=self._network)
+        offer = _Offer(kind, self.retries(job_type), self.limits({}, kind), network=self._network)
         return self._offers.setdefault(job_type, offer)
 
     def repeat(self, job: JobRow, payload: str, caller: Caller) -> Submission:
@@ -181,7 +190,7 @@ class JobRequests:
             workspace_id=job.workspace_id,
             kind=kind.name,
             payload=payload,
-            limits=self.limits(json.loads(job.limits)),
+            limits=self.limits(json.loads(job.limits), kind),
             submitted_by=caller.user_id,
             pool=job.pool,
             priority=_PRIORITIES[job.priority],
@@ -200,8 +209,10 @@ class JobRequests:
         known = job_type in self._kinds.names()
         return self._kinds.named(job_type).env_version if known else None
 
-    def limits(self, requested: Mapping[str, Any]) -> Limits:
+    def limits(self, requested: Mapping[str, Any], kind: Kind | None = None) -> Limits:
         """Fill in the default limits, or raise if more is requested than the quota allows."""
+        if kind is not None and kind.long_running:
+            return resolve_limits(requested, self._long_default, self._long_quota)
         return resolve_limits(requested, self._default, self._quota)
 
     def retries(self, job_type: str) -> int:
@@ -231,9 +242,12 @@ class JobRequests:
 class _Offer:
     """Hold what is the same for all submissions of a kind."""
 
-    def __init__(self, kind: Kind, retries: int, *, network: NetworkRule) -> None:
+    def __init__(
+        self, kind: Kind, retries: int, default_limits: Limits, *, network: NetworkRule
+    ) -> None:
         self.kind = kind
         self.retries = retries
+        self.default_limits = default_limits
         self.inputs = _normalizer(kind.inputs)
         self.outputs = _normalizer(kind.output_spec)
         self._network = network

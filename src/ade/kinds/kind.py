@@ -125,6 +125,10 @@ class Kind:
     pool: ClassVar[str] = LOCAL_POOL
     retries: ClassVar[int] = 2
     trusted: ClassVar[bool] = False
+    # Whether equal work is answered with an earlier result; not if it is wanted for its effects.
+    dedupes: ClassVar[bool] = True
+    # Whether its time has the limits of containers instead of those of other jobs.
+    long_running: ClassVar[bool] = False
     # Whether it may be submitted by name; a run is made by way of its configuration instead.
     direct: ClassVar[bool] = True
 
