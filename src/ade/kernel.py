@@ -6,12 +6,15 @@ the same time commit in one transaction (`ade.store.group_commit`).
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ade.domain.errors import AdeError
+from ade.domain.lease import LeaseRule
 from ade.events.event_file import EventFileExporter
-from ade.events.notifier import Notifier
+from ade.events.notifier import Notifier, Subscription
 from ade.stages import (
     claim,
     expire,
@@ -87,6 +90,23 @@ class Kernel:
         self.verbs = Verbs(self.settings, store)
         store.on_commit = self.notifier.publish
         self.now = BlockingKernel(self)
+
+    @property
+    def lease(self) -> LeaseRule:
+        """Return how long a lease lasts, and how often it is to be renewed."""
+        return self.settings.lease
+
+    def monotonic(self) -> float:
+        """Return the time of the clock that trust in a lease is counted on."""
+        return self.store.clock.monotonic()
+
+    def subscribe(self, *topics: str) -> AbstractContextManager[Subscription]:
+        """Subscribe to hints about these topics, until the block ends."""
+        return self.notifier.subscribe(*topics)
+
+    def event_exporter(self, jobs_dir: Path) -> EventFileExporter:
+        """Return what exports the events of jobs to files in a folder."""
+        return EventFileExporter(self.store, jobs_dir)
 
     async def _one(self, verb: Any, item: Any) -> Any:
         return _raise_error((await self.store.awrite(verb, [item]))[0])

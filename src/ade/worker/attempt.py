@@ -31,8 +31,6 @@ from ade.domain.limits import Limits
 from ade.domain.network import NetworkRule, asked_for_network, gets_network
 from ade.domain.outcome import Category, JobError, Outcome, located, timed_out_error
 from ade.environments.failure import BuildFailed
-from ade.events.event_file import EventFileExporter
-from ade.kernel import Kernel
 from ade.kinds import JobInputs, JobIO, Kind, Kinds, Prepared
 from ade.sandbox.spec import RunSpec
 from ade.stages.finish import Finish, Finished
@@ -42,6 +40,7 @@ from ade.telemetry import metrics
 from ade.worker.attempt_output import AttemptOutput
 from ade.worker.job_files import place_file, write_text
 from ade.worker.runner import RunHandle, Runner, see_to_the_end
+from ade.worker.worker_kernel import EventExporter, WorkerKernel
 
 PROGRESS_SECONDS_MIN = 0.5
 FINISH_AGAIN_SECONDS = 0.5
@@ -60,13 +59,13 @@ class Attempt:
         claim: Claim,
         trusted_until: float,
         *,
-        kernel: Kernel,
+        kernel: WorkerKernel,
         record: Callable[[Finish], Awaitable[Finished]],
         kinds: Kinds,
         runner: Runner,
         build_runner: Runner,
         jobs_dir: Path,
-        exporter: EventFileExporter,
+        exporter: EventExporter,
         network: NetworkRule,
         job_io: JobIO,
     ) -> None:
@@ -297,7 +296,7 @@ class Attempt:
             log.warning("events not copied", reason=type(error).__name__)
 
     def _is_trusted(self) -> bool:
-        return not self._given_up and self._kernel.store.clock.monotonic() < self.trusted_until
+        return not self._given_up and self._kernel.monotonic() < self.trusted_until
 
     def _stopped(self, outcome: Outcome | None = None) -> Outcome:
         """Say that the job was stopped; what it wrote until then is kept."""

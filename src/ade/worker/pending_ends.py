@@ -19,9 +19,9 @@ import asyncio
 from dataclasses import dataclass
 
 from ade.domain.errors import LeaseLost, Unavailable
-from ade.kernel import Kernel
 from ade.stages.finish import Finish, Finished
 from ade.stages.finish_and_claim import FinishedAndClaimed
+from ade.worker.worker_kernel import WorkerKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class PendingEnd:
 class PendingEnds:
     """Gather the ends of attempts while their worker is about to claim."""
 
-    def __init__(self, kernel: Kernel, arrived: asyncio.Event) -> None:
+    def __init__(self, kernel: WorkerKernel, arrived: asyncio.Event) -> None:
         self._kernel = kernel
         self._arrived = arrived
         self._holding = False

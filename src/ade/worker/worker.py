@@ -28,9 +28,6 @@ from ade.domain.errors import AdeError
 from ade.domain.events import stop_topic, work_topic
 from ade.domain.job import LOCAL_POOL
 from ade.domain.network import NetworkRule
-from ade.events.event_file import EventFileExporter
-from ade.events.notifier import Subscription
-from ade.kernel import Kernel
 from ade.kinds import JobIO, Kinds
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
@@ -42,6 +39,7 @@ from ade.worker.attempt import Attempt
 from ade.worker.job_io import NoJobIO
 from ade.worker.pending_ends import PendingEnd, PendingEnds, answer_all
 from ade.worker.runner import Runner
+from ade.worker.worker_kernel import Hints, WorkerKernel
 
 TROUBLE_SECONDS = 1.0
 # How long a worker that ends tries to hand back what still ran; then the leases end by themselves.
@@ -68,7 +66,7 @@ class Worker:
         self,
         name: str,
         *,
-        kernel: Kernel,
+        kernel: WorkerKernel,
         kinds: Kinds,
         runner: Runner,
         build_runner: Runner | None = None,
@@ -84,7 +82,7 @@ class Worker:
         self._jobs_dir = jobs_dir
         self._rules = rules
         self._job_io = job_io or NoJobIO()
-        self._exporter = EventFileExporter(kernel.store, jobs_dir)
+        self._exporter = kernel.event_exporter(jobs_dir)
         self._note = RunningWorker(name, socket.gethostname()[:100], frozenset(kinds.names()))
         self._request = ClaimRequest(name, 0, LOCAL_POOL, kinds=self._note.kinds)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
@@ -116,10 +114,9 @@ class Worker:
 
     async def run(self) -> None:
         """Work until drained."""
-        notifier = self._kernel.notifier
         with (
-            notifier.subscribe(work_topic(LOCAL_POOL)) as work,
-            notifier.subscribe(stop_topic(self.name)) as stops,
+            self._kernel.subscribe(work_topic(LOCAL_POOL)) as work,
+            self._kernel.subscribe(stop_topic(self.name)) as stops,
         ):
             claiming = asyncio.create_task(self._claim_until_drained(work))
             keeping = [
@@ -140,7 +137,7 @@ class Worker:
 
     # --- claim ----------------------------------------------------------------------------------
 
-    async def _claim_until_drained(self, work: Subscription) -> None:
+    async def _claim_until_drained(self, work: Hints) -> None:
         try:
             while not self._draining.is_set():
                 self._ends.hold()
@@ -164,7 +161,7 @@ class Worker:
 
     async def _finish_and_claim(self, limit: int) -> list[Claim]:
         """Claim, and record with it the ends that wait; trust counts from before the request."""
-        requested_at = self._kernel.store.clock.monotonic()
+        requested_at = self._kernel.monotonic()
         ends = self._ends.take()
         call = asyncio.ensure_future(self._call(ends, limit))
         call.add_done_callback(partial(answer_all, ends))
@@ -195,8 +192,8 @@ class Worker:
         return await self._kernel.finish_and_claim([one.end for one in ends], self._request)
 
     def _trust_left(self, requested_at: float) -> float:
-        trusted_until = self._kernel.settings.lease.trusted_until(requested_at)
-        return trusted_until - self._kernel.store.clock.monotonic()
+        trusted_until = self._kernel.lease.trusted_until(requested_at)
+        return trusted_until - self._kernel.monotonic()
 
     async def _put_back(self, claims: list[Claim]) -> None:
         """Hand back what was claimed too long ago to be trusted; nothing of it has run."""
@@ -229,7 +226,7 @@ class Worker:
     def _begin(self, claim: Claim, requested_at: float) -> None:
         attempt = Attempt(
             claim,
-            self._kernel.settings.lease.trusted_until(requested_at),
+            self._kernel.lease.trusted_until(requested_at),
             kernel=self._kernel,
             record=self._ends.record,
             kinds=self._kinds,
@@ -257,21 +254,21 @@ class Worker:
 
     # --- renew, guard ---------------------------------------------------------------------------
 
-    async def _renew_for_ever(self, stops: Subscription) -> None:
+    async def _renew_for_ever(self, stops: Hints) -> None:
         while True:
-            await stops.wait(self._kernel.settings.lease.renew_seconds)
+            await stops.wait(self._kernel.lease.renew_seconds)
             await self._renew()
 
     async def _renew(self) -> None:
         """Renew all leases with one statement, and pass on stop requests."""
         attempts = [attempt for attempt in self._attempts if attempt.held in self._occupied]
-        sent_at = self._kernel.store.clock.monotonic()
+        sent_at = self._kernel.monotonic()
         try:
             answers = await self._kernel.renew([attempt.held for attempt in attempts])
         except Exception as error:
             log.warning("cannot renew", reason=_reason(error), attempts=len(attempts))
             return
-        trusted_until = self._kernel.settings.lease.trusted_until(sent_at)
+        trusted_until = self._kernel.lease.trusted_until(sent_at)
         for attempt, answer in zip(attempts, answers, strict=True):
             if isinstance(answer, AdeError):
                 attempt.give_up()
@@ -280,9 +277,9 @@ class Worker:
 
     async def _guard_for_ever(self) -> None:
         """Give up attempts whose trust is over, however long the renewal hangs."""
-        clock, margin = self._kernel.store.clock, self._kernel.settings.lease.margin_seconds
+        margin = self._kernel.lease.margin_seconds
         while True:
-            now = clock.monotonic()
+            now = self._kernel.monotonic()
             for attempt in list(self._attempts):
                 if attempt.trusted_until <= now:
                     attempt.give_up()
