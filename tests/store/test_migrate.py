@@ -40,6 +40,7 @@ REVISIONS = [
     "0011_sessions",
     "0012_evaluations",
     "0013_live_output",
+    "0014_pilots",
 ]
 HEAD = REVISIONS[-1]
 

@@ -11,6 +11,8 @@ import typer
 from ade.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ade.settings import Settings
     from ade.settings_reader import Setting
 
@@ -33,12 +35,12 @@ Three settings depend on each other: `ADE_LEASE_MARGIN_SECONDS` must be less tha
 """
 
 
-def settings_or_exit() -> Settings:
+def settings_or_exit(env_file: Path | None = None) -> Settings:
     """Load the settings; say warnings on stderr, and end with one line if they cannot be used."""
     from ade.settings import SettingsError, load_settings
 
     try:
-        settings = load_settings()
+        settings = load_settings(dotenv=env_file)
     except SettingsError as refused:
         typer.echo(f"ade: {refused}", err=True)
         raise typer.Exit(ExitCode.USAGE) from None

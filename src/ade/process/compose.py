@@ -94,9 +94,19 @@ def kernel_settings(settings: Settings) -> KernelSettings:
     )
 
 
-def worker_name() -> str:
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """Say when a worker that an engine started leaves, and which order to the engine it is."""
+
+    idle_seconds_max: float | None = None
+    drain_after_seconds: float | None = None
+    block: str | None = None
+
+
+def worker_name(block: str | None = None) -> str:
     """Name this process so that no other has the same name, now or after a restart."""
-    return f"{socket.gethostname()[:100]}:{os.getpid()}:{secrets.token_hex(3)}"
+    name = f"{socket.gethostname()[:100]}:{os.getpid()}:{secrets.token_hex(3)}"
+    return f"{block}/{name}" if block else name
 
 
 def is_sqlite(settings: Settings) -> bool:
@@ -164,7 +174,9 @@ async def open_blobs(settings: Settings, directory: Directory) -> Blobs:
 
 
 @asynccontextmanager
-async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Parts]:
+async def running(
+    settings: Settings, *, works: bool = True, pilot: Pilot | None = None
+) -> AsyncIterator[Parts]:
     """Open the database and run the worker and the sweeper while inside; drain them at the end."""
     keep_private(settings)
     with sole_owner(settings):
@@ -183,7 +195,7 @@ async def running(settings: Settings, *, works: bool = True) -> AsyncIterator[Pa
                 # In safe mode no code is started; the API can still be read.
                 if works and not settings.safe_mode:
                     isolation = await stack.enter_async_context(isolated(settings))
-                at_work = _at_work(settings, store, Catalogue(store), blobs, isolation)
+                at_work = _at_work(settings, store, Catalogue(store), blobs, isolation, pilot)
                 yield await stack.enter_async_context(at_work)
         finally:
             await asyncio.to_thread(store.close)
@@ -196,12 +208,14 @@ async def _at_work(
     catalogue: Catalogue,
     blobs: Blobs,
     isolation: Isolation | None,
+    pilot: Pilot | None,
 ) -> AsyncIterator[Parts]:
     exporter = EventFileExporter(store, Path(settings.jobs_dir))
     store.on_group = metrics.committed
     kernel = Kernel(store, kernel_settings(settings), exporter=exporter)
     listener = listen(store, kernel.notifier.publish)
-    parts = replace(_parts(settings, store, kernel, catalogue, blobs, isolation), listener=listener)
+    parts = _parts(settings, store, kernel, catalogue, blobs, isolation, pilot or Pilot())
+    parts = replace(parts, listener=listener)
     sweeping = asyncio.create_task(parts.sweeper.run(), name="sweeper")
     collecting = asyncio.create_task(collect_for_ever(parts.blobs, catalogue))
     working = asyncio.create_task(parts.worker.run(), name="worker") if parts.worker else None
@@ -253,12 +267,13 @@ def _parts(
     catalogue: Catalogue,
     blobs: Blobs,
     isolation: Isolation | None,
+    pilot: Pilot,
 ) -> Parts:
     kinds = load_kinds()
     jobs_dir = Path(settings.jobs_dir)
     worker = None
     if isolation is not None:
-        name = worker_name()
+        name = worker_name(pilot.block)
         worker = Worker(
             name,
             kernel=kernel,
@@ -278,6 +293,9 @@ def _parts(
                 poll_seconds=settings.poll_seconds,
                 drain_grace_seconds=settings.drain_grace_seconds,
                 network=settings.runtime_network_access,
+                idle_seconds_max=pilot.idle_seconds_max,
+                drain_after_seconds=pilot.drain_after_seconds,
+                block=pilot.block,
             ),
         )
     return Parts(

@@ -15,7 +15,7 @@ from ade.domain.errors import Unavailable
 from ade.http import create_app
 from ade.http.client_address import LOOPBACK, Networks
 from ade.http.health import Component, HealthStatus, Probe
-from ade.process.compose import Parts, running
+from ade.process.compose import Parts, Pilot, running
 from ade.process.connection_limits import ConnectionRules, Connections
 from ade.process.readiness import WriteProbe
 from ade.process.watchdog import ENDING_SECONDS, Watchdog
@@ -222,10 +222,12 @@ def _probes(settings: Settings, parts: Parts) -> Mapping[str, Probe]:
     }
 
 
-async def work(settings: Settings, ready: Callable[[str], None]) -> None:
-    """Run jobs without an HTTP API until SIGTERM or SIGINT."""
+async def work(
+    settings: Settings, ready: Callable[[str], None], pilot: Pilot | None = None
+) -> None:
+    """Run jobs without an HTTP API until SIGTERM or SIGINT, or until a pilot has to leave."""
     ended = asyncio.Event()
-    async with running(settings) as parts:
+    async with running(settings, pilot=pilot) as parts:
         _on_signals(settings, lambda: _drain(parts), ended.set)
         ready(parts.worker.name if parts.worker is not None else "safe mode: nothing is run")
-        await ended.wait()
+        await (ended.wait() if parts.worker is None else parts.worker.until_draining())

@@ -27,6 +27,7 @@ from ade.store.rows import Claim, ClaimQuery
 
 WORKSPACES_PER_CLAIM_MAX = 16
 FRONT = -(1 << 62)
+NO_LIMIT = 1 << 62
 BULK = 50
 FRONT_US_MAX = 1_000_000
 ALONE_US_MAX = 10_000
@@ -74,13 +75,17 @@ class Rotation:
 
 @dataclass(slots=True)
 class ClaimRequest:
-    """Ask for up to `limit` jobs of a pool, of these kinds; None is for claimers that run all."""
+    """Ask for up to `limit` jobs of a pool, of these kinds; None is for claimers that run all.
+
+    A claimer that must stop at a known time takes no job whose timeout is longer than it has left.
+    """
 
     owner: str
     limit: int
     pool: str = LOCAL_POOL
     rotation: Rotation = field(default_factory=Rotation)
     kinds: frozenset[str] | None = None
+    timeout_ms_max: int = NO_LIMIT
 
 
 def claim(
@@ -207,4 +212,5 @@ def _query(
         cause=checked_cause(Status.QUEUED, Status.RUNNING, Cause.CLAIMED),
         floor=floor,
         kinds=request.kinds,
+        timeout_ms_max=request.timeout_ms_max,
     )

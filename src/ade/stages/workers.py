@@ -2,7 +2,8 @@
 
 A worker notes itself when it starts and every `NOTE_SECONDS`, and takes the note back when it
 stops. The note of one that died is deleted by a sweep after `SILENT_SECONDS`. Nothing depends on
-these notes but the reasons that people read: leases alone decide who holds a job.
+these notes but the reasons that people read and the number of pilots that a scaler orders: leases
+alone decide who holds a job.
 """
 
 import json
@@ -24,6 +25,9 @@ class RunningWorker:
     name: str
     host: str
     kinds: frozenset[str]
+    slots: int = 0
+    drains_in_seconds: float | None = None
+    block: str | None = None
 
 
 def note_worker(
@@ -31,7 +35,16 @@ def note_worker(
 ) -> list[None]:
     """Note that workers are running."""
     for worker in workers:
-        tx.put_worker(worker.name, worker.host, json.dumps(sorted(worker.kinds)))
+        left = worker.drains_in_seconds
+        drains_at = None if left is None else tx.now_us + int(left * MICROSECONDS)
+        tx.put_worker(
+            worker.name,
+            worker.host,
+            json.dumps(sorted(worker.kinds)),
+            worker.slots,
+            drains_at,
+            worker.block,
+        )
     return [None for _ in workers]
 
 

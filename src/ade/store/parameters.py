@@ -35,6 +35,7 @@ PIECE_ROWS = (100, 10, 1)
 _EXTRA_TYPES: dict[str, TypeEngine[Any]] = {
     "address": BigInteger(),
     "floor": BigInteger(),
+    "timeout_ms_max": BigInteger(),
     "at": BigInteger(),
     "now": BigInteger(),
     "expires_at": BigInteger(),

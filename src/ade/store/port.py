@@ -33,6 +33,7 @@ from ade.store.rows import (
     OutputBatch,
     Renewal,
     Renewed,
+    ScalerRow,
     StopRow,
     Version,
     WorkerRow,
@@ -104,6 +105,10 @@ class Reading(Protocol):
 
     def list_workers(self, limit: int) -> list[WorkerRow]:
         """List the workers that are running, up to a number."""
+        ...
+
+    def list_scalers(self) -> list[ScalerRow]:
+        """List the scalers that keep pilots on engines, by name."""
         ...
 
     def count_by_status(self) -> dict[tuple[str, str], int]:
@@ -269,8 +274,16 @@ class Transaction(Reading, Protocol):
         """Make jobs of a kind that were set aside eligible again, and count them."""
         ...
 
-    def put_worker(self, name: str, host: str, kinds: str) -> None:
-        """Note that a worker is running, now."""
+    def put_worker(
+        self,
+        name: str,
+        host: str,
+        kinds: str,
+        slots: int = 0,
+        drains_at: int | None = None,
+        block: str | None = None,
+    ) -> None:
+        """Note that a worker is running, now, and that its block has started it."""
         ...
 
     def delete_worker(self, name: str) -> None:

@@ -40,9 +40,11 @@ from ade.store.rows import (
     OutputBatch,
     Renewal,
     Renewed,
+    ScalerRow,
     StopRow,
     WorkerRow,
 )
+from ade.store.scaling import ScalingChanges, ScalingReading
 from ade.store.sql import reads
 from ade.store.storage_usage import StorageUsage, VersionSizes
 from ade.store.user_sessions import UserSessionChanges, UserSessionReading
@@ -79,6 +81,11 @@ class SqlReading:
     def user_sessions(self) -> UserSessionReading:
         """Read the sessions of browsers."""
         return UserSessionReading(self._sql)
+
+    @cached_property
+    def scaling(self) -> ScalingReading:
+        """Read the scalers, their blocks and the work that waits for pilots."""
+        return ScalingReading(self._sql)
 
     @cached_property
     def consistency(self) -> ConsistencyReading:
@@ -174,6 +181,10 @@ class SqlReading:
         """List the workers that are running, up to a number."""
         return [WorkerRow._make(row) for row in self._sql.rows("list_workers", limit)]
 
+    def list_scalers(self) -> list[ScalerRow]:
+        """List the scalers that keep pilots on engines, by name."""
+        return self.scaling.scalers()
+
     def count_by_status(self) -> dict[tuple[str, str], int]:
         """Count live jobs by pool and status, for the metrics."""
         return {(pool, status): count for pool, status, count in self._sql.rows("count_by_status")}
@@ -206,6 +217,11 @@ class SqlTransaction(SqlReading):
     def user_sessions(self) -> UserSessionChanges:
         """Change the sessions of browsers."""
         return UserSessionChanges(self._sql, self.now_us)
+
+    @cached_property
+    def scaling(self) -> ScalingChanges:
+        """Change the scalers and their blocks."""
+        return ScalingChanges(self._sql, self.now_us)
 
     @cached_property
     def consistency(self) -> ConsistencyChanges:
@@ -381,13 +397,25 @@ class SqlTransaction(SqlReading):
         """Make jobs of a kind that were set aside eligible again, and count them."""
         return self._sql.run("recall", pool, kind, limit)
 
-    def put_worker(self, name: str, host: str, kinds: str) -> None:
-        """Note that a worker is running, now."""
-        if self._sql.run("refresh_worker", name, kinds, self.now_us) == 0:
-            self._sql.run("insert_worker", name, host, kinds, self.now_us, self.now_us)
+    def put_worker(
+        self,
+        name: str,
+        host: str,
+        kinds: str,
+        slots: int = 0,
+        drains_at: int | None = None,
+        block: str | None = None,
+    ) -> None:
+        """Note that a worker is running, now, and that its block has started it."""
+        now = self.now_us
+        if self._sql.run("refresh_worker", name, kinds, now, slots, drains_at) == 0:
+            self._sql.run("insert_worker", name, host, kinds, now, now, slots, drains_at, block)
+            if block is not None:
+                self._sql.run("register_block", block, now)
 
     def delete_worker(self, name: str) -> None:
-        """Forget a worker that has stopped."""
+        """Forget a worker that has stopped, and note that its block's pilot has left."""
+        self._sql.run("leave_block", name, self.now_us)
         self._sql.run("delete_worker", name)
 
     def delete_silent_workers(self, seen_before: int) -> int:

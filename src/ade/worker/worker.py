@@ -11,14 +11,16 @@ transaction (`ade.worker.pending_ends`). Their slots are free from then on, alth
 still copies the events of its job to a file: a worker has up to twice as many attempts as slots.
 
 Draining. `drain` stops the claiming. Attempts have the grace period to end by themselves; then
-their children are killed and the jobs handed back, without costing them a retry.
+their children are killed and the jobs handed back, without costing them a retry. A pilot, a worker
+that an engine started for a limited time, begins to drain by itself: when it was idle for long, and
+before its time ends. It takes no job whose timeout is longer than what is left until then.
 """
 
 import asyncio
 import contextlib
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -46,6 +48,7 @@ TROUBLE_SECONDS = 1.0
 HAND_BACK_SECONDS = 4.0
 CANCEL_SECONDS = 1.0
 ATTEMPTS_PER_SLOT_MAX = 2
+LEAVE_CHECK_SECONDS = 0.5
 log = structlog.get_logger()
 
 
@@ -57,6 +60,10 @@ class WorkerRules:
     poll_seconds: float = 1.0
     drain_grace_seconds: float = 30.0
     network: NetworkRule = NetworkRule.NEVER
+    # For a pilot: drain when idle for so long, and in any case after so long.
+    idle_seconds_max: float | None = None
+    drain_after_seconds: float | None = None
+    block: str | None = None
 
 
 class Worker:
@@ -83,7 +90,14 @@ class Worker:
         self._rules = rules
         self._job_io = job_io or NoJobIO()
         self._exporter = kernel.event_exporter(jobs_dir)
-        self._note = RunningWorker(name, socket.gethostname()[:100], frozenset(kinds.names()))
+        self._note = RunningWorker(
+            name,
+            socket.gethostname()[:100],
+            frozenset(kinds.names()),
+            rules.slots,
+            block=rules.block,
+        )
+        self._drains_at: float | None = None  # on the monotonic clock
         self._request = ClaimRequest(name, 0, LOCAL_POOL, kinds=self._note.kinds)
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
         self._occupied = set[LeaseRef]()
@@ -105,6 +119,10 @@ class Worker:
         """Stop claiming; `run` returns when the attempts have ended or were handed back."""
         self._draining.set()
 
+    async def until_draining(self) -> None:
+        """Wait until this worker begins to drain."""
+        await self._draining.wait()
+
     def drain(self) -> None:
         """Begin to drain; called a second time, hand back at once what is still running."""
         if self._draining.is_set():
@@ -114,6 +132,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work until drained."""
+        self._set_time_to_drain()
         with (
             self._kernel.subscribe(work_topic(LOCAL_POOL)) as work,
             self._kernel.subscribe(stop_topic(self.name)) as stops,
@@ -123,11 +142,16 @@ class Worker:
                 asyncio.create_task(self._renew_for_ever(stops)),
                 asyncio.create_task(self._guard_for_ever()),
                 asyncio.create_task(self._note_for_ever()),
+                asyncio.create_task(self._leave_in_time()),
             ]
             await self._draining.wait()
             claiming.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await claiming
+            if self._attempts:  # whoever counts free slots does not count these any more
+                self._note = replace(self._note, slots=0)
+                with contextlib.suppress(Exception):
+                    await self._kernel.note_worker(self._current_note())
             await self._let_end()
             for task in keeping:
                 task.cancel()
@@ -187,6 +211,9 @@ class Worker:
 
     async def _call(self, ends: list[PendingEnd], limit: int) -> FinishedAndClaimed:
         self._request.limit = limit
+        if self._drains_at is not None:
+            left_seconds = self._drains_at - self._kernel.monotonic()
+            self._request.timeout_ms_max = max(int(left_seconds * 1000), 0)
         if not ends:
             return FinishedAndClaimed([], await self._kernel.claim(self._request))
         return await self._kernel.finish_and_claim([one.end for one in ends], self._request)
@@ -290,10 +317,39 @@ class Worker:
         """Note in the database that this worker is running, and which kinds it can run."""
         while True:
             try:
-                await self._kernel.note_worker(self._note)
+                await self._kernel.note_worker(self._current_note())
             except Exception as error:
                 log.warning("cannot note the worker", reason=_reason(error))
             await asyncio.sleep(NOTE_SECONDS)
+
+    # --- pilots ---------------------------------------------------------------------------------
+
+    def _set_time_to_drain(self) -> None:
+        after_seconds = self._rules.drain_after_seconds
+        if after_seconds is not None:
+            self._drains_at = self._kernel.monotonic() + after_seconds
+
+    def _current_note(self) -> RunningWorker:
+        if self._drains_at is None:
+            return self._note
+        left_seconds = max(self._drains_at - self._kernel.monotonic(), 0.0)
+        return replace(self._note, drains_in_seconds=left_seconds)
+
+    async def _leave_in_time(self) -> None:
+        """Begin to drain when this worker has been idle for long, or its wall time ends soon."""
+        idle_max = self._rules.idle_seconds_max
+        busy_at = self._kernel.monotonic()
+        while idle_max is not None or self._drains_at is not None:
+            now = self._kernel.monotonic()
+            if self._attempts:
+                busy_at = now
+            if self._drains_at is not None and now >= self._drains_at:
+                log.info("leaving", reason="the wall time ends soon")
+                return self.begin_to_drain()
+            if idle_max is not None and now - busy_at >= idle_max:
+                log.info("leaving", reason="idle", seconds=idle_max)
+                return self.begin_to_drain()
+            await asyncio.sleep(LEAVE_CHECK_SECONDS)
 
     # --- drain ----------------------------------------------------------------------------------
 

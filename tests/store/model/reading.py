@@ -7,7 +7,16 @@ from typing import Any
 from tests.store.model.tables import Tables
 
 from ade.domain.job import TERMINAL, Status
-from ade.store.rows import ArtifactRow, JobRef, JobRow, Lane, NewEvent, OutputBatch, WorkerRow
+from ade.store.rows import (
+    ArtifactRow,
+    JobRef,
+    JobRow,
+    Lane,
+    NewEvent,
+    OutputBatch,
+    ScalerRow,
+    WorkerRow,
+)
 
 
 def place_in_line(job: JobRow) -> tuple[int, str]:
@@ -105,6 +114,10 @@ class MemoryReading:
     def workspace_ids(self) -> list[str]:
         """List all workspaces."""
         return sorted(self._tables.workspaces)
+
+    def list_scalers(self) -> list[ScalerRow]:
+        """List the scalers: the model has none."""
+        return []
 
     def list_workers(self, limit: int) -> list[WorkerRow]:
         """List the workers that are running."""

@@ -185,7 +185,8 @@ class MemoryTransaction(MemoryReading):
 
     def _in_line(self, query: ClaimQuery) -> list[JobRow]:
         waiting = self._jobs(workspace_id=query.workspace_id, pool=query.pool, eligible=1)
-        return sorted((job for job in waiting if job.rank >= query.floor), key=place_in_line)
+        short = (job for job in waiting if job.timeout_ms <= query.timeout_ms_max)
+        return sorted((job for job in short if job.rank >= query.floor), key=place_in_line)
 
     def claim(self, query: ClaimQuery) -> Claimed:
         """Take those of the next eligible jobs of a workspace that the claimer can run."""
@@ -218,11 +219,21 @@ class MemoryTransaction(MemoryReading):
             self._change(job, eligible=1)
         return len(first)
 
-    def put_worker(self, name: str, host: str, kinds: str) -> None:
+    def put_worker(
+        self,
+        name: str,
+        host: str,
+        kinds: str,
+        slots: int = 0,
+        drains_at: int | None = None,
+        block: str | None = None,
+    ) -> None:
         """Note that a worker is running, now."""
         known = self._tables.workers.get(name)
         started_at = self.now_us if known is None else known.started_at
-        self._tables.workers[name] = WorkerRow(name, host, kinds, started_at, self.now_us)
+        self._tables.workers[name] = WorkerRow(
+            name, host, kinds, started_at, self.now_us, slots, drains_at, block
+        )
 
     def delete_worker(self, name: str) -> None:
         """Forget a worker that has stopped."""

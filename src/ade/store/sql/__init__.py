@@ -20,6 +20,7 @@ from ade.store.sql import (
     jobs,
     output,
     reads,
+    scaling,
     submissions,
     sweeps,
     user_sessions,
@@ -226,10 +227,29 @@ _USER_SESSIONS: dict[str, Statement] = {
 }
 _WORKERS: dict[str, Statement] = {
     "insert_worker": _one(workers.insert_worker, *rows.WorkerRow._fields),
-    "refresh_worker": _one(workers.refresh_worker, "name", "kinds", "last_seen_at"),
+    "refresh_worker": _one(
+        workers.refresh_worker, "name", "kinds", "last_seen_at", "slots", "drains_at"
+    ),
     "delete_worker": _one(workers.delete_worker, "name"),
     "delete_silent_workers": _one(workers.delete_silent_workers, "last_seen_at"),
     "list_workers": _one(workers.list_workers, "limit"),
+}
+_SCALING: dict[str, Statement] = {
+    "list_scalers": _one(scaling.list_scalers),
+    "find_scaler": _one(scaling.find_scaler, "name"),
+    "insert_scaler": _one(scaling.insert_scaler, *rows.ScalerRow._fields),
+    "lead": _one(scaling.lead, "name", "engine", "owner", "expires_at", "now"),
+    "stop_leading": _one(scaling.stop_leading, "name", "owner", "now"),
+    "record_scaler": _one(scaling.record_scaler, "name", "owner", "state"),
+    "list_blocks": _one(scaling.list_blocks, "scaler", "limit"),
+    "live_blocks": _one(scaling.live_blocks, "scaler"),
+    "insert_block": _one(scaling.insert_block, *rows.BlockRow._fields),
+    "change_block": _one(scaling.change_block, *scaling.CHANGED),
+    "register_block": _one(scaling.register_block, "block", "now"),
+    "leave_block": _one(scaling.leave_block, "name", "now"),
+    "delete_blocks": _one(scaling.delete_blocks, "scaler", "finished_at"),
+    "backlog": _one(scaling.backlog, "pool", "timeout_ms_max"),
+    "count_by_owner": _one(scaling.count_by_owner, "pool"),
 }
 _READS: dict[str, Statement] = {
     "read_job": _one(reads.read_job, *_IN_WORKSPACE),
@@ -252,4 +272,5 @@ STATEMENTS = {
     **_DIRECTORY,
     **_USER_SESSIONS,
     **_WORKERS,
+    **_SCALING,
 }

@@ -36,6 +36,7 @@ def _is_claimable(p: Parameters, job: FromClause) -> tuple[ColumnElement[bool], 
         job.c.pool == p["pool"],
         job.c.workspace_id == p["workspace_id"],
         job.c.rank >= p["floor"],
+        job.c.timeout_ms <= p["timeout_ms_max"],
     )
 
 

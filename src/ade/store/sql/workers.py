@@ -20,7 +20,12 @@ def refresh_worker(d: Dialect, p: Parameters) -> Update:
     return (
         update(workers)
         .where(workers.c.name == p["name"])
-        .values(kinds=p["kinds"], last_seen_at=p["last_seen_at"])
+        .values(
+            kinds=p["kinds"],
+            last_seen_at=p["last_seen_at"],
+            slots=p["slots"],
+            drains_at=p["drains_at"],
+        )
     )
 
 
