@@ -1,0 +1,1 @@
+"""Start, list and end pilots on an engine."""
