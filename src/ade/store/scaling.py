@@ -65,7 +65,7 @@ class ScalingChanges(ScalingReading):
     def change(
         self,
         leader: tuple[str, str, str, float],
-        state: str,
+        state: str | None,
         new: list[BlockRow],
         changed: list[BlockRow],
         kept_seconds: float,
@@ -83,7 +83,8 @@ class ScalingChanges(ScalingReading):
             )
         old = self._now_us - int(kept_seconds * MICROSECONDS)
         self._sql.run("delete_blocks", leader[0], old)
-        self._sql.run("record_scaler", leader[0], leader[2], state)
+        if state is not None:
+            self._sql.run("record_scaler", leader[0], leader[2], state)
 
     def stop_leading(self, name: str, owner: str) -> None:
         """Give the lease back."""

@@ -132,22 +132,24 @@ def backlog(d: Dialect, p: Parameters) -> Executable:
     fits = case(
         (jobs.c.timeout_ms <= p["timeout_ms_max"], literal_column("1")), else_=literal_column("0")
     )
-    return (
-        select(
-            requests.c.kind,
-            fits,
-            func.count(),
-            func.min(requests.c.submitted_at),
-            func.max(jobs.c.timeout_ms),
-        )
+    # A subquery, because a parameter in GROUP BY would be another one than in the list.
+    waiting = (
+        select(requests.c.kind, fits.label("fits"), requests.c.submitted_at, jobs.c.timeout_ms)
         .select_from(jobs.join(requests, same_row()))
         .where(
             is_queued(jobs),
             jobs.c.pool == p["pool"],
             or_(is_eligible(jobs), jobs.c.needs_kind.is_not(None)),
         )
-        .group_by(requests.c.kind, fits)
+        .subquery("waiting")
     )
+    return select(
+        waiting.c.kind,
+        waiting.c.fits,
+        func.count(),
+        func.min(waiting.c.submitted_at),
+        func.max(waiting.c.timeout_ms),
+    ).group_by(waiting.c.kind, waiting.c.fits)
 
 
 def count_by_owner(d: Dialect, p: Parameters) -> Executable:
