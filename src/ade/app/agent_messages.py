@@ -1,0 +1,171 @@
+"""The messages between a server and the agents that run jobs for it, as JSON.
+
+What an agent sends is checked and never trusted: a message holds no status that an attempt cannot
+end in, and no part of the job that the server knows itself.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from ade.domain.errors import InvalidRequest
+from ade.domain.evaluation import Evaluation
+from ade.domain.job import Status
+from ade.domain.lease import LeaseRule
+from ade.domain.outcome import Category, JobError, Outcome
+from ade.domain.output import BATCH_BYTES_MAX, BATCH_PIECES_MAX, Piece, Stream, batch_of, pieces_of
+from ade.stages.output import OutputAppend
+from ade.store.rows import Claim, LeaseRef
+
+LEASES_MAX = 1000
+BATCHES_MAX = 4096
+CLAIMS_MAX = 100
+KINDS_MAX = 100
+EndStatus = Literal["succeeded", "failed", "timed_out", "cancelled", "paused"]
+PieceRow = tuple[Stream, Annotated[int, Field(ge=0)], str]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimMessage:
+    """Ask for jobs of these kinds."""
+
+    limit: Annotated[int, Field(ge=1, le=CLAIMS_MAX)]
+    kinds: Annotated[list[str], Field(max_length=KINDS_MAX)]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsMessage:
+    """Answer with the jobs that were claimed, and how long their leases last."""
+
+    lease: LeaseRule
+    claims: list[Claim]
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalMessage:
+    """Ask to renew leases."""
+
+    leases: Annotated[list[LeaseRef], Field(max_length=LEASES_MAX)]
+
+
+@dataclass(frozen=True, slots=True)
+class RenewedMessage:
+    """Answer with the stop request of each lease; None stands for a lease that was lost."""
+
+    lease: LeaseRule
+    renewed: list[tuple[str | None] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputMessage:
+    """Hold output of an attempt, by its place among all that the attempt wrote."""
+
+    lease: LeaseRef
+    batches: Annotated[
+        list[Annotated[list[PieceRow], Field(min_length=1, max_length=BATCH_PIECES_MAX)]],
+        Field(max_length=BATCHES_MAX),
+    ]
+    dropped: tuple[int, int] | None = None
+
+    @staticmethod
+    def of(append: OutputAppend) -> "OutputMessage":
+        """Make the message of what a worker appends."""
+        batches: list[list[PieceRow]] = [
+            [(Stream(piece.stream), piece.starts, piece.text) for piece in pieces_of(batch.pieces)]
+            for batch in append.batches
+        ]
+        return OutputMessage(append.lease, batches, append.dropped)
+
+    def as_append(self) -> OutputAppend:
+        """Return what is to be stored; its sizes are counted here."""
+        batches = tuple(batch_of(Piece(*row) for row in rows) for rows in self.batches)
+        for batch in batches:
+            if not 0 <= batch.ends - batch.starts <= BATCH_BYTES_MAX:
+                raise InvalidRequest(f"A batch of output has at most {BATCH_BYTES_MAX} bytes.")
+        return OutputAppend(self.lease, batches, self.dropped)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorMessage:
+    """Say what went wrong in an attempt."""
+
+    category: Category
+    code: Annotated[str, Field(max_length=100)]
+    message: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeMessage:
+    """Say how an attempt ended."""
+
+    status: EndStatus
+    result: dict[str, Any] | None = None
+    error: ErrorMessage | None = None
+    usage: dict[str, Any] = field(default_factory=dict)
+    isolation: list[str] = field(default_factory=list)
+    evaluation: Evaluation | None = None
+    counts: dict[str, Any] | None = None
+
+    @staticmethod
+    def of(outcome: Outcome) -> "OutcomeMessage":
+        """Make the message of an outcome."""
+        error = outcome.error
+        return OutcomeMessage(
+            outcome.status.value,  # type: ignore[arg-type]  # an outcome has no other
+            outcome.result,
+            None
+            if error is None
+            else ErrorMessage(error.category, error.code, error.message, error.details),
+            outcome.usage,
+            list(outcome.isolation),
+            outcome.evaluation,
+            outcome.counts,
+        )
+
+    def as_outcome(self) -> Outcome:
+        """Return what is to be recorded."""
+        error = self.error
+        return Outcome(
+            Status(self.status),
+            self.result,
+            None
+            if error is None
+            else JobError(error.category, error.code, error.message, error.details),
+            self.usage,
+            tuple(self.isolation),
+            evaluation=self.evaluation,
+            counts=self.counts,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EndMessage:
+    """Say how an attempt ended, with output that was not stored yet; no outcome hands it back."""
+
+    lease: LeaseRef
+    outcome: OutcomeMessage | None = None
+    output: OutputMessage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedMessage:
+    """Answer with the status of the job now."""
+
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class ReportMessage:
+    """Report the progress of an attempt."""
+
+    lease: LeaseRef
+    progress: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedMessage:
+    """Answer whether the report was kept; False if the job's log is full."""
+
+    kept: bool
