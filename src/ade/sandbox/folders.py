@@ -7,12 +7,15 @@ import contextlib
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PREFIX = "ade-"
 DEPTH_MAX = 100
 LITTLE_FILES, LITTLE_BYTES = 64, 1 << 20
+# Processes that were killed a moment ago may still write, and another thread may empty a part.
+REMOVAL_WAITS_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 def own_name() -> str:
@@ -36,6 +39,19 @@ def abandoned(base: Path) -> list[Path]:
 
 def remove_tree(path: Path) -> None:
     """Remove a folder that a job could write to, however deep it is and whatever its modes are.
+
+    If something was written meanwhile, it tries again, for about a second and a half.
+    """
+    _remove(path)
+    for wait_seconds in REMOVAL_WAITS_SECONDS:
+        if not os.path.lexists(path):
+            return
+        time.sleep(wait_seconds)
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Try once to remove a folder.
 
     Each folder inside is moved to the top before it is emptied, so that no path becomes too long,
     nothing recurses, and no link is followed.
