@@ -225,7 +225,7 @@ def long_echo(seconds: float, value: Any = "done") -> dict[str, Any]:
 def mirrored(folder: Path, events: int) -> list[dict[str, Any]]:
     """Wait until a job's file has so many events, which is after their commit; return them."""
     file = folder / "events.ndjson"
-    eventually(lambda: file.read_text().count("\n") >= events)
+    eventually(lambda: file.exists() and file.read_text().count("\n") >= events)
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
