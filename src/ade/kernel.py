@@ -20,6 +20,7 @@ from ade.stages import (
     expire,
     finish,
     finish_and_claim,
+    force,
     output,
     renew,
     report,
@@ -28,10 +29,17 @@ from ade.stages import (
     stop,
     workers,
 )
+from ade.stages.agents import dispatch
+from ade.stages.agents import hosts as agent_hosts
+from ade.stages.agents import report as agent_report
+from ade.stages.agents.dispatch import Dispatch
+from ade.stages.agents.hosts import HostNote
+from ade.stages.agents.report import AgentReport
 from ade.stages.claim import ClaimRequest
 from ade.stages.expire import Swept
 from ade.stages.finish import Finish, Finished
 from ade.stages.finish_and_claim import FinishAndClaim, FinishedAndClaimed
+from ade.stages.force import Force
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.output import OutputAppend
 from ade.stages.report import AttemptReport
@@ -71,6 +79,11 @@ class Verbs:
         self.retain = partial(retain.retain, settings)
         self.note_worker = partial(workers.note_worker, settings)
         self.forget_worker = partial(workers.forget_worker, settings)
+        self.force = partial(force.force, settings)
+        self.delete = partial(retain.delete, settings)
+        self.dispatch = partial(dispatch.dispatch, settings)
+        self.report_status = partial(agent_report.report_status, settings)
+        self.note_hosts = partial(agent_hosts.note_hosts, settings)
 
 
 class Kernel:
@@ -192,6 +205,26 @@ class Kernel:
     async def forget_worker(self, name: str) -> None:
         """Forget a worker that has stopped."""
         await self._one(self.verbs.forget_worker, name)
+
+    async def force(self, request: Force) -> JobRow:
+        """Queue, fail or cancel a job by an operator's decision."""
+        return await self._exported(await self._one(self.verbs.force, request))
+
+    async def delete(self, ref: JobRef) -> JobRow:
+        """Delete a job that has ended, with its logs, and return what it was."""
+        return await self._one(self.verbs.delete, ref)
+
+    async def dispatch(self, request: Dispatch) -> Claim | None:
+        """Give an agent a job, if there is one that it may take."""
+        return await self._one(self.verbs.dispatch, request)
+
+    async def report_status(self, report: AgentReport) -> JobRow:
+        """Record what an agent says of a job that it holds, or raise why it is refused."""
+        return await self._exported(await self._one(self.verbs.report_status, report))
+
+    async def note_hosts(self, notes: list[HostNote]) -> None:
+        """Note which hosts were heard of."""
+        await self._one(self.verbs.note_hosts, notes)
 
     async def read(self, look: Callable[[Reading], Result]) -> Result:
         """Read in one snapshot."""

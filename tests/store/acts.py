@@ -8,12 +8,16 @@ from typing import Any
 from tests.databases import WORKSPACE
 
 from ade.clock import ManualClock
+from ade.domain.agent_pool import AgentPool, is_agent_pool
 from ade.domain.events import EventType
-from ade.domain.job import LOCAL_POOL, TERMINAL, Cause, Status, StopRequest, is_allowed
+from ade.domain.job import AGENT_POOL, LOCAL_POOL, TERMINAL, Cause, Status, StopRequest, is_allowed
 from ade.domain.limits import Limits
 from ade.domain.outcome import Category, JobError, Outcome
 from ade.domain.output import Piece, PieceBatch, batch_of
+from ade.domain.vocabulary import AgentStatus
 from ade.kernel import Kernel
+from ade.stages.agents.dispatch import Dispatch
+from ade.stages.agents.report import AgentReport
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish, Finished
 from ade.stages.output import OutputAppend
@@ -97,6 +101,32 @@ class Acts:
         claimed: list[Claim] = self.kernel.now.claim(ClaimRequest(owner, limit, pool))
         return claimed
 
+    def dispatch(self, agent: str = "agent", *pools: AgentPool) -> Claim | None:
+        """Give an agent a job by the worker contract."""
+        found: Claim | None = self.kernel.now.dispatch(Dispatch(agent, pools or (AgentPool(),)))
+        return found
+
+    def dispatched(self, agent: str = "agent", **changes: Any) -> Claim:
+        """Submit a job for agents and give it to one."""
+        job = self.submit(pool=AGENT_POOL, retries=0, **changes)
+        claim = self.dispatch(agent)
+        assert claim is not None
+        assert claim.id == job.id
+        return claim
+
+    def say(
+        self,
+        job: JobRow | Claim,
+        status: AgentStatus,
+        agent: str = "agent",
+        attempt: int | None = None,
+        **facts: Any,
+    ) -> JobRow:
+        """Report on a job as its agent."""
+        report = AgentReport(ref(job), agent, status, facts, attempt)
+        changed: JobRow = self.kernel.now.report_status(report)
+        return changed
+
     def start(self, **changes: Any) -> Claim:
         """Submit a job and claim it."""
         job = self.submit(**changes)
@@ -162,7 +192,10 @@ class Acts:
 
     def lose(self, claim: Claim) -> None:
         """Let the lease on a job run out, and sweep."""
-        self.wait(self.kernel.settings.lease.lease_seconds + 1)
+        rules = self.kernel.settings
+        by_contract = is_agent_pool(self.job(claim).pool)
+        ttl = rules.staleness.settling_seconds if by_contract else rules.lease.lease_seconds
+        self.wait(ttl + 1)
         assert self.kernel.now.expire().lost >= 1
 
     def job(self, job: JobRow | Claim) -> JobRow:

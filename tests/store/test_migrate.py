@@ -41,6 +41,7 @@ REVISIONS = [
     "0012_evaluations",
     "0013_live_output",
     "0014_pilots",
+    "0015_agent_jobs",
 ]
 HEAD = REVISIONS[-1]
 

@@ -16,6 +16,7 @@
     ├── Conflict                409 conflict
     │   ├── InvalidTransition       invalid_transition
     │   ├── LeaseLost               lease_lost
+    │   ├── StaleAttempt            stale_job_attempt
     │   ├── NotFinished             not_finished
     │   └── IdempotencyInFlight     idempotency_in_flight
     ├── PreconditionFailed      412 precondition_failed
@@ -144,6 +145,12 @@ class LeaseLost(Conflict):
     """The lease on this job was lost."""
 
     code = "lease_lost"
+
+
+class StaleAttempt(Conflict):
+    """The attempt is over."""
+
+    code = "stale_job_attempt"
 
 
 class NotFinished(Conflict):

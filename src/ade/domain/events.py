@@ -17,6 +17,7 @@ class EventType(StrEnum):
     QUEUED = "job.queued"
     DISPATCHED = "job.dispatched"
     STARTED = "job.started"
+    RUNNING = "job.running"
     PAUSED = "job.paused"
     SUCCEEDED = "job.succeeded"
     FAILED = "job.failed"
@@ -86,8 +87,8 @@ def output_topic(job_id: str) -> str:
 
 
 def work_topic(pool: str) -> str:
-    """Return the topic of jobs that a pool may claim."""
-    return f"work:{pool}"
+    """Return the topic of jobs that a pool may claim; all pools of agents have one."""
+    return f"work:{pool.partition(':')[0]}"
 
 
 def stop_topic(owner: str) -> str:

@@ -145,6 +145,17 @@ def lease_lost_error(attempt: int) -> JobError:
     )
 
 
+def agent_lost_error(agent: str | None, attempt: int) -> JobError:
+    """Make the error of a job whose agent reported nothing for too long."""
+    return JobError(
+        Category.INTERNAL_ERROR,
+        "AGENT_LOST",
+        f"The agent {agent} reported nothing for too long while it ran the job. Whether the job ran"
+        " to its end is not known; look at what it left before you run it again.",
+        {"attempt": attempt, "worker_id": agent},
+    )
+
+
 def timed_out_error(timeout_ms: int) -> JobError:
     """Make the error of a job that ran longer than its timeout."""
     return JobError(

@@ -24,14 +24,30 @@ class ResultStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+class AgentStatus(StrEnum):
+    """Name where a job is, in the words of the worker contract."""
+
+    LAUNCHING = "launching"
+    QUEUED = "queued"
+    DISPATCHED = "dispatched"
+    RUNNING = "running"
+    STOP_REQUESTED = "stop_requested"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    NOT_FOUND = "not_found"
+    UNKNOWN = "unknown"
+
+
 _RUN = {Status.PENDING: "queued", Status.TIMED_OUT: "failed", Status.PAUSED: "queued"}
 _AGENT = {
-    Status.PENDING: "queued",
-    Status.QUEUED: "queued",
-    Status.PAUSED: "stopped",
-    Status.SUCCEEDED: "finished",
-    Status.FAILED: "failed",
-    Status.TIMED_OUT: "failed",
+    Status.PENDING: AgentStatus.QUEUED,
+    Status.QUEUED: AgentStatus.QUEUED,
+    Status.PAUSED: AgentStatus.STOPPED,
+    Status.SUCCEEDED: AgentStatus.FINISHED,
+    Status.FAILED: AgentStatus.FAILED,
+    Status.TIMED_OUT: AgentStatus.FAILED,
 }
 
 
@@ -56,18 +72,18 @@ def agent_status(
     started: bool = False,
     ever_started: bool = False,
     stop_request: StopRequest | None = None,
-) -> str:
+) -> AgentStatus:
     """Return the status that an agent reads; None is a job that does not exist.
 
     `started` distinguishes a running job from a dispatched one; `ever_started` distinguishes a job
     that was stopped from one that was cancelled before it began.
     """
     if status is None:
-        return "not_found"
+        return AgentStatus.NOT_FOUND
     if status is Status.RUNNING:
         if stop_request is not None:
-            return "stop_requested"
-        return "running" if started else "dispatched"
+            return AgentStatus.STOP_REQUESTED
+        return AgentStatus.RUNNING if started else AgentStatus.DISPATCHED
     if status is Status.CANCELLED:
-        return "stopped" if ever_started else "canceled"
+        return AgentStatus.STOPPED if ever_started else AgentStatus.CANCELED
     return _AGENT[status]

@@ -16,6 +16,7 @@ kinds, a few jobs at a time, before it claims.
 
 from dataclasses import dataclass, field
 
+from ade.domain.agent_pool import is_agent_pool
 from ade.domain.events import EventType, work_topic
 from ade.domain.job import LOCAL_POOL, Cause, Status
 from ade.domain.order import share_places
@@ -199,14 +200,16 @@ def _query(
     places: int,
     floor: int,
 ) -> ClaimQuery:
-    starts_now = request.pool == LOCAL_POOL
+    by_contract = is_agent_pool(request.pool)
+    starts_now = not by_contract
+    lease = settings.staleness.claim_expires_at if by_contract else settings.lease.expires_at
     return ClaimQuery(
         workspace_id=workspace_id,
         pool=request.pool,
         limit=places,
         owner=request.owner,
         now=tx.now_us,
-        expires_at=settings.lease.expires_at(tx.now_us),
+        expires_at=lease(tx.now_us),
         started_at=tx.now_us if starts_now else None,
         event_type=(EventType.STARTED if starts_now else EventType.DISPATCHED).value,
         cause=checked_cause(Status.QUEUED, Status.RUNNING, Cause.CLAIMED),

@@ -13,11 +13,14 @@ workers renew in the new time first. A job is overdue only if its timeout fits i
 from dataclasses import dataclass, field
 
 from ade.clock import Clock
+from ade.domain.agent_pool import is_agent_pool
 from ade.domain.events import stop_topic
-from ade.domain.job import AGENT_POOL, LOCAL_POOL, STOPPED_STATUS, Cause, Status, StopRequest
-from ade.domain.outcome import lease_lost_error, timed_out_error
+from ade.domain.job import LOCAL_POOL, STOPPED_STATUS, Cause, Status, StopRequest
+from ade.domain.outcome import agent_lost_error, lease_lost_error, timed_out_error
+from ade.domain.staleness import Verdict, verdict
 from ade.domain.units import MICROSECONDS
 from ade.stages import transitions
+from ade.stages.agents.hosts import forget_hosts
 from ade.stages.builds import settled_builds
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.workers import forget_silent
@@ -59,24 +62,27 @@ def _sweep(
     settings: KernelSettings, tx: Transaction, steady_seconds: float, *, deep: bool
 ) -> Swept:
     forget_silent(tx)
+    forget_hosts(tx)
     is_steady = steady_seconds >= settings.lease.lease_seconds
     lost = tx.expired_jobs(ROWS_PER_SWEEP_MAX) if is_steady else []
+    lost = [job for job in lost if not is_agent_pool(job.pool)]
+    stale = _stale(settings, tx, steady_seconds)
     late = [
         job
         for job in tx.overdue_jobs(settings.overdue_grace_us, ROWS_PER_SWEEP_MAX)
         if job.timeout_ms * 1000 + settings.overdue_grace_us <= steady_seconds * MICROSECONDS
     ]
-    due = [
-        job for pool in (LOCAL_POOL, AGENT_POOL) for job in tx.due_jobs(pool, ROWS_PER_SWEEP_MAX)
-    ]
+    due = tx.due_jobs(LOCAL_POOL, ROWS_PER_SWEEP_MAX) + tx.agent_jobs.due(ROWS_PER_SWEEP_MAX)
     stalled = tx.stalled_lanes(ROWS_PER_SWEEP_MAX) if deep else []
-    more = any(len(rows) >= ROWS_PER_SWEEP_MAX for rows in (lost, late, due, stalled))
+    more = any(len(rows) >= ROWS_PER_SWEEP_MAX for rows in (lost, stale, late, due, stalled))
     # Lock lanes before jobs, as every stage does, so that no two transactions deadlock.
-    lanes = {*stalled, *transitions.lanes_of([*lost, *late, *due])}
+    lanes = {*stalled, *transitions.lanes_of([*lost, *stale, *late, *due])}
     if lanes:
         tx.lock_lanes(list(lanes))
     lost = _lock_unchanged(tx, lost)
     _move_all(tx, lost, [_lose(job, tx.now_us) for job in lost])
+    given_up = _lock_unchanged(tx, list(stale))
+    _move_all(tx, given_up, [_give_up(job, stale[job], tx.now_us) for job in given_up])
     late = _lock_unchanged(tx, late)
     _move_all(tx, late, [_time_out(job, tx.now_us) for job in late])
     for job in late:
@@ -84,8 +90,28 @@ def _sweep(
     due = _lock_unchanged(tx, due)
     _queue_due(tx, due)
     transitions.promote(tx, list(lanes))
-    moved = tuple(JobRef(job.workspace_id, job.id) for job in (*lost, *late))
-    return Swept(len(lost), len(late), len(due), len(stalled), more, moved)
+    moved = tuple(JobRef(job.workspace_id, job.id) for job in (*lost, *given_up, *late))
+    return Swept(len(lost) + len(given_up), len(late), len(due), len(stalled), more, moved)
+
+
+def _stale(
+    settings: KernelSettings, tx: Transaction, steady_seconds: float
+) -> dict[JobRow, Verdict]:
+    """Find the jobs of agents that are to be given up, and what becomes of each."""
+    rule, now_us = settings.staleness, tx.now_us
+    if steady_seconds < rule.settling_seconds:
+        return {}
+    verdicts = {
+        job: verdict(
+            rule,
+            now_us,
+            may_have_run=job.started_at is not None or job.stop_request is not None,
+            expires_at=job.lease_expires_at or now_us,
+            seen_at=seen_at,
+        )
+        for job, seen_at in tx.agent_jobs.stale(rule.silent_before(now_us), ROWS_PER_SWEEP_MAX)
+    }
+    return {job: found for job, found in verdicts.items() if found is not Verdict.KEEP}
 
 
 def _lock_unchanged(tx: Transaction, seen: list[JobRow]) -> list[JobRow]:
@@ -119,6 +145,17 @@ def _lose(job: JobRow, now_us: int) -> Move:
             eligible=True,
         )
     error = lease_lost_error(job.fence)
+    return transitions.move(job, Status.FAILED, Cause.LEASE_LOST, now_us, data=data, error=error)
+
+
+def _give_up(job: JobRow, becomes: Verdict, now_us: int) -> Move:
+    """Queue or fail a job whose agent has gone silent."""
+    data = {"worker": job.lease_owner}
+    if becomes is Verdict.REQUEUE:
+        return transitions.move(
+            job, Status.QUEUED, Cause.LEASE_LOST, now_us, data=data, eligible=True
+        )
+    error = agent_lost_error(job.lease_owner, job.fence)
     return transitions.move(job, Status.FAILED, Cause.LEASE_LOST, now_us, data=data, error=error)
 
 

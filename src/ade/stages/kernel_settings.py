@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from ade.domain.lease import LeaseRule
+from ade.domain.staleness import StalenessRule
 from ade.domain.units import MICROSECONDS
 from ade.stages.drain_meter import DrainMeter
 
@@ -14,6 +15,8 @@ class KernelSettings:
     """Hold what the stages need of the settings, and the meter that they share."""
 
     lease: LeaseRule = DEFAULT_LEASE
+    # The same for jobs that agents hold by the worker contract.
+    staleness: StalenessRule = field(default_factory=StalenessRule)
     queue_size: int = 10
     workspace_queue_size: int = 0
     safe_mode: bool = False

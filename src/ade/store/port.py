@@ -9,8 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from ade.clock import Clock
+from ade.domain.agent_pool import AgentPool
 from ade.store.rows import (
     Activation,
+    AgentJob,
+    AgentJobRow,
     Append,
     ArtifactRow,
     Build,
@@ -19,7 +22,9 @@ from ade.store.rows import (
     DroppedOutput,
     FinishRow,
     Head,
+    HeldJob,
     HeldOutput,
+    HostRow,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
@@ -34,6 +39,7 @@ from ade.store.rows import (
     Renewal,
     Renewed,
     ScalerRow,
+    StaleJob,
     StopRow,
     Version,
     WorkerRow,
@@ -47,8 +53,45 @@ class LostRace(Exception):
     """Another transaction changed what this one has read; this one runs again."""
 
 
+class AgentJobsReading(Protocol):
+    """Read the jobs of agents, their pools and the hosts."""
+
+    def find(self, job_id: str) -> AgentJobRow | None:
+        """Find a job of an agent by its id alone."""
+        ...
+
+    def page(self, workspace_id: str, before: str | None, limit: int) -> list[AgentJob]:
+        """List jobs of agents, newest first."""
+        ...
+
+    def waiting(self, workspace_id: str, limit: int) -> list[AgentJob]:
+        """List jobs that wait for an agent, in the order of the queue."""
+        ...
+
+    def held(self) -> list[HeldJob]:
+        """List the jobs that agents hold."""
+        ...
+
+    def pool(self, name: str) -> AgentPool | None:
+        """Return what the jobs of a pool ask for."""
+        ...
+
+    def waiting_pools(self) -> list[AgentPool]:
+        """Return the pools in which jobs could be claimed now."""
+        ...
+
+    def hosts(self) -> list[HostRow]:
+        """List the hosts by name."""
+        ...
+
+
 class Reading(Protocol):
     """Read jobs and their logs."""
+
+    @property
+    def agent_jobs(self) -> AgentJobsReading:
+        """Read the jobs of agents, their pools and the hosts."""
+        ...
 
     def read_job(self, ref: JobRef) -> JobRow | None:
         """Read one job."""
@@ -169,6 +212,34 @@ class Builds(Protocol):
         ...
 
 
+class AgentJobs(AgentJobsReading, Protocol):
+    """Change what is known of the jobs of agents, and of the hosts."""
+
+    def insert(self, job: AgentJobRow, pool: AgentPool) -> None:
+        """Insert what is known of a new job, and its pool if it is the first one there."""
+        ...
+
+    def record(self, job_id: str, facts: str) -> None:
+        """Record what an agent reported of a job, now."""
+        ...
+
+    def stale(self, seen_before: int, limit: int) -> list[StaleJob]:
+        """Find the jobs whose status is stale, or whose agent was not seen since a time."""
+        ...
+
+    def due(self, limit: int) -> list[JobRow]:
+        """Find the jobs of agents whose time has come."""
+        ...
+
+    def put_hosts(self, hosts: Sequence[HostRow]) -> None:
+        """Note that hosts were heard of, and what they said."""
+        ...
+
+    def delete_silent_hosts(self, seen_before: int) -> int:
+        """Forget hosts that were not heard of for long."""
+        ...
+
+
 class Transaction(Reading, Protocol):
     """Change jobs and their logs; all of it or nothing."""
 
@@ -182,6 +253,11 @@ class Transaction(Reading, Protocol):
     @property
     def builds(self) -> Builds:
         """Read and change builds."""
+        ...
+
+    @property
+    def agent_jobs(self) -> AgentJobs:
+        """Change what is known of the jobs of agents, and of the hosts."""
         ...
 
     def notify(self, *topics: str) -> None:
@@ -372,6 +448,10 @@ class Transaction(Reading, Protocol):
 
     def delete_finished(self, workspace_id: str, finished_before: int, limit: int) -> list[JobRef]:
         """Delete old finished jobs with their logs, and return which."""
+        ...
+
+    def delete_job(self, job: JobRow) -> None:
+        """Delete a finished job with its logs; the caller has locked it."""
         ...
 
 

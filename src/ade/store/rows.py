@@ -327,6 +327,62 @@ class Backlog(NamedTuple):
     timeout_ms: int
 
 
+class AgentJobRow(NamedTuple):
+    """Hold what the worker contract knows of a job beside its state; `facts` is JSON."""
+
+    job_id: str
+    workspace_id: str
+    job_name: str
+    pool: str
+    facts: str
+    reported_at: int
+
+
+class AgentJob(NamedTuple):
+    """Hold a job with what the worker contract knows of it."""
+
+    job: JobRow
+    known: AgentJobRow
+
+
+class AgentPoolRow(NamedTuple):
+    """Hold what the jobs of a pool of agents ask for; `labels` is a JSON list."""
+
+    name: str
+    host: str | None
+    require_host: int
+    labels: str
+
+
+class HeldJob(NamedTuple):
+    """Hold what an agent must know of a job that it holds."""
+
+    workspace_id: str
+    id: str
+    fence: int
+    lease_owner: str
+    stop_request: str | None
+    started_at: int | None
+
+
+class StaleJob(NamedTuple):
+    """Hold a job of an agent that may have to be given up, and when the agent was last seen."""
+
+    job: JobRow
+    seen_at: int | None
+
+
+class HostRow(NamedTuple):
+    """Hold a host that was heard of; `info` is the JSON of its last heartbeat."""
+
+    name: str
+    first_seen_at: int
+    seen_at: int
+    asked_at: int | None
+    beat_at: int | None
+    info: str
+
+
 class ArtifactRow(NamedTuple):
     """Hold a file that a job's result names."""
 

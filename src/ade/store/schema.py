@@ -607,6 +607,50 @@ scale_blocks = Table(
     Index("ix_scale_blocks_scaler", "scaler", "finished_at"),
 )
 
+# What the worker contract knows of a job beside its status: the names under which people and agents
+# find it, and what its agent reported. Found by the id alone: the contract has no workspaces.
+agent_jobs = Table(
+    "agent_jobs",
+    metadata,
+    Column("job_id", Id, primary_key=True),
+    _id("workspace_id"),
+    Column("job_name", Name, nullable=False),
+    Column("pool", Word, nullable=False),
+    # What the agent said last, and when it said anything about the job.
+    Column("facts", Json, nullable=False),
+    Column("reported_at", BigInteger, nullable=False),
+    ForeignKeyConstraint(["workspace_id", "job_id"], ["requests.workspace_id", "requests.id"]),
+    Index("ix_agent_jobs_workspace", "workspace_id", "job_id"),
+)
+
+# What the jobs of a pool of agents ask for: see `ade.domain.agent_pool`.
+agent_pools = Table(
+    "agent_pools",
+    metadata,
+    Column("name", Word, primary_key=True),
+    Column("host", Name, nullable=True),
+    Column("require_host", SmallInteger, nullable=False),
+    # A JSON list.
+    Column("labels", Json, nullable=False),
+    CheckConstraint("require_host IN (0, 1)", name="require_host"),
+    CheckConstraint("require_host = 0 OR host IS NOT NULL", name="required_host"),
+)
+
+# The agents that were heard of, and what their last heartbeats said.
+hosts = Table(
+    "hosts",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("first_seen_at", BigInteger, nullable=False),
+    Column("seen_at", BigInteger, nullable=False),
+    # When it last asked for work.
+    Column("asked_at", BigInteger, nullable=True),
+    # When `info` came, and what it was.
+    Column("beat_at", BigInteger, nullable=True),
+    Column("info", Json, nullable=False),
+    CheckConstraint("seen_at >= first_seen_at", name="seen_at"),
+)
+
 # Secrets that all servers of this database share; the first server that needs one makes it.
 secrets = Table(
     "secrets",

@@ -10,6 +10,7 @@ from ade.domain.errors import AdeError
 from ade.domain.ids import uuid7
 from ade.domain.keys import work_id
 from ade.store import job_log
+from ade.store.agent_jobs import AgentJobChanges, AgentJobReading
 from ade.store.builds import BuildChanges, BuildReading
 from ade.store.catalogue import CatalogueChanges, CatalogueReading
 from ade.store.compile import calls, equal_in
@@ -86,6 +87,11 @@ class SqlReading:
     def scaling(self) -> ScalingReading:
         """Read the scalers, their blocks and the work that waits for pilots."""
         return ScalingReading(self._sql)
+
+    @cached_property
+    def agent_jobs(self) -> AgentJobReading:
+        """Read the jobs of agents, their pools and the hosts."""
+        return AgentJobReading(self._sql)
 
     @cached_property
     def consistency(self) -> ConsistencyReading:
@@ -222,6 +228,11 @@ class SqlTransaction(SqlReading):
     def scaling(self) -> ScalingChanges:
         """Change the scalers and their blocks."""
         return ScalingChanges(self._sql, self.now_us)
+
+    @cached_property
+    def agent_jobs(self) -> AgentJobChanges:
+        """Change what is known of the jobs of agents, and of the hosts."""
+        return AgentJobChanges(self._sql, self.now_us)
 
     @cached_property
     def consistency(self) -> ConsistencyChanges:
@@ -564,15 +575,26 @@ class SqlTransaction(SqlReading):
         found = self._sql.rows("finished_jobs", workspace_id, newest, finished_before, limit)
         refs = [JobRef(workspace_id, job_id) for _, job_id, _ in found]
         self.forget_executions([NewExecution(ws, key, id_) for ws, id_, key in found if key])
+        self._delete_rows(refs)
+        return refs
+
+    def delete_job(self, job: JobRow) -> None:
+        """Delete a finished job with its logs; the caller has locked it."""
+        ref = JobRef(job.workspace_id, job.id)
+        if job.execution_key:
+            self.forget_executions([NewExecution(job.workspace_id, job.execution_key, job.id)])
+        self._delete_rows([ref])
+
+    def _delete_rows(self, refs: list[JobRef]) -> None:
         for name in (
             "delete_artifacts",
             "delete_events",
             "delete_output",
+            "delete_agent_jobs",
             "delete_jobs",
             "delete_requests",
         ):
             self._sql.run_many(name, refs)
-        return refs
 
 
 def _no_earlier(move: Move, recorded_at: int) -> Move:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tests.store.model.agent_jobs import MemoryAgentJobs
 from tests.store.model.tables import Tables
 
 from ade.domain.job import TERMINAL, Status
@@ -33,6 +34,7 @@ class MemoryReading:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
+        self.agent_jobs = MemoryAgentJobs(tables)
 
     def _jobs(self, **wanted: Any) -> Iterator[JobRow]:
         """Find jobs by the values of their columns."""

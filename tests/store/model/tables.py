@@ -5,11 +5,14 @@ from typing import NamedTuple
 
 from tests.store.model.invariants import ImpossibleRow, check_job
 
+from ade.domain.agent_pool import AgentPool
 from ade.domain.job import Status
 from ade.store.rows import (
     Activation,
+    AgentJobRow,
     ArtifactRow,
     Build,
+    HostRow,
     IdempotencyRef,
     IdempotencyRow,
     JobRef,
@@ -49,6 +52,9 @@ class Tables:
     # Which jobs wait for a worker of their kind.
     set_aside: dict[JobRef, str] = field(default_factory=dict)
     workers: dict[str, WorkerRow] = field(default_factory=dict)
+    agent_jobs: dict[str, AgentJobRow] = field(default_factory=dict)
+    agent_pools: dict[str, AgentPool] = field(default_factory=dict)
+    hosts: dict[str, HostRow] = field(default_factory=dict)
 
     def copy(self) -> "Tables":
         """Return a snapshot that later changes do not reach."""

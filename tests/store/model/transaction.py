@@ -9,6 +9,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from tests.store.model.agent_jobs import MemoryAgentJobs
 from tests.store.model.builds import MemoryBuilds, MemoryVersions
 from tests.store.model.invariants import ImpossibleRow
 from tests.store.model.reading import MemoryReading, place_in_line
@@ -50,6 +51,7 @@ class MemoryTransaction(MemoryReading):
         super().__init__(tables)
         self.now_us = now_us
         self.topics: dict[str, None] = {}
+        self.agent_jobs = MemoryAgentJobs(tables, now_us)
 
     def notify(self, *topics: str) -> None:
         """Notify the waiters for these topics, once the transaction has committed."""
@@ -470,20 +472,25 @@ class MemoryTransaction(MemoryReading):
         ]
         refs = []
         for job in sorted(old, key=lambda job: job.id)[:limit]:
-            ref = JobRef(job.workspace_id, job.id)
-            refs.append(ref)
-            if job.execution_key is not None:
-                self.forget_executions([NewExecution(workspace_id, job.execution_key, job.id)])
-            self.delete_artifacts([ref])
-            for rows in (
-                self._tables.events,
-                self._tables.output,
-                self._tables.results,
-                self._tables.payloads,
-            ):
-                rows.pop(ref, None)
-            del self._tables.jobs[ref]
+            refs.append(JobRef(job.workspace_id, job.id))
+            self.delete_job(job)
         return refs
+
+    def delete_job(self, job: JobRow) -> None:
+        """Delete a finished job with its logs."""
+        ref = JobRef(job.workspace_id, job.id)
+        if job.execution_key is not None:
+            self.forget_executions([NewExecution(job.workspace_id, job.execution_key, job.id)])
+        self.delete_artifacts([ref])
+        for rows in (
+            self._tables.events,
+            self._tables.output,
+            self._tables.results,
+            self._tables.payloads,
+        ):
+            rows.pop(ref, None)
+        self._tables.agent_jobs.pop(job.id, None)
+        del self._tables.jobs[ref]
 
 
 def _is_counted(job: JobRow) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ade.domain.agent_pool import AgentPool
 from ade.domain.errors import AdeError
 from ade.domain.job import LOCAL_POOL, Priority
 from ade.domain.limits import Limits
@@ -61,6 +62,9 @@ class Submission(NamedTuple):
     document_id: str | None = None
     build_id: str | None = None
     retries: int = 2
+    # For a job that agents run: what it asks of them, and the name that people gave it.
+    agent_pool: AgentPool | None = None
+    job_name: str = ""
     idempotency: Idempotency | None = None
     # The version and the build that it depends on; they are found or made when it is accepted.
     required: RequiredBuild | None = None

@@ -8,11 +8,12 @@ import json
 from collections.abc import Iterator, Sequence
 
 from ade.clock import Clock, new_ids
+from ade.domain.agent_pool import AgentPool
 from ade.domain.build import KIND as BUILD
 from ade.domain.build import BuildStatus
 from ade.domain.errors import SAFE_MODE_DETAIL, SafeMode
 from ade.domain.events import work_topic
-from ade.domain.job import Cause, Status
+from ade.domain.job import LOCAL_POOL, Cause, Status
 from ade.domain.order import build_rank, rank
 from ade.stages.builds import EnsuredBuild, RequiredBuild, ensure, job_of
 from ade.stages.kernel_settings import KernelSettings
@@ -20,7 +21,7 @@ from ade.stages.submit import admit, dedupe, idempotency, place
 from ade.stages.submit.model import Accepted, Answer, Submission
 from ade.stages.transitions import checked_cause, fail_runs
 from ade.store.port import Transaction
-from ade.store.rows import Build, JobRef, JobRow
+from ade.store.rows import AgentJobRow, Build, JobRef, JobRow
 
 
 def submit(
@@ -143,12 +144,21 @@ def _insert(
     payloads = [submission.payload for submission in submissions]
     for first_events, some in _by_first_event(rows):
         tx.insert_jobs([rows[i] for i in some], [payloads[i] for i in some], first_events)
+    _insert_agent_jobs(tx, rows, submissions)
     for pool in {row.pool for row in rows if row.eligible}:
         tx.notify(work_topic(pool))
     for row in rows:
         if row.not_before is not None:
             tx.notify(row.id)
     return rows
+
+
+def _insert_agent_jobs(tx: Transaction, rows: list[JobRow], submissions: list[Submission]) -> None:
+    """Insert what the worker contract knows of new jobs that agents run."""
+    for row, submission in zip(rows, submissions, strict=True):
+        if row.pool != LOCAL_POOL:
+            known = (row.id, row.workspace_id, submission.job_name, row.pool, "{}", tx.now_us)
+            tx.agent_jobs.insert(AgentJobRow(*known), submission.agent_pool or AgentPool())
 
 
 def _by_first_event(rows: list[JobRow]) -> Iterator[tuple[dict[str, str], Sequence[int]]]:
@@ -220,11 +230,12 @@ def _row(
     submission: Submission,
     placement: place.Placement,
 ) -> JobRow:
+    asked = submission.agent_pool
     return JobRow(
         workspace_id=submission.workspace_id,
         id=job_id,
         kind=submission.kind,
-        pool=submission.pool,
+        pool=submission.pool if asked is None else asked.name,
         status=_PENDING if placement.in_future else _QUEUED,
         eligible=1 if placement.eligible else 0,
         priority=submission.priority.value,

@@ -13,6 +13,7 @@ from sqlalchemy.sql.base import Executable
 from ade.store import rows
 from ade.store.dialects.dialect import Dialect
 from ade.store.sql import (
+    agent_jobs,
     builds,
     catalogue,
     claims,
@@ -251,6 +252,25 @@ _SCALING: dict[str, Statement] = {
     "backlog": _one(scaling.backlog, "pool", "timeout_ms_max"),
     "count_by_owner": _one(scaling.count_by_owner, "pool"),
 }
+_AGENT_JOBS: dict[str, Statement] = {
+    "insert_agent_job": _one(agent_jobs.insert_agent_job, *rows.AgentJobRow._fields),
+    "record_agent_job": _one(agent_jobs.record_agent_job, "job_id", "facts", "reported_at"),
+    "find_agent_job": _one(agent_jobs.find_agent_job, "job_id"),
+    "list_agent_jobs": _one(agent_jobs.list_agent_jobs, *_PAGE),
+    "list_waiting_agent_jobs": _one(agent_jobs.list_waiting_agent_jobs, "workspace_id", "limit"),
+    "held_agent_jobs": _one(agent_jobs.held_agent_jobs),
+    "stale_agent_jobs": _one(agent_jobs.stale_agent_jobs, "seen_at", "now", "limit"),
+    "due_agent_jobs": _one(agent_jobs.due_agent_jobs, "now", "limit"),
+    "delete_agent_jobs": Statement(agent_jobs.delete_agent_jobs, _fields(rows.JobRef)),
+    "insert_agent_pool": _one(agent_jobs.insert_agent_pool, *rows.AgentPoolRow._fields),
+    "find_agent_pool": _one(agent_jobs.find_agent_pool, "name"),
+    "waiting_agent_pools": _one(agent_jobs.waiting_agent_pools),
+    "insert_host": _one(agent_jobs.insert_host, *rows.HostRow._fields),
+    "find_host": _one(agent_jobs.find_host, "name"),
+    "change_host": _one(agent_jobs.change_host, "name", "seen_at", "asked_at", "beat_at", "info"),
+    "list_hosts": _one(agent_jobs.list_hosts, "limit"),
+    "delete_silent_hosts": _one(agent_jobs.delete_silent_hosts, "seen_at"),
+}
 _READS: dict[str, Statement] = {
     "read_job": _one(reads.read_job, *_IN_WORKSPACE),
     "read_payload": _one(reads.read_payload, *_IN_WORKSPACE),
@@ -273,4 +293,5 @@ STATEMENTS = {
     **_USER_SESSIONS,
     **_WORKERS,
     **_SCALING,
+    **_AGENT_JOBS,
 }

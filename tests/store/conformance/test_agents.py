@@ -1,0 +1,314 @@
+"""Jobs that agents run by the worker contract: dispatch, reports, staleness, operators."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.store.acts import Acts, ref
+
+from ade.domain.agent_pool import AgentPool
+from ade.domain.errors import InvalidTransition, NotFinished, NotFound, StaleAttempt
+from ade.domain.job import AGENT_POOL
+from ade.domain.staleness import StalenessRule
+from ade.domain.vocabulary import AgentStatus as Said
+from ade.stages.agents.hosts import HostNote
+from ade.stages.agents.report import status_of
+from ade.stages.force import Force, OperatorAction
+from ade.store.rows import Claim, JobRow
+
+RULE = StalenessRule()
+
+
+def word(acts: Acts, job: JobRow | Claim) -> str:
+    """Return the status of a job in the words of the contract."""
+    return status_of(acts.job(job), facts(acts, job))
+
+
+def facts(acts: Acts, job: JobRow | Claim) -> dict[str, Any]:
+    """Return what is known of a job beside its status."""
+    known = acts.kernel.now.read(lambda reading: reading.agent_jobs.find(job.id))
+    assert known is not None
+    found: dict[str, Any] = json.loads(known.facts)
+    return found
+
+
+def note(acts: Acts, name: str, *active: str, seen_seconds_ago: float = 0) -> None:
+    """Note that a host was heard of."""
+    beat = HostNote(name, seen_seconds_ago, None, 0, "{}", frozenset(active))
+    acts.kernel.now.note_hosts([beat])
+
+
+def decide(acts: Acts, job: JobRow | Claim, action: OperatorAction, *, force: bool = False) -> str:
+    """Act on a job as an operator."""
+    request = Force(ref(job), action, "operator", "because", force)
+    changed: JobRow = acts.kernel.now.force(request)
+    return changed.status
+
+
+def test_a_dispatched_job_has_not_started(acts: Acts) -> None:
+    claim = acts.dispatched()
+    job = acts.job(claim)
+    assert (job.status, job.started_at, job.lease_owner) == ("running", None, "agent")
+    assert word(acts, claim) == "dispatched"
+    assert job.lease_expires_at == RULE.claim_expires_at(acts.clock.now_us())
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "shown"),
+    [(Said.FINISHED, "succeeded", "finished"), (Said.FAILED, "failed", "failed")],
+)
+def test_a_job_runs_and_ends(acts: Acts, end: Said, status: str, shown: str) -> None:
+    claim = acts.dispatched()
+    acts.say(claim, Said.RUNNING, container_id="c1")
+    assert (word(acts, claim), acts.job(claim).started_at) == ("running", acts.clock.now_us())
+    acts.wait()
+    acts.say(claim, end, exit_code=3)
+    assert (acts.status(claim), word(acts, claim)) == (status, shown)
+    assert facts(acts, claim) == {
+        "worker_id": "agent",
+        "attempt": 1,
+        "container_id": "c1",
+        "exit_code": 3,
+        "status": shown,
+    }
+
+
+def test_a_failure_says_what_the_agent_said(acts: Acts) -> None:
+    claim = acts.dispatched()
+    acts.say(claim, Said.RUNNING)
+    acts.say(claim, Said.FAILED, exit_code=137, error="killed")
+    error = json.loads(acts.job(claim).error or "")
+    assert (error["category"], error["code"]) == ("USER_CODE_ERROR", "CONTAINER_FAILED")
+    assert error["message"] == "The container ended with exit code 137. killed"
+
+
+def test_an_agent_can_say_that_the_time_was_over(acts: Acts) -> None:
+    claim = acts.dispatched()
+    acts.say(claim, Said.RUNNING)
+    acts.say(claim, Said.FAILED, details={"code": "TIMED_OUT"})
+    assert (acts.status(claim), word(acts, claim)) == ("timed_out", "failed")
+
+
+def test_a_result_is_not_lost_with_the_report_that_the_job_runs(acts: Acts) -> None:
+    claim = acts.dispatched()
+    acts.say(claim, Said.FINISHED, exit_code=0)
+    assert acts.status(claim) == "succeeded"
+    assert acts.log(claim) == ["queued", "dispatched", "running", "succeeded"]
+
+
+def test_a_report_may_be_repeated(acts: Acts) -> None:
+    claim = acts.dispatched()
+    for status in (Said.RUNNING, Said.RUNNING, Said.FINISHED, Said.FINISHED):
+        acts.say(claim, status)
+    assert acts.log(claim) == ["queued", "dispatched", "running", "succeeded"]
+
+
+@pytest.mark.parametrize("status", [Said.UNKNOWN, Said.NOT_FOUND, Said.LAUNCHING, Said.STOPPED])
+def test_what_may_not_follow_is_refused(acts: Acts, status: Said) -> None:
+    claim = acts.dispatched()
+    acts.say(claim, Said.RUNNING)
+    with pytest.raises(InvalidTransition):
+        acts.say(claim, status)
+    assert word(acts, claim) == "running"
+
+
+def test_only_the_holder_may_report(acts: Acts) -> None:
+    claim = acts.dispatched()
+    with pytest.raises(InvalidTransition, match="another worker"):
+        acts.say(claim, Said.RUNNING, "other")
+    acts.say(claim, Said.FINISHED)
+    with pytest.raises(InvalidTransition, match="another worker"):
+        acts.say(claim, Said.FINISHED, "other")
+
+
+def test_a_job_that_nobody_holds_takes_no_report(acts: Acts) -> None:
+    job = acts.submit(pool=AGENT_POOL)
+    with pytest.raises(InvalidTransition):
+        acts.say(job, Said.RUNNING)
+
+
+def test_an_earlier_attempt_is_refused_if_it_is_named(acts: Acts) -> None:
+    first = acts.dispatched()
+    acts.say(first, Said.QUEUED)
+    second = acts.dispatch()
+    assert second is not None
+    with pytest.raises(StaleAttempt):
+        acts.say(first, Said.RUNNING, attempt=1)
+    acts.say(second, Said.RUNNING, attempt=2)
+
+
+def test_a_dispatched_job_can_be_handed_back(acts: Acts) -> None:
+    claim = acts.dispatched()
+    acts.say(claim, Said.QUEUED)
+    assert (acts.status(claim), acts.log(claim)) == ("queued", ["queued", "dispatched", "released"])
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_stopped_job(acts: Acts, begins: bool) -> None:
+    claim = acts.dispatched()
+    if begins:
+        acts.say(claim, Said.RUNNING)
+    acts.cancel(claim)
+    assert word(acts, claim) == "stop_requested"
+    acts.say(claim, Said.RUNNING)  # it runs until it has stopped
+    acts.say(claim, Said.STOP_REQUESTED)
+    acts.say(claim, Said.STOPPED)
+    assert (acts.status(claim), word(acts, claim)) == ("cancelled", "stopped")
+
+
+def test_a_job_that_completes_although_a_stop_was_requested_has_completed(acts: Acts) -> None:
+    claim = acts.dispatched()
+    acts.say(claim, Said.RUNNING)
+    acts.cancel(claim)
+    acts.say(claim, Said.FINISHED)
+    assert word(acts, claim) == "finished"
+
+
+def test_a_job_that_is_cancelled_before_it_starts_is_canceled(acts: Acts) -> None:
+    job = acts.submit(pool=AGENT_POOL)
+    acts.cancel(job)
+    assert word(acts, job) == "canceled"
+
+
+def test_a_claim_without_a_status_is_taken_back(acts: Acts) -> None:
+    claim = acts.dispatched()
+    note(acts, "agent")
+    acts.wait(RULE.settling_seconds)
+    note(acts, "agent")
+    acts.wait(0.001)
+    assert acts.kernel.now.expire().lost == 1
+    assert (acts.status(claim), acts.log(claim)[-1]) == ("queued", "lost")
+    with pytest.raises(InvalidTransition):
+        acts.say(claim, Said.RUNNING)
+
+
+def test_a_running_job_whose_status_is_stale_fails(acts: Acts) -> None:
+    claim = acts.dispatched()
+    acts.say(claim, Said.RUNNING)
+    acts.wait(RULE.status_ttl_seconds)
+    note(acts, "agent")
+    assert acts.kernel.now.expire().lost == 0
+    acts.wait(0.001)
+    assert acts.kernel.now.expire().lost == 1
+    error = json.loads(acts.job(claim).error or "")
+    assert (acts.status(claim), error["code"]) == ("failed", "AGENT_LOST")
+    with pytest.raises(InvalidTransition):
+        acts.say(claim, Said.FINISHED)
+
+
+def test_a_job_whose_agent_is_silent_fails_although_its_status_is_fresh(acts: Acts) -> None:
+    claim = acts.dispatched()
+    note(acts, "agent")
+    acts.say(claim, Said.RUNNING)
+    acts.wait(RULE.settling_seconds)
+    assert acts.kernel.now.expire().lost == 0
+    acts.wait(0.001)
+    assert acts.kernel.now.expire().lost == 1
+    assert acts.status(claim) == "failed"
+
+
+def test_a_stale_job_whose_stop_was_requested_fails(acts: Acts) -> None:
+    claim = acts.dispatched()
+    acts.cancel(claim)
+    acts.lose(claim)
+    assert word(acts, claim) == "failed"
+
+
+def test_a_heartbeat_that_lists_a_job_keeps_it(acts: Acts) -> None:
+    claim, other = acts.dispatched(), acts.dispatched("other")
+    for _ in range(3):
+        acts.wait(RULE.claim_ttl_seconds - 1)
+        note(acts, "agent", claim.id, other.id)
+        note(acts, "other")
+    assert acts.kernel.now.expire().lost == 1
+    assert (word(acts, claim), word(acts, other)) == ("dispatched", "queued")
+
+
+def test_a_server_that_has_just_started_gives_up_nothing(acts: Acts) -> None:
+    claim = acts.dispatched()
+    acts.clock.steady_since = acts.clock.monotonic()
+    acts.wait(RULE.settling_seconds - 1)
+    assert acts.kernel.now.expire().lost == 0
+    assert word(acts, claim) == "dispatched"
+
+
+def test_an_agent_gets_jobs_of_the_pools_that_it_serves(acts: Acts) -> None:
+    own, labelled = AgentPool("a", True), AgentPool(None, False, ("gpu",))
+    anyone = acts.submit(pool=AGENT_POOL)
+    for pool in (own, labelled):
+        acts.submit(pool=AGENT_POOL, agent_pool=pool, job_name=pool.name)
+    waiting = acts.kernel.now.read(lambda reading: reading.agent_jobs.waiting_pools())
+    assert set(waiting) == {AgentPool(), own, labelled}
+    first = acts.dispatch("a", own, AgentPool())
+    second = acts.dispatch("a", own, AgentPool())
+    assert first is not None
+    assert second is not None
+    assert (acts.job(first).pool, second.id) == (own.name, anyone.id)
+    assert acts.dispatch("a", own, AgentPool()) is None
+
+
+@pytest.mark.parametrize("action", list(OperatorAction))
+def test_an_operator_decides_about_a_waiting_job(acts: Acts, action: OperatorAction) -> None:
+    job = acts.submit(pool=AGENT_POOL)
+    ends = {"requeue": "queued", "fail": "failed", "cancel": "cancelled"}
+    assert decide(acts, job, action) == ends[action]
+    assert decide(acts, job, action) == ends[action]
+
+
+@pytest.mark.parametrize("action", [OperatorAction.REQUEUE, OperatorAction.CANCEL])
+def test_a_running_job_is_changed_only_by_force(acts: Acts, action: OperatorAction) -> None:
+    claim = acts.dispatched()
+    acts.say(claim, Said.RUNNING)
+    with pytest.raises(InvalidTransition, match="force=true"):
+        decide(acts, claim, action)
+    decide(acts, claim, action, force=True)
+    data = acts.last_event_data(claim)
+    assert (data["by"], data["reason"], data["forced"]) == ("operator", "because", True)
+    with pytest.raises(InvalidTransition):
+        acts.say(claim, Said.FINISHED)
+
+
+def test_a_requeued_job_runs_again(acts: Acts) -> None:
+    claim = acts.dispatched()
+    acts.say(claim, Said.FAILED, exit_code=1)
+    assert decide(acts, claim, OperatorAction.REQUEUE) == "queued"
+    again = acts.dispatch("other")
+    assert again is not None
+    assert (again.id, again.fence) == (claim.id, 2)
+
+
+def test_a_job_is_deleted_when_it_has_ended(acts: Acts) -> None:
+    claim = acts.dispatched()
+    with pytest.raises(NotFinished):
+        acts.kernel.now.delete(ref(claim))
+    acts.say(claim, Said.FINISHED)
+    acts.kernel.now.delete(ref(claim))
+    assert acts.kernel.now.read(lambda reading: reading.agent_jobs.find(claim.id)) is None
+    with pytest.raises(NotFound):
+        acts.kernel.now.delete(ref(claim))
+
+
+def test_jobs_are_listed(acts: Acts) -> None:
+    first = acts.submit(pool=AGENT_POOL, job_name="first")
+    second = acts.submit(pool=AGENT_POOL, job_name="second")
+    acts.dispatch()
+
+    def look(reading: Any) -> list[list[str]]:
+        jobs = reading.agent_jobs
+        page = jobs.page(first.workspace_id, None, 9)
+        rest = jobs.page(first.workspace_id, second.id, 9)
+        waiting = jobs.waiting(first.workspace_id, 9)
+        return [[one.known.job_name for one in some] for some in (page, rest, waiting)]
+
+    assert acts.kernel.now.read(look) == [["second", "first"], ["first"], ["second"]]
+    (held,) = acts.kernel.now.read(lambda reading: reading.agent_jobs.held())
+    assert (held.id, held.lease_owner, held.fence) == (first.id, "agent", 1)
+
+
+def test_a_host_is_remembered_as_it_was_last_heard_of(acts: Acts) -> None:
+    note(acts, "a", seen_seconds_ago=5)
+    note(acts, "b")
+    note(acts, "a", seen_seconds_ago=7)  # an older note that comes late changes nothing
+    now = acts.clock.now_us()
+    hosts = acts.kernel.now.read(lambda reading: reading.agent_jobs.hosts())
+    assert [(host.name, now - host.seen_at) for host in hosts] == [("a", 5_000_000), ("b", 0)]
