@@ -6,6 +6,8 @@
     │   ├── IdempotencyKeyReused    idempotency_key_reused
     │   ├── UnsupportedSchemaVersion unsupported_schema_version
     │   └── UnreadableDocument      unreadable_document
+    ├── BadRequest              400 bad_request
+    │   └── UnsafePath              unsafe_path
     ├── SafeMode                400 safe_mode
     ├── Unauthenticated         401 unauthenticated
     │   └── SessionEnded            session_ended
@@ -79,6 +81,18 @@ class UnreadableDocument(InvalidRequest):
     """The document cannot be read as a spreadsheet."""
 
     code = "unreadable_document"
+
+
+class BadRequest(AdeError):
+    """The request cannot be read."""
+
+    code, status = "bad_request", 400
+
+
+class UnsafePath(BadRequest):
+    """The path leads out of the folder that it must stay in."""
+
+    code = "unsafe_path"
 
 
 class SafeMode(AdeError):

@@ -1,0 +1,163 @@
+"""Open files below a folder that others write to, without being led out of it.
+
+The model. Containers and foreign workers write to the shared folder, so any name in it may be, or
+become, a symbolic link to anywhere. Every file is therefore opened one name at a time, relative to
+the folder that was opened before, and no symbolic link is followed on the way. A name is checked
+before: it is one part of a path, not a path.
+
+    what is at the name                        what happens
+    -----------------------------------------  -------------------------------------------------
+    a symbolic link, also one that stays       UnsafePath
+    inside
+    a pipe, a device or a folder in place of   UnsafePath; opening one does not block
+    a file
+    nothing                                    FileNotFoundError, unless it is to be made
+    a folder that is renamed meanwhile         the file that was opened is used
+
+It does not protect against hard links: whoever may make one may read the file anyway.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ade.domain.errors import PayloadTooLarge, StorageFull, UnsafePath
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_LINKS = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
+NAME_BYTES_MAX = 255
+UNFINISHED_PREFIX = ".unfinished-"
+
+
+def check_name(name: str) -> str:
+    """Accept one part of a path, or raise UnsafePath."""
+    if (
+        name in ("", ".", "..")
+        or "/" in name
+        or "\0" in name
+        or len(name.encode("utf-8", "surrogatepass")) > NAME_BYTES_MAX
+    ):
+        raise UnsafePath(
+            "A path has parts of 1 to 255 bytes, separated by '/', none of them '.' or '..'."
+        )
+    return name
+
+
+@contextlib.contextmanager
+def opened_folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """Open a folder below the root, which may be made; yield its descriptor."""
+    with _refused(parts):
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for part in map(check_name, parts):
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=descriptor)
+                inner = os.open(part, _FOLDER, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def open_file(folder: int, name: str, flags: int) -> int:
+    """Open a regular file of a folder, or raise UnsafePath."""
+    with _refused([name]):
+        descriptor = os.open(check_name(name), flags | _FILE, 0o666, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _unsafe([name])
+    return descriptor
+
+
+def read_file(root: Path, parts: Sequence[str], bytes_max: int) -> bytes | None:
+    """Read a file below the root; None if there is none, PayloadTooLarge if it is too large."""
+    try:
+        with opened_folder(root, parts[:-1]) as folder:
+            descriptor = open_file(folder, parts[-1], os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    with open(descriptor, "rb") as file:
+        content = file.read(bytes_max + 1)
+    if len(content) > bytes_max:
+        raise PayloadTooLarge(f"{'/'.join(parts)} has more than {bytes_max} bytes.")
+    return content
+
+
+def replace_file(root: Path, parts: Sequence[str], content: bytes) -> None:
+    """Write a file below the root: readers see the earlier content or this one, nothing between."""
+    name = check_name(parts[-1])
+    with opened_folder(root, parts[:-1], make=True) as folder:
+        unfinished = f"{UNFINISHED_PREFIX}{secrets.token_hex(8)}"
+        try:
+            descriptor = open_file(folder, unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            with room(), open(descriptor, "wb") as file:
+                file.write(content)
+            with _refused(parts):
+                os.rename(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(unfinished, dir_fd=folder)
+            raise
+
+
+def remove_file(root: Path, parts: Sequence[str]) -> None:
+    """Remove a file below the root, if it is there; a symbolic link itself is removed."""
+    name = check_name(parts[-1])
+    with (
+        contextlib.suppress(FileNotFoundError),
+        opened_folder(root, parts[:-1]) as folder,
+        _refused(parts),
+    ):
+        os.unlink(name, dir_fd=folder)
+
+
+def remove_folder(root: Path, parts: Sequence[str]) -> None:
+    """Remove a folder below the root with all that is in it, if it is there."""
+    name = check_name(parts[-1])
+    with (
+        contextlib.suppress(FileNotFoundError),
+        opened_folder(root, parts[:-1]) as folder,
+    ):
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=folder)  # it follows no symbolic link on its way
+        else:
+            os.unlink(name, dir_fd=folder)
+
+
+@contextlib.contextmanager
+def room() -> Iterator[None]:
+    """Raise StorageFull where the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise StorageFull("The shared folder is full; nothing more was kept.") from None
+        raise
+
+
+@contextlib.contextmanager
+def _refused(parts: Sequence[str]) -> Iterator[None]:
+    """Raise UnsafePath for what is not a file or a folder of the kind that is expected."""
+    with room():
+        try:
+            yield
+        except OSError as error:
+            if error.errno in _LINKS:
+                raise _unsafe(parts) from None
+            raise
+
+
+def _unsafe(parts: Sequence[str]) -> UnsafePath:
+    return UnsafePath(
+        f"{'/'.join(parts)[:300]!r} in the shared folder is a symbolic link, or not a plain file or"
+        " folder. Replace it by one."
+    )
