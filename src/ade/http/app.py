@@ -8,6 +8,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from ade import __version__
+from ade.app.agent_work import AgentWork
+from ade.app.attempt_tokens import AttemptTokens
 from ade.app.build_requests import BuildRequests
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
@@ -22,6 +24,9 @@ from ade.http.auth import Authenticator
 from ade.http.client_address import Networks
 from ade.http.config_files import ConfigurationFiles
 from ade.http.context import AppContext, InlineTasks
+from ade.http.contract.app import contract_app
+from ade.http.contract.callers import UserCallers
+from ade.http.contract.context import ContractContext
 from ade.http.fair_share import FairShare, Shares
 from ade.http.fast_path import Application
 from ade.http.health import Health, Probe
@@ -149,6 +154,21 @@ def create_app(
     app.add_middleware(RequestMiddleware, access_log=access_log)
     app.access_log = access_log
     app.fast_routes = fast_routes(submissions)
+    app.contract = contract_app(
+        ContractContext(
+            kernel=kernel,
+            directory=directory,
+            callers=UserCallers(context.authenticator),
+            settings=settings,
+            kinds=kinds,
+            job_requests=job_requests,
+            submissions=context.submissions,
+            blobs=blobs,
+            work=AgentWork(kernel),
+            tokens=AttemptTokens(directory),
+        ),
+        access_log,
+    )
     app.drain = context.submissions.drain
     openapi.install(app)
     app.state.context = context

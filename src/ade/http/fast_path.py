@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from ade.domain.errors import Unavailable
 from ade.http.access_log import AccessLog
+from ade.http.contract.paths import is_of_contract
 from ade.http.middleware import CLIENT_GONE, SHUTTING_DOWN, TRACE_HEADER, give_trace_id, plain_path
 from ade.http.problems import problem_response
 from ade.http.responses import RawResponse
@@ -28,25 +29,29 @@ class Application(FastAPI):
 
     fast_routes: dict[str, FastRoute]
     access_log: AccessLog | None = None
+    # The worker contract has an app of its own.
+    contract: FastAPI
     # Call it when the server begins to drain: requests that wait for their jobs are answered.
     drain: Callable[[], None]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call a route of the fast path here, and leave the rest to FastAPI."""
-        if scope["type"] == "http" and scope["method"] == "POST":
-            path = plain_path(scope)
-            if path.startswith(WORKSPACES):
-                workspace, _, rest = path[len(WORKSPACES) :].partition("/")
-                route = self.fast_routes.get(rest)
-                if route is not None and workspace:
-                    name = f"{WORKSPACES}{{ws}}/{rest}"
-                    began = time.perf_counter()
-                    status, size = await _answer(route, workspace, scope, receive, send)
-                    took = time.perf_counter() - began
-                    metrics.answered("POST", name, status, took)
-                    if self.access_log is not None:
-                        self.access_log.write(scope, name, status, took, size)
-                    return
+        """Call a route of the fast path here, and leave the rest to the apps."""
+        path = plain_path(scope) if scope["type"] == "http" else ""
+        if path.startswith(WORKSPACES):
+            workspace, _, rest = path[len(WORKSPACES) :].partition("/")
+            route = self.fast_routes.get(rest) if scope["method"] == "POST" else None
+            if route is not None and workspace:
+                name = f"{WORKSPACES}{{ws}}/{rest}"
+                began = time.perf_counter()
+                status, size = await _answer(route, workspace, scope, receive, send)
+                took = time.perf_counter() - began
+                metrics.answered("POST", name, status, took)
+                if self.access_log is not None:
+                    self.access_log.write(scope, name, status, took, size)
+                return
+        elif is_of_contract(path):
+            await self.contract(scope, receive, send)
+            return
         await super().__call__(scope, receive, send)
 
 

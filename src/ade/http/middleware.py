@@ -8,6 +8,7 @@ import asyncio
 import random
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ade.domain.errors import Unavailable
 from ade.http.access_log import AccessLog
 from ade.http.problems import problem_response
+from ade.http.responses import RawResponse
 from ade.telemetry import metrics
 
 TRACE_HEADER = b"x-trace-id"
@@ -29,9 +31,15 @@ SHUTTING_DOWN = "This server is shutting down and did not finish the request. Se
 class RequestMiddleware:
     """Give every request a trace id and every error an answer, and measure the time it takes."""
 
-    def __init__(self, app: ASGIApp, access_log: AccessLog | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        access_log: AccessLog | None = None,
+        answer: Callable[[BaseException, str], RawResponse] = problem_response,
+    ) -> None:
         self._app = app
         self._access_log = access_log
+        self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, also when a route raises or is cancelled."""
@@ -60,9 +68,9 @@ class RequestMiddleware:
         except asyncio.CancelledError:
             if status:
                 raise  # a stream is cut; its reader resumes elsewhere
-            await problem_response(Unavailable(SHUTTING_DOWN), trace_id).send(send_traced)
+            await self._answer(Unavailable(SHUTTING_DOWN), trace_id).send(send_traced)
         except Exception as error:
-            response = problem_response(error, trace_id)
+            response = self._answer(error, trace_id)
             if status:
                 raise  # an answer has begun, so only closing the connection shows the failure
             await response.send(send_traced)

@@ -1,0 +1,31 @@
+"""The app of the worker contract: its routes, its errors, and the same edges as the main app."""
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from ade import __version__
+from ade.domain.errors import AdeError
+from ade.http.access_log import AccessLog
+from ade.http.contract.context import ContractContext
+from ade.http.contract.errors import answer_error, detail_response
+from ade.http.contract.jobs import job_routes
+from ade.http.middleware import RequestMiddleware
+
+
+def contract_app(context: ContractContext, access_log: AccessLog | None = None) -> FastAPI:
+    """Make the app of the worker contract."""
+    app = FastAPI(
+        title="ADE worker contract",
+        version=__version__,
+        openapi_url="/api/agent/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    for router in (job_routes(context),):
+        app.include_router(router)
+    for kind in (AdeError, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, answer_error)
+    app.add_middleware(RequestMiddleware, access_log=access_log, answer=detail_response)
+    return app

@@ -1,0 +1,78 @@
+"""Who sends a request of the worker contract: an agent, a user, or a trusted network."""
+
+from typing import Protocol
+
+from starlette.types import Scope
+
+from ade.domain.errors import Forbidden
+from ade.http.auth import Authenticator, Principal
+
+
+class Caller(Protocol):
+    """Identify who sends a request.
+
+    `name` is that of the agent whose key it is; None may speak for any worker. `user` is whose key
+    it is, None for an agent's key and for a trusted network.
+    """
+
+    @property
+    def name(self) -> str | None:
+        """Return the agent's name."""
+        ...
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """Return the labels that the agent was enrolled with."""
+        ...
+
+    @property
+    def user(self) -> Principal | None:
+        """Return the user."""
+        ...
+
+    def check_worker(self, worker_id: str) -> None:
+        """Raise Forbidden if the caller may not speak for this worker."""
+        ...
+
+
+class Callers(Protocol):
+    """Authenticate the requests of the worker contract."""
+
+    async def worker(self, scope: Scope) -> Caller:
+        """Find who sends a request of a worker, or raise Unauthenticated or Forbidden."""
+        ...
+
+    async def caller(self, scope: Scope) -> Caller:
+        """Find who sends a request about jobs, or raise Unauthenticated."""
+        ...
+
+
+class UserCaller:
+    """A user's key; that of an operator may speak for any worker."""
+
+    name: str | None = None
+    labels: frozenset[str] = frozenset()
+
+    def __init__(self, user: Principal) -> None:
+        self.user: Principal | None = user
+
+    def check_worker(self, worker_id: str) -> None:
+        """Accept any worker: only operators get this far."""
+
+
+class UserCallers:
+    """Authenticate the keys of users."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    async def worker(self, scope: Scope) -> Caller:
+        """Require an operator's key."""
+        user = await self._authenticator.principal(scope)
+        if not user.operator:
+            raise Forbidden("This needs an agent's or an operator's key.")
+        return UserCaller(user)
+
+    async def caller(self, scope: Scope) -> Caller:
+        """Require any user's key."""
+        return UserCaller(await self._authenticator.principal(scope))
