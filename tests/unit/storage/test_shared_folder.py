@@ -2,7 +2,6 @@ import json
 import os
 import stat
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from structlog.testing import capture_logs
@@ -17,7 +16,7 @@ from ade.storage.shared_folder import (
     config_parts,
 )
 
-JOB = str(uuid4())
+JOB = "01900000-0000-7000-8000-000000000001"
 
 
 @pytest.fixture
