@@ -8,16 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.types import Scope
-from tests.api.server import JOBS, Server
+from tests.api.server import JOBS, KEY, Server
 
 from ade.agents.remote_kernel import RemoteKernel
-from ade.app.agent_leases import AgentLeases
 from ade.domain.errors import LeaseLost, Unavailable
 from ade.domain.job import Status
 from ade.domain.outcome import Outcome
 from ade.domain.output import Piece, Stream, batch_of
-from ade.http.routes.agent_jobs import agent_job_routes
 from ade.kinds import Kinds
 from ade.kinds.echo import Echo
 from ade.stages.claim import ClaimRequest
@@ -31,23 +28,10 @@ from ade.worker.worker import Worker, WorkerRules
 ECHO = frozenset({"echo"})
 
 
-async def name_in(scope: Scope) -> str:
-    """Take the agent's name from a header, in place of a key."""
-    return dict(scope["headers"])[b"x-agent"].decode()
-
-
-@pytest.fixture
-def agents(server: Server, tmp_path: Path) -> Server:
-    """Add the routes for agents to a server."""
-    leases = AgentLeases(server.kernel, tmp_path / "jobs")
-    server.app.include_router(agent_job_routes(leases, name_in))
-    return server
-
-
 def client(server: Server, name: str) -> httpx.AsyncClient:
-    """Make the client of an agent."""
-    http = server.client()
-    http.headers["x-agent"] = name
+    """Make the client of an agent, with an operator's key."""
+    http = server.client(KEY)
+    http.headers["agent-name"] = name
     return http
 
 
@@ -98,31 +82,31 @@ async def claimed(server: Server, kernel: RemoteKernel) -> LeaseRef:
     return LeaseRef(claim.workspace_id, claim.id, claim.fence)
 
 
-async def test_a_worker_runs_jobs_over_http(agents: Server, tmp_path: Path) -> None:
-    jobs = [await agents.submit(value=value) for value in range(5)]
-    async with working(remote(agents), tmp_path / "agent"):
-        ends = [await ended(agents, job["job_id"]) for job in jobs]
+async def test_a_worker_runs_jobs_over_http(server: Server, tmp_path: Path) -> None:
+    jobs = [await server.submit(value=value) for value in range(5)]
+    async with working(remote(server), tmp_path / "agent"):
+        ends = [await ended(server, job["job_id"]) for job in jobs]
     assert [end["status"] for end in ends] == ["succeeded"] * 5
-    result = await agents.http.get(f"{JOBS}/{jobs[3]['job_id']}/result")
+    result = await server.http.get(f"{JOBS}/{jobs[3]['job_id']}/result")
     assert result.json()["outputs"]["result_json"] == 3
 
 
-async def test_a_stop_request_reaches_the_worker(agents: Server, tmp_path: Path) -> None:
+async def test_a_stop_request_reaches_the_worker(server: Server, tmp_path: Path) -> None:
     body = {
         "job_type": "echo",
         "document_revision_id": "rev-1",
         "inputs": {"value": 1, "sleep_ms": 50_000},
     }
-    async with working(remote(agents), tmp_path / "agent"):
-        job = (await agents.http.post(JOBS, json=body)).json()
-        await reached(agents, job["job_id"], {"running"})
-        await agents.http.post(f"{JOBS}/{job['job_id']}/cancel")
-        assert (await ended(agents, job["job_id"]))["status"] == "cancelled"
+    async with working(remote(server), tmp_path / "agent"):
+        job = (await server.http.post(JOBS, json=body)).json()
+        await reached(server, job["job_id"], {"running"})
+        await server.http.post(f"{JOBS}/{job['job_id']}/cancel")
+        assert (await ended(server, job["job_id"]))["status"] == "cancelled"
 
 
-async def test_another_agent_can_do_nothing_with_a_job(agents: Server) -> None:
-    mine, other = remote(agents), remote(agents, "b")
-    await agents.submit()
+async def test_another_agent_can_do_nothing_with_a_job(server: Server) -> None:
+    mine, other = remote(server), remote(server, "b")
+    await server.submit()
     (claim,) = await mine.claim(ClaimRequest("a", 1, kinds=ECHO))
     lease = LeaseRef(claim.workspace_id, claim.id, claim.fence)
     end = Finish(claim, Outcome(Status.SUCCEEDED, {"outputs": {}}))
@@ -140,49 +124,49 @@ async def test_another_agent_can_do_nothing_with_a_job(agents: Server) -> None:
         await mine.finish(end)
 
 
-async def test_a_renewal_carries_each_answer_in_its_place(agents: Server) -> None:
-    kernel = remote(agents)
-    lease = await claimed(agents, kernel)
+async def test_a_renewal_carries_each_answer_in_its_place(server: Server) -> None:
+    kernel = remote(server)
+    lease = await claimed(server, kernel)
     old = lease._replace(fence=lease.fence - 1)
     lost, kept = await kernel.renew([old, lease])
     assert isinstance(lost, LeaseLost)
     assert kept == (*lease, None)
 
 
-async def test_output_that_is_sent_twice_is_stored_once(agents: Server) -> None:
-    kernel = remote(agents)
-    lease = await claimed(agents, kernel)
+async def test_output_that_is_sent_twice_is_stored_once(server: Server) -> None:
+    kernel = remote(server)
+    lease = await claimed(server, kernel)
     first = batch_of([Piece(Stream.STDOUT, 0, "one\n")])
     await kernel.append_output(OutputAppend(lease, (first,)))
     second = batch_of([Piece(Stream.STDOUT, 4, "two\n")])
     await kernel.append_output(OutputAppend(lease, (first, second)))
-    shown = await agents.http.get(f"{JOBS}/{lease.id}/logs")
+    shown = await server.http.get(f"{JOBS}/{lease.id}/logs")
     assert (shown.text.count("one"), shown.text.count("two")) == (1, 1), shown.text
 
 
-async def test_a_claim_waits_for_work(agents: Server) -> None:
-    http = client(agents, "a")
+async def test_a_claim_waits_for_work(server: Server) -> None:
+    http = client(server, "a")
     message = {"limit": 1, "kinds": ["echo"]}
     waiting = asyncio.create_task(
         http.post("/api/agent/claims", json=message, headers={"Prefer": "wait=99"})
     )
-    job = await agents.submit()
+    job = await server.submit()
     answer = await waiting
     assert answer.headers["preference-applied"] == "wait=25"
     assert answer.json()["claims"][0][1] == job["job_id"]
 
 
-async def test_a_client_that_left_takes_no_job(agents: Server) -> None:
+async def test_a_client_that_left_takes_no_job(server: Server) -> None:
     message = {"limit": 1, "kinds": ["echo"]}
-    async with agents.on_the_wire() as url, agents.http_to(url) as http:
-        headers = {"x-agent": "left", "Prefer": "wait=20"}
+    async with server.on_the_wire() as url, server.http_to(url) as http:
+        headers = {"agent-name": "left", "Prefer": "wait=20"}
         with pytest.raises(httpx.ReadTimeout):
             await http.post("/api/agent/claims", json=message, headers=headers, timeout=0.3)
         await http.get("/healthz")  # the server has seen what came before
-        job = await agents.submit()
+        job = await server.submit()
         claims = (
             await http.post(
-                "/api/agent/claims", json=message, headers={"x-agent": "b", "Prefer": "wait=20"}
+                "/api/agent/claims", json=message, headers={"agent-name": "b", "Prefer": "wait=20"}
             )
         ).json()["claims"]
     assert [claim[1] for claim in claims] == [job["job_id"]]
@@ -192,3 +176,14 @@ async def test_a_server_that_is_away_is_unavailable() -> None:
     kernel = RemoteKernel(httpx.AsyncClient(base_url="http://127.0.0.1:9"))
     with pytest.raises(Unavailable):
         await kernel.claim(ClaimRequest("a", 1, kinds=ECHO))
+
+
+async def test_an_operator_must_say_for_which_agent(server: Server) -> None:
+    message = {"limit": 1, "kinds": ["echo"]}
+    unnamed = await server.http.post("/api/agent/claims", json=message)
+    assert unnamed.status_code == 422
+    assert "Agent-Name" in unnamed.json()["detail"]
+    wrong = await client(server, "a b").post("/api/agent/claims", json=message)
+    assert wrong.status_code == 422
+    nobody = await server.client("ade_wrong").post("/api/agent/claims", json=message)
+    assert nobody.status_code == 401

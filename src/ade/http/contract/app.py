@@ -5,8 +5,10 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from ade import __version__
+from ade.app.agent_leases import AgentLeases
 from ade.domain.errors import AdeError
 from ade.http.access_log import AccessLog
+from ade.http.contract.agent_jobs import agent_job_routes
 from ade.http.contract.context import ContractContext
 from ade.http.contract.errors import answer_error, detail_response
 from ade.http.contract.jobs import job_routes
@@ -23,7 +25,11 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (job_routes(context),):
+    leases = AgentLeases(context.kernel, context.settings.jobs_dir)
+    for router in (
+        job_routes(context),
+        agent_job_routes(leases, context.callers),
+    ):
         app.include_router(router)
     for kind in (AdeError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, answer_error)

@@ -1,12 +1,14 @@
 """`/api/agent/claims`, `renewals`, `ends`, `reports`, `output`: jobs that agents run for a server.
 
-Every message but a claim names a lease with its fence, and an agent may name only its own.
+Every message but a claim names a lease with its fence, and an agent may name only its own. The
+owner of a lease is the agent that the key belongs to. An operator's key may speak for any agent,
+which the header `Agent-Name` names then.
 """
 
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -26,9 +28,10 @@ from ade.app.agent_messages import (
     ReportedMessage,
     ReportMessage,
 )
-from ade.domain.errors import AdeError
+from ade.domain.errors import AdeError, InvalidRequest
 from ade.domain.units import MIB
 from ade.http.body import parse, read_body
+from ade.http.contract.callers import Callers
 
 MESSAGE_BYTES_MAX = 16 * MIB
 WAIT_SECONDS_MAX = 25
@@ -42,11 +45,12 @@ _ENDED = TypeAdapter(EndedMessage)
 _REPORT = TypeAdapter(ReportMessage)
 _REPORTED = TypeAdapter(ReportedMessage)
 _OUTPUT = TypeAdapter(OutputMessage)
-AgentName = Callable[[Scope], Awaitable[str]]
+AGENT_NAME = b"agent-name"
+_NAME = re.compile(r"[\x21-\x7e]{1,100}")
 
 
-def agent_job_routes(leases: AgentLeases, agent_name: AgentName) -> APIRouter:
-    """Make the routes; `agent_name` authenticates a request and returns the agent's name."""
+def agent_job_routes(leases: AgentLeases, callers: Callers) -> APIRouter:
+    """Make the routes."""
     router = APIRouter(prefix="/api/agent", tags=["agents"])
 
     async def read(request: Request, message: TypeAdapter[Any]) -> Any:
@@ -56,7 +60,7 @@ def agent_job_routes(leases: AgentLeases, agent_name: AgentName) -> APIRouter:
     @router.post("/claims")
     async def claim_jobs(request: Request) -> Response:
         """Claim jobs; with `Prefer: wait=n`, wait for some up to n seconds, 25 at most."""
-        name = await agent_name(request.scope)
+        name = await agent_name(callers, request.scope)
         message: ClaimMessage = await read(request, _CLAIM)
         wait_seconds = _wait_seconds(request)
         async with _disconnect(request) as gone:
@@ -71,7 +75,7 @@ def agent_job_routes(leases: AgentLeases, agent_name: AgentName) -> APIRouter:
     @router.post("/renewals")
     async def renew_leases(request: Request) -> Response:
         """Renew leases, and tell which jobs are to be stopped."""
-        name = await agent_name(request.scope)
+        name = await agent_name(callers, request.scope)
         message: RenewalMessage = await read(request, _RENEWAL)
         answers = await leases.renew(name, message.leases)
         renewed = [None if isinstance(one, AdeError) else (one.stop_request,) for one in answers]
@@ -80,25 +84,38 @@ def agent_job_routes(leases: AgentLeases, agent_name: AgentName) -> APIRouter:
     @router.post("/ends")
     async def record_end(request: Request) -> Response:
         """Record how an attempt ended, once; 409 `lease_lost` afterwards."""
-        name = await agent_name(request.scope)
+        name = await agent_name(callers, request.scope)
         message: EndMessage = await read(request, _END)
         return _json(_ENDED, EndedMessage((await leases.finish(name, message)).status))
 
     @router.post("/reports")
     async def record_report(request: Request) -> Response:
         """Record the progress of an attempt."""
-        name = await agent_name(request.scope)
+        name = await agent_name(callers, request.scope)
         message: ReportMessage = await read(request, _REPORT)
         return _json(_REPORTED, ReportedMessage(await leases.report(name, message)))
 
     @router.post("/output", status_code=204)
     async def append_output(request: Request) -> Response:
         """Append output of an attempt; what is stored already is passed over."""
-        name = await agent_name(request.scope)
+        name = await agent_name(callers, request.scope)
         await leases.append_output(name, await read(request, _OUTPUT))
         return Response(status_code=204)
 
     return router
+
+
+async def agent_name(callers: Callers, scope: Scope) -> str:
+    """Authenticate a request, and return the name of the agent that it is from."""
+    caller = await callers.worker(scope)
+    given = dict(scope["headers"]).get(AGENT_NAME)
+    name = given.decode("latin-1") if given is not None else caller.name
+    if name is None:
+        raise InvalidRequest("This key may speak for any agent: name it in Agent-Name.")
+    if not _NAME.fullmatch(name):
+        raise InvalidRequest("Agent-Name: 1 to 100 printable ASCII characters without spaces.")
+    caller.check_worker(name)
+    return name
 
 
 def _json(adapter: TypeAdapter[Any], value: Any) -> Response:
