@@ -8,6 +8,7 @@ from tests.databases import WORKSPACE, SqlDatabase
 from tests.store.acts import LIMITS, submission
 from tests.store.writer import BreaksAtCommit, Gathering
 
+from ade.app.agents import Agents
 from ade.app.catalogue import Catalogue, WantedRun
 from ade.app.directory import Directory
 from ade.clock import ManualClock
@@ -240,6 +241,25 @@ async def test_every_change_of_the_directory_is_looked_up(
     breaks()
     await sessions.end_all_of_user(new.session.user_id)
     assert await sessions.list_all() == []
+
+
+async def test_every_change_of_the_agents_is_looked_up(session: Session) -> None:
+    agents = Agents(session)
+
+    def breaks() -> None:
+        break_the_next_commit(session, arrives=True)
+
+    breaks()
+    new = await agents.enrol("gpu-1")
+    breaks()
+    assert new.code is not None
+    traded = await agents.trade(new.code)
+    breaks()
+    await agents.record_use([key_digest(traded.key)])
+    breaks()
+    await agents.rotate("gpu-1")
+    breaks()
+    assert (await agents.revoke("gpu-1")).revoked_at is not None
 
 
 # --- a session at work ----------------------------------------------------------------------------

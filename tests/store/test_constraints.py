@@ -414,6 +414,53 @@ def test_a_deleted_key_takes_its_sessions_along(tables: SqlDatabase) -> None:
             assert connection.execute(table.select()).all() == []
 
 
+AGENT = {"name": "gpu-1", "labels": "[]", "key_digest": "sha256:k", "created_at": 10}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("revoked", {"key_digest": None}),
+        ("revoked", {"revoked_at": 11}),
+        (
+            "revoked",
+            {
+                "key_digest": None,
+                "revoked_at": 11,
+                "code_digest": "sha256:c",
+                "code_expires_at": 12,
+            },
+        ),
+        (
+            "revoked",
+            {
+                "key_digest": None,
+                "revoked_at": 11,
+                "old_key_digest": "sha256:o",
+                "old_key_expires_at": 12,
+            },
+        ),
+        ("old_key", {"old_key_digest": "sha256:o"}),
+        ("old_key", {"old_key_expires_at": 11}),
+        ("code", {"code_digest": "sha256:c"}),
+        ("code", {"code_expires_at": 11}),
+        ("digests", {"key_digest": "the key itself"}),
+        ("digests", {"old_key_digest": "the key itself", "old_key_expires_at": 11}),
+        ("digests", {"code_digest": "the code itself", "code_expires_at": 11}),
+    ],
+)
+def test_impossible_agents(tables: SqlDatabase, name: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(IntegrityError, match=f"ck_agents_{name}"):
+        tables.insert("agents", id=id_(7), **AGENT | changes)
+
+
+def test_two_agents_have_neither_a_name_nor_a_key_in_common(tables: SqlDatabase) -> None:
+    tables.insert("agents", id=id_(7), **AGENT)
+    for changes in ({"name": "gpu-2"}, {"key_digest": "sha256:another"}):
+        with pytest.raises(IntegrityError):
+            tables.insert("agents", id=id_(8), **AGENT | changes)
+
+
 @pytest.mark.parametrize("role", ["owner", ""])
 def test_roles_are_three(tables: SqlDatabase, role: str) -> None:
     tables.insert("users", id=id_(5), name="u", operator=0, created_at=0)

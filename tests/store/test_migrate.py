@@ -42,6 +42,7 @@ REVISIONS = [
     "0013_live_output",
     "0014_pilots",
     "0015_agent_jobs",
+    "0016_agents",
 ]
 HEAD = REVISIONS[-1]
 

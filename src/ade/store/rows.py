@@ -383,6 +383,23 @@ class HostRow(NamedTuple):
     info: str
 
 
+class AgentRow(NamedTuple):
+    """Hold an agent that was enrolled; `labels` is a JSON list."""
+
+    id: str
+    name: str
+    labels: str
+    key_digest: str | None
+    old_key_digest: str | None
+    old_key_expires_at: int | None
+    code_digest: str | None
+    code_expires_at: int | None
+    created_at: int
+    rotated_at: int | None = None
+    revoked_at: int | None = None
+    last_used_at: int | None = None
+
+
 class ArtifactRow(NamedTuple):
     """Hold a file that a job's result names."""
 

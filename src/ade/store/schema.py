@@ -651,6 +651,50 @@ hosts = Table(
     CheckConstraint("seen_at >= first_seen_at", name="seen_at"),
 )
 
+# The agents that were enrolled, each with its key, as a digest. A code is traded for a key once;
+# a key that was replaced may work a while longer. A revoked agent has neither.
+agents = Table(
+    "agents",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("name", Name, nullable=False, unique=True),
+    # A JSON list.
+    Column("labels", Json, nullable=False),
+    Column("key_digest", Digest, nullable=True),
+    Column("old_key_digest", Digest, nullable=True),
+    Column("old_key_expires_at", BigInteger, nullable=True),
+    Column("code_digest", Digest, nullable=True),
+    Column("code_expires_at", BigInteger, nullable=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("rotated_at", BigInteger, nullable=True),
+    Column("revoked_at", BigInteger, nullable=True),
+    Column("last_used_at", BigInteger, nullable=True),
+    CheckConstraint(
+        "(revoked_at IS NULL AND key_digest IS NOT NULL)"
+        " OR (revoked_at IS NOT NULL AND key_digest IS NULL AND old_key_digest IS NULL"
+        " AND code_digest IS NULL)",
+        name="revoked",
+    ),
+    CheckConstraint(
+        "(old_key_digest IS NULL AND old_key_expires_at IS NULL)"
+        " OR (old_key_digest IS NOT NULL AND old_key_expires_at IS NOT NULL)",
+        name="old_key",
+    ),
+    CheckConstraint(
+        "(code_digest IS NULL AND code_expires_at IS NULL)"
+        " OR (code_digest IS NOT NULL AND code_expires_at IS NOT NULL)",
+        name="code",
+    ),
+    CheckConstraint(
+        "(key_digest IS NULL OR key_digest LIKE 'sha256:%')"
+        " AND (old_key_digest IS NULL OR old_key_digest LIKE 'sha256:%')"
+        " AND (code_digest IS NULL OR code_digest LIKE 'sha256:%')",
+        name="digests",
+    ),
+)
+for _column in (agents.c.key_digest, agents.c.old_key_digest, agents.c.code_digest):
+    _partial(f"ux_agents_{_column.name}", _column, where=_column.is_not(None), unique=True)
+
 # Secrets that all servers of this database share; the first server that needs one makes it.
 secrets = Table(
     "secrets",

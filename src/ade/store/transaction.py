@@ -11,6 +11,7 @@ from ade.domain.ids import uuid7
 from ade.domain.keys import work_id
 from ade.store import job_log
 from ade.store.agent_jobs import AgentJobChanges, AgentJobReading
+from ade.store.agents import AgentChanges, AgentReading
 from ade.store.builds import BuildChanges, BuildReading
 from ade.store.catalogue import CatalogueChanges, CatalogueReading
 from ade.store.compile import calls, equal_in
@@ -92,6 +93,11 @@ class SqlReading:
     def agent_jobs(self) -> AgentJobReading:
         """Read the jobs of agents, their pools and the hosts."""
         return AgentJobReading(self._sql)
+
+    @cached_property
+    def agents(self) -> AgentReading:
+        """Read the agents that were enrolled."""
+        return AgentReading(self._sql)
 
     @cached_property
     def consistency(self) -> ConsistencyReading:
@@ -233,6 +239,11 @@ class SqlTransaction(SqlReading):
     def agent_jobs(self) -> AgentJobChanges:
         """Change what is known of the jobs of agents, and of the hosts."""
         return AgentJobChanges(self._sql, self.now_us)
+
+    @cached_property
+    def agents(self) -> AgentChanges:
+        """Change the agents that were enrolled."""
+        return AgentChanges(self._sql, self.now_us)
 
     @cached_property
     def consistency(self) -> ConsistencyChanges:

@@ -14,6 +14,7 @@ from ade.store import rows
 from ade.store.dialects.dialect import Dialect
 from ade.store.sql import (
     agent_jobs,
+    agents,
     builds,
     catalogue,
     claims,
@@ -271,6 +272,19 @@ _AGENT_JOBS: dict[str, Statement] = {
     "list_hosts": _one(agent_jobs.list_hosts, "limit"),
     "delete_silent_hosts": _one(agent_jobs.delete_silent_hosts, "seen_at"),
 }
+_AGENTS: dict[str, Statement] = {
+    "insert_agent": _one(agents.insert_agent, *rows.AgentRow._fields),
+    "count_agents": _one(agents.count_agents),
+    "find_agent": _one(agents.find_agent, "name"),
+    "find_agent_by_key": _one(agents.find_agent_by_key, "key_digest"),
+    "list_agents": _one(agents.list_agents, "limit"),
+    "enrol_agent_again": _one(agents.enrol_agent_again, *agents.ENROLLED),
+    "replace_agent_key": _one(agents.replace_agent_key, *agents.REPLACED),
+    "trade_agent_code": _one(agents.trade_agent_code, "code_digest", "key_digest", "now"),
+    "revoke_agent": _one(agents.revoke_agent, "name", "revoked_at"),
+    "record_agent_keys": _one(agents.record_agent_keys, "digests", "last_used_at"),
+    "record_old_agent_keys": _one(agents.record_old_agent_keys, "digests", "last_used_at"),
+}
 _READS: dict[str, Statement] = {
     "read_job": _one(reads.read_job, *_IN_WORKSPACE),
     "read_payload": _one(reads.read_payload, *_IN_WORKSPACE),
@@ -294,4 +308,5 @@ STATEMENTS = {
     **_WORKERS,
     **_SCALING,
     **_AGENT_JOBS,
+    **_AGENTS,
 }
