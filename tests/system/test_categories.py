@@ -119,14 +119,16 @@ CASES = [
         datasets=({"kind": "dataset", "digest": f"sha256:{NEVER}"},),
     ),
 ]
-# Reached where they happen: unit tests of worker, exit status and builds, and tests of faults.
+# Reached where they happen: unit tests of worker, exit status and builds, tests of faults, and
+# the conformance tests of agents.
 ELSEWHERE = {
     "FAILED_WITHOUT_WORDS", "VALIDATION_ERROR", "BUILD_FAILED", "PACKAGES_NOT_INSTALLED",
     "REQUIREMENTS_REFUSED", "FILES_GONE", "BUILD_TIMED_OUT", "BUILDER_LOST", "ENVIRONMENT_GONE",
     "BUILDER_ERROR", "STORAGE_FULL", "KILLED_BY_OS", "SANDBOX_UNAVAILABLE", "SANDBOX_SETUP",
     "WATCH_LOST", "ZYGOTE_LOST", "STOPPED", "UNAVAILABLE", "WORKER_ERROR", "WORKER_STOPPED",
     "LEASE_LOST", "RESULT_TOO_DEEP", "EVALUATION_FAILED", "ENTRYPOINT_NOT_FOUND",
-    "PACKAGE_NOT_IMPORTABLE",
+    "PACKAGE_NOT_IMPORTABLE", "CONTAINER_FAILED", "AGENT_LOST", "AGENT_FAILED",
+    "FAILED_BY_OPERATOR",
 }  # fmt: skip
 
 

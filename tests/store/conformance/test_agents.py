@@ -82,6 +82,14 @@ def test_a_failure_says_what_the_agent_said(acts: Acts) -> None:
     assert error["message"] == "The container ended with exit code 137. killed"
 
 
+def test_a_failure_without_a_reason_is_blamed_on_the_agent(acts: Acts) -> None:
+    claim = acts.dispatched()
+    acts.say(claim, Said.RUNNING)
+    acts.say(claim, Said.FAILED)
+    error = json.loads(acts.job(claim).error or "")
+    assert (error["category"], error["code"]) == ("INTERNAL_ERROR", "AGENT_FAILED")
+
+
 def test_an_agent_can_say_that_the_time_was_over(acts: Acts) -> None:
     claim = acts.dispatched()
     acts.say(claim, Said.RUNNING)
@@ -266,6 +274,14 @@ def test_a_running_job_is_changed_only_by_force(acts: Acts, action: OperatorActi
     assert (data["by"], data["reason"], data["forced"]) == ("operator", "because", True)
     with pytest.raises(InvalidTransition):
         acts.say(claim, Said.FINISHED)
+
+
+def test_a_job_that_an_operator_failed_says_so(acts: Acts) -> None:
+    claim = acts.dispatched()
+    decide(acts, claim, OperatorAction.FAIL)
+    error = json.loads(acts.job(claim).error or "")
+    assert (error["category"], error["code"]) == ("INTERNAL_ERROR", "FAILED_BY_OPERATOR")
+    assert error["message"] == "An operator marked the job as failed: because"
 
 
 def test_a_requeued_job_runs_again(acts: Acts) -> None:
