@@ -2,7 +2,7 @@
 
 The floating-point numbers of a column get the same number of decimals: as many as they need, but
 not more than give the largest of them six significant digits; two are always kept, so that no cents
-are lost. A number that would lose its digits that way keeps its first four. Very large and very
+are lost. A number that would lose its digits that way keeps its first five. Very large and very
 small ones are powers of ten. Whole numbers are never rounded. Digits are grouped in a column that
 has 10,000 or more, except in one of whole numbers of equal length, which may be identifiers, dates
 or postal codes.
@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import NamedTuple, TypeGuard
 
 SIGNIFICANT_DIGITS = 6
-SIGNIFICANT_DIGITS_MIN = 4
+SIGNIFICANT_DIGITS_MIN = 5
 DECIMALS_KEPT = 2
 # Later digits often come from rounding errors of calculations, and always from those of the type.
 EXACT_DIGITS, FLOAT_DIGITS = 12, 15
@@ -123,7 +123,8 @@ def _text(value: int | float, decimals: int, notation: NumberSigns) -> str:
     if _is_power(value):
         return _power_text(value, notation)
     rounded = f"{value:.{decimals}f}"
-    if value != 0 and abs(float(rounded) - value) > abs(value) * 10.0**-SIGNIFICANT_DIGITS_MIN / 2:
+    error_max = abs(value) * 10.0 ** (1 - SIGNIFICANT_DIGITS_MIN) / 2
+    if value != 0 and abs(float(rounded) - value) > error_max:
         own = SIGNIFICANT_DIGITS_MIN - 1 - math.floor(math.log10(abs(value)))
         rounded = f"{value:.{min(max(own, decimals), _exact_decimals(value))}f}"
     return _written(rounded, notation)

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.engine.export.exported import LAYOUT
 
@@ -59,6 +59,7 @@ def test_numbers_have_the_signs_of_the_language(language: str, shown: str) -> No
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=8))
+@example([10.0, 0.34375])
 def test_a_written_number_has_its_value(column: list[int | float]) -> None:
     for value, text in zip(column, number_texts(column, "en"), strict=True):
         assert text is not None
