@@ -19,6 +19,7 @@
     │   ├── InvalidTransition       invalid_transition
     │   ├── LeaseLost               lease_lost
     │   ├── StaleAttempt            stale_job_attempt
+    │   ├── OutputGap               output_gap
     │   ├── NotFinished             not_finished
     │   └── IdempotencyInFlight     idempotency_in_flight
     ├── PreconditionFailed      412 precondition_failed
@@ -165,6 +166,16 @@ class StaleAttempt(Conflict):
     """The attempt is over."""
 
     code = "stale_job_attempt"
+
+
+class OutputGap(Conflict):
+    """Output before this piece is missing."""
+
+    code = "output_gap"
+
+    def __init__(self, detail: str, *, held_bytes: int) -> None:
+        super().__init__(detail)
+        self.held_bytes = held_bytes
 
 
 class NotFinished(Conflict):
