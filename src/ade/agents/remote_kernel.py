@@ -19,12 +19,12 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import structlog
-from pydantic import TypeAdapter, ValidationError
 
+from ade.agents.server_calls import ServerCalls
+from ade.agents.uploads import Uploads
 from ade.app.agent_messages import (
     ClaimMessage,
     ClaimsMessage,
@@ -38,7 +38,7 @@ from ade.app.agent_messages import (
     ReportMessage,
 )
 from ade.clock import Clock, SystemClock
-from ade.domain.errors import AdeError, InvalidRequest, LeaseLost, Unauthenticated, Unavailable
+from ade.domain.errors import AdeError, LeaseLost, Unavailable
 from ade.domain.lease import LeaseRule
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish, Finished
@@ -50,31 +50,25 @@ from ade.stages.workers import RunningWorker
 from ade.store.rows import Claim, JobRef, LeaseRef, Renewed
 
 WAIT_SECONDS_MAX = 25
-DETAIL_CHARS_MAX = 300
 # Until the server has said how long its leases last: short, so that a first claim does not wait.
 FIRST_LEASE = LeaseRule(lease_seconds=10, margin_seconds=3, renew_seconds=2)
 log = structlog.get_logger()
-_MESSAGES = {
-    message: TypeAdapter[Any](message)
-    for message in (
-        ClaimMessage,
-        ClaimsMessage,
-        EndMessage,
-        EndedMessage,
-        OutputMessage,
-        RenewalMessage,
-        RenewedMessage,
-        ReportMessage,
-        ReportedMessage,
-    )
-}
 
 
 class RemoteKernel:
-    """Claim jobs from a server and report to it; `http` holds its address and the agent's key."""
+    """Claim jobs from a server and report to it.
 
-    def __init__(self, http: httpx.AsyncClient, clock: Clock | None = None) -> None:
-        self._http = http
+    `http` holds the server's address and the agent's key; `uploads` knows which files were sent.
+    """
+
+    def __init__(
+        self,
+        http: httpx.AsyncClient,
+        clock: Clock | None = None,
+        uploads: Uploads | None = None,
+    ) -> None:
+        self._calls = ServerCalls(http)
+        self._uploads = uploads or Uploads(self._calls)
         self._clock = clock or SystemClock()
         self._lease = FIRST_LEASE
         self._held = set[LeaseRef]()
@@ -102,7 +96,7 @@ class RemoteKernel:
         trusted_seconds = self._lease.lease_seconds - self._lease.margin_seconds
         wait_seconds = 0 if self._held else int(min(WAIT_SECONDS_MAX, trusted_seconds / 2))
         message = ClaimMessage(request.limit, sorted(request.kinds or ()))
-        answer: ClaimsMessage = await self._post(
+        answer: ClaimsMessage = await self._calls.post(
             "claims", message, ClaimsMessage, wait_seconds=wait_seconds, repeats=False
         )
         self._lease = answer.lease
@@ -113,7 +107,7 @@ class RemoteKernel:
         """Renew leases; for a lost one, LeaseLost stands in its place."""
         if not leases:
             return []
-        answer: RenewedMessage = await self._post(
+        answer: RenewedMessage = await self._calls.post(
             "renewals", RenewalMessage(leases), RenewedMessage
         )
         self._lease = answer.lease
@@ -124,16 +118,21 @@ class RemoteKernel:
 
     async def finish(self, end: Finish) -> Finished:
         """Record how an attempt ended, or raise LeaseLost."""
-        outcome = None if end.outcome is None else OutcomeMessage.of(end.outcome)
+        receipts = self._uploads.receipts(end.lease)
+        outcome = None if end.outcome is None else OutcomeMessage.of(end.outcome, receipts)
         output = None if end.output is None else OutputMessage.of(end.output)
         message = EndMessage(end.lease, outcome, output)
         try:
-            answer: EndedMessage = await self._post("ends", message, EndedMessage)
+            answer: EndedMessage = await self._calls.post("ends", message, EndedMessage)
         except LeaseLost:
-            self._held.discard(end.lease)
+            self._forget(end.lease)
             raise
-        self._held.discard(end.lease)
+        self._forget(end.lease)
         return Finished(answer.status)
+
+    def _forget(self, lease: LeaseRef) -> None:
+        self._held.discard(lease)
+        self._uploads.forget(lease)
 
     async def finish_and_claim(
         self, ends: list[Finish], request: ClaimRequest
@@ -155,12 +154,12 @@ class RemoteKernel:
     async def report(self, report: AttemptReport) -> bool:
         """Report progress while holding a lease; False if the job's log is full."""
         message = ReportMessage(report.lease, report.progress or {})
-        answer: ReportedMessage = await self._post("reports", message, ReportedMessage)
+        answer: ReportedMessage = await self._calls.post("reports", message, ReportedMessage)
         return answer.kept
 
     async def append_output(self, append: OutputAppend) -> None:
         """Append what a job writes while holding its lease, or raise LeaseLost."""
-        await self._post("output", OutputMessage.of(append), None)
+        await self._calls.post("output", OutputMessage.of(append), None)
 
     async def note_worker(self, worker: RunningWorker) -> None:
         """Do nothing: an agent's heartbeat says which kinds it runs."""
@@ -168,37 +167,6 @@ class RemoteKernel:
     async def forget_worker(self, name: str) -> None:
         """Forget what was held; the server sees the end of the heartbeats."""
         self._held.clear()
-
-    async def _post(
-        self,
-        path: str,
-        message: Any,
-        answer: type[Any] | None,
-        *,
-        wait_seconds: int = 0,
-        repeats: bool = True,
-    ) -> Any:
-        headers = {"Content-Type": "application/json"}
-        if wait_seconds:
-            headers["Prefer"] = f"wait={wait_seconds}"
-        body = _MESSAGES[type(message)].dump_json(message)
-        try:
-            response = await self._sent(path, body, headers, repeats)
-        except httpx.HTTPError as error:
-            raise Unavailable(f"The server does not answer: {type(error).__name__}.") from None
-        if response.is_success:
-            return None if answer is None else _read(answer, response.content)
-        raise _error(response)
-
-    async def _sent(
-        self, path: str, body: bytes, headers: dict[str, str], repeats: bool
-    ) -> httpx.Response:
-        try:
-            return await self._http.post(f"/api/agent/{path}", content=body, headers=headers)
-        except httpx.RemoteProtocolError:  # a connection that the server had closed meanwhile
-            if not repeats:
-                raise
-            return await self._http.post(f"/api/agent/{path}", content=body, headers=headers)
 
 
 class NoHints:
@@ -215,24 +183,3 @@ class NoEventFiles:
 
     async def export(self, ref: JobRef) -> None:
         """Do nothing."""
-
-
-def _read(answer: type[Any], body: bytes) -> Any:
-    try:
-        return _MESSAGES[answer].validate_json(body)
-    except ValidationError:
-        raise Unavailable("The server's answer cannot be read; are both of one version?") from None
-
-
-def _error(response: httpx.Response) -> AdeError:
-    """Make the error that the server answered with."""
-    try:
-        problem = response.json()
-        code, detail = str(problem["code"]), str(problem["detail"])[:DETAIL_CHARS_MAX]
-    except (ValueError, LookupError, TypeError):
-        code, detail = "", f"The server answered {response.status_code}."
-    if code == LeaseLost.code:
-        return LeaseLost(detail)
-    if response.status_code in (401, 403):
-        return Unauthenticated(detail)
-    return Unavailable(detail) if response.status_code >= 429 else InvalidRequest(detail)

@@ -9,19 +9,24 @@ that fence is current: it is enough to look at the owner before a verb that carr
     a job that it does not hold, or an old     LeaseLost; nothing changes
     fence, or a job that does not exist
     an end again, because the answer was lost  LeaseLost; the first one was recorded
+    files of a result                          they count if this attempt sent them
+                                               (`ade.app.agent_uploads`)
     a claim whose answer nobody waits for      no job is taken; one that was is handed back
 """
 
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ade.app.agent_messages import EndMessage, OutputMessage, ReportMessage
+from ade.app.agent_messages import EndMessage, OutcomeMessage, OutputMessage, ReportMessage
+from ade.app.agent_uploads import AgentUploads
 from ade.domain.errors import AdeError, InvalidRequest, LeaseLost
 from ade.domain.events import work_topic
 from ade.domain.job import LOCAL_POOL, Status
+from ade.domain.outcome import Outcome
 from ade.kernel import Kernel
 from ade.stages.claim import ClaimRequest, Rotation
 from ade.stages.finish import Finish, Finished
@@ -38,8 +43,9 @@ AGENTS_REMEMBERED_MAX = 4096
 class AgentLeases:
     """Claim, renew and finish jobs for agents, each by its name."""
 
-    def __init__(self, kernel: Kernel, jobs_dir: Path) -> None:
+    def __init__(self, kernel: Kernel, jobs_dir: Path, uploads: AgentUploads) -> None:
         self.kernel = kernel
+        self._uploads = uploads
         self._exporter = kernel.event_exporter(jobs_dir)
         self._rotations: dict[str, Rotation] = {}
 
@@ -92,32 +98,44 @@ class AgentLeases:
 
     async def finish(self, owner: str, end: EndMessage) -> Finished:
         """Record how an attempt ended, from what the server knows of the job itself."""
-        job = await self._job(owner, end.lease)
+        job = await self.held(owner, end.lease)
         if end.output is not None and end.output.lease != end.lease:
             raise InvalidRequest("The output belongs to another attempt.")
-        outcome = None if end.outcome is None else end.outcome.as_outcome()
+        outcome = None if end.outcome is None else await self._checked(job, end.outcome)
         output = None if end.output is None else end.output.as_append()
         finished = await self.kernel.finish(Finish(_claim_of(job), outcome, output))
         await self._export(end.lease)
         return finished
 
+    async def _checked(self, job: JobRow, message: OutcomeMessage) -> Outcome:
+        """Return the outcome that an agent reports, with the files that are known to be there."""
+        outcome = message.as_outcome()
+        artifacts = await self._uploads.accept(job, message.artifacts)
+        result = outcome.result
+        if result is not None and not isinstance(result.get("outputs", {}), dict):
+            raise InvalidRequest("outputs: a result holds an object there.")
+        if artifacts or (result is not None and "artifacts" in result):
+            result = {**(result or {}), "artifacts": [one.as_dict() for one in artifacts]}
+        return replace(outcome, result=result, artifacts=artifacts)
+
     async def report(self, owner: str, message: ReportMessage) -> bool:
         """Record the progress of an attempt; False if the job's log is full."""
-        await self._job(owner, message.lease)
+        await self.held(owner, message.lease)
         kept = await self.kernel.report(AttemptReport(message.lease, progress=message.progress))
         await self._export(message.lease)
         return kept
 
     async def append_output(self, owner: str, message: OutputMessage) -> None:
         """Append what a job writes."""
-        await self._job(owner, message.lease)
+        await self.held(owner, message.lease)
         await self.kernel.append_output(message.as_append())
 
     async def _export(self, lease: LeaseRef) -> None:
         with contextlib.suppress(Exception):  # it is a copy; what is missing comes with the next
             await self._exporter.export(JobRef(lease.workspace_id, lease.id))
 
-    async def _job(self, owner: str, lease: LeaseRef) -> JobRow:
+    async def held(self, owner: str, lease: LeaseRef) -> JobRow:
+        """Return the job of an attempt that is the agent's own and current, or raise LeaseLost."""
         held = await self._held(owner, [lease])
         if lease not in held:
             raise lease_lost(lease)

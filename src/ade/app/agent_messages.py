@@ -4,10 +4,12 @@ What an agent sends is checked and never trusted: a message holds no status that
 end in, and no part of the job that the server knows itself.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from ade.domain.errors import InvalidRequest
 from ade.domain.evaluation import Evaluation
@@ -22,6 +24,10 @@ LEASES_MAX = 1000
 BATCHES_MAX = 4096
 CLAIMS_MAX = 100
 KINDS_MAX = 100
+ARTIFACTS_MAX = 100_100
+KIND_CHARS_MAX = 40
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+Receipt = Annotated[str, Field(max_length=100)]
 EndStatus = Literal["succeeded", "failed", "timed_out", "cancelled", "paused"]
 PieceRow = tuple[Stream, Annotated[int, Field(ge=0)], str]
 
@@ -97,6 +103,18 @@ class ErrorMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class ArtifactMessage:
+    """Name a file that an attempt sent, as the attempt describes it."""
+
+    name: Annotated[str, Field(min_length=1)]
+    digest: Digest
+    size_bytes: Annotated[int, Field(ge=0)]
+    receipt: Receipt
+    kind: Annotated[str, Field(max_length=KIND_CHARS_MAX)] | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class OutcomeMessage:
     """Say how an attempt ended."""
 
@@ -107,10 +125,15 @@ class OutcomeMessage:
     isolation: list[str] = field(default_factory=list)
     evaluation: Evaluation | None = None
     counts: dict[str, Any] | None = None
+    artifacts: Annotated[list[ArtifactMessage], Field(max_length=ARTIFACTS_MAX)] = field(
+        default_factory=list
+    )
 
     @staticmethod
-    def of(outcome: Outcome) -> "OutcomeMessage":
-        """Make the message of an outcome."""
+    def of(
+        outcome: Outcome, receipts: Mapping[str, str] = MappingProxyType({})
+    ) -> "OutcomeMessage":
+        """Make the message of an outcome, with the receipts for its files by their digests."""
         error = outcome.error
         return OutcomeMessage(
             outcome.status.value,  # type: ignore[arg-type]  # an outcome has no other
@@ -122,10 +145,21 @@ class OutcomeMessage:
             list(outcome.isolation),
             outcome.evaluation,
             outcome.counts,
+            [
+                ArtifactMessage(
+                    one.name,
+                    one.digest,
+                    one.size_bytes,
+                    receipts.get(one.digest, ""),
+                    one.kind,
+                    one.metadata,
+                )
+                for one in outcome.artifacts
+            ],
         )
 
     def as_outcome(self) -> Outcome:
-        """Return what is to be recorded."""
+        """Return what is to be recorded, without the files: those are checked first."""
         error = self.error
         return Outcome(
             Status(self.status),
@@ -169,3 +203,51 @@ class ReportedMessage:
     """Answer whether the report was kept; False if the job's log is full."""
 
     kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InputMessage:
+    """Ask for an input of a job by its name there: an identifier or a digest."""
+
+    lease: LeaseRef
+    name: Annotated[str, Field(max_length=100)]
+
+
+@dataclass(frozen=True, slots=True)
+class FileMessage:
+    """Name bytes, with a link that this attempt can fetch them by for a while."""
+
+    digest: Digest
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentMessage:
+    """Describe a document."""
+
+    name: str
+    file: FileMessage
+
+
+@dataclass(frozen=True, slots=True)
+class PackageMessage:
+    """Describe a version of a configuration; its files by their paths."""
+
+    configuration_id: str
+    sequence: int
+    digest: str
+    files: dict[str, FileMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class BlobMessage:
+    """Describe bytes that a job reads."""
+
+    file: FileMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptMessage:
+    """Say that the bytes have arrived."""
+
+    receipt: str

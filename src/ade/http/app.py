@@ -166,6 +166,7 @@ def create_app(
             blobs=blobs,
             work=AgentWork(kernel),
             tokens=AttemptTokens(directory),
+            catalogue=catalogue,
         ),
         access_log,
     )

@@ -274,6 +274,13 @@ def _parts(
     worker = None
     if isolation is not None:
         name = worker_name(pilot.block)
+        job_io = CatalogueJobIO(
+            catalogue,
+            blobs,
+            settings.workspace_storage_mb * MIB,
+            kernel.store.clock,
+            CellEnvironments(settings),
+        )
         worker = Worker(
             name,
             kernel=kernel,
@@ -281,13 +288,7 @@ def _parts(
             runner=isolation.runner,
             build_runner=BuildRunner(isolation.runner, settings),
             jobs_dir=jobs_dir,
-            job_io=CatalogueJobIO(
-                catalogue,
-                blobs,
-                settings.workspace_storage_mb * MIB,
-                kernel.store.clock,
-                CellEnvironments(settings),
-            ),
+            job_io_of=lambda lease: job_io,
             rules=WorkerRules(
                 slots=settings.max_concurrency,
                 poll_seconds=settings.poll_seconds,

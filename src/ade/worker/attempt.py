@@ -22,8 +22,10 @@ from ade.domain.errors import (
     InvalidRequest,
     LeaseLost,
     NotFound,
+    PayloadTooLarge,
     StorageFull,
     Unavailable,
+    UnsafePath,
 )
 from ade.domain.job import Status, StopRequest
 from ade.domain.keys import digest
@@ -341,6 +343,12 @@ class Attempt:
                 metrics.fence_rejected("finish")
                 log.warning("result discarded", reason="lease lost")
                 return
+            except (InvalidRequest, PayloadTooLarge, StorageFull, UnsafePath) as error:
+                # Said again, it would be refused again: the job must not wait for its lease to end.
+                log.warning("end refused", reason=error.detail)
+                record = self._kernel.finish
+                end = end._replace(outcome=_refused(error), output=None)
+                await asyncio.sleep(FINISH_AGAIN_SECONDS)
             except Exception as error:
                 log.warning("end not recorded yet", reason=type(error).__name__)
                 record = self._kernel.finish  # apart from others, in case it is this end that fails
@@ -390,6 +398,14 @@ def _without_files(outcome: Outcome, reason: str) -> Outcome:
     warning = {"level": "warning", "message": f"The job's files were not kept: {reason}"}
     logs = [*result.get("logs", ()), warning]
     return replace(outcome, result={**result, "logs": logs}, files=())
+
+
+def _refused(error: AdeError) -> Outcome:
+    """Say that the server refused the result, and why."""
+    if isinstance(error, StorageFull | PayloadTooLarge):
+        return _failed(JobError(Category.RESOURCE_LIMIT, error.code.upper(), error.detail))
+    message = f"The result was refused: {error.detail}"
+    return _failed(JobError(Category.INTERNAL_ERROR, "RESULT_REFUSED", message))
 
 
 def _failed(error: JobError, outcome: Outcome | None = None) -> Outcome:

@@ -1,12 +1,11 @@
 """The inputs and outputs of jobs: documents and packages by path, artifacts by digest."""
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from ade.app.artifacts import artifact_of
 from ade.app.catalogue import Catalogue
 from ade.clock import Clock, SystemClock, new_id
 from ade.domain.errors import NotFound, StorageFull, Unavailable
@@ -18,29 +17,6 @@ from ade.worker.cell_environments import CellEnvironments
 
 NO_PACKAGES = "This worker cannot install packages."
 NO_CATALOGUE = "This worker has no catalogue of documents, configurations and artifacts."
-OCTETS = "application/octet-stream"
-CONTENT_TYPES = {
-    "csv": "text/csv",
-    "gif": "image/gif",
-    "html": "text/html",
-    "jpeg": "image/jpeg",
-    "jpg": "image/jpeg",
-    "json": "application/json",
-    "md": "text/markdown",
-    "ndjson": "application/x-ndjson",
-    "npy": OCTETS,
-    "parquet": "application/vnd.apache.parquet",
-    "pdf": "application/pdf",
-    "png": "image/png",
-    "svg": "image/svg+xml",
-    "tsv": "text/tab-separated-values",
-    "txt": "text/plain",
-    "webp": "image/webp",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    "zip": "application/zip",
-}
-TABLES = {"csv", "tsv", "parquet", "xlsx"}
-FORMAT = re.compile(r"[a-z0-9]{1,10}")
 
 
 class NoJobIO:
@@ -117,7 +93,7 @@ class CatalogueJobIO:
             kept = self.blobs.write(iter(lambda: source.read(MIB), b""), file.size_bytes)
         if kept.digest != file.digest:
             raise Unavailable(f"{file.name} changed while it was stored.")
-        return _artifact(file, new_id(self.clock), self.blobs.uri(kept.digest))
+        return artifact_of(file, new_id(self.clock), self.blobs.uri(kept.digest))
 
     async def packages(self, requirements: Sequence[str]) -> InstalledPackages:
         """Install what a cell requires, unless it is there, and return where."""
@@ -142,39 +118,3 @@ class CatalogueJobIO:
             return self.blobs.existing(digest)
         except NotFound:
             raise NotFound(f"The bytes of {what} are not in the storage any more.") from None
-
-
-def _artifact(file: OutputFile, artifact_id: str, uri: str) -> Artifact:
-    """Describe a kept file, by its name and by what its job declared about it."""
-    format_ = _format(file.name)
-    return Artifact(
-        id=artifact_id,
-        name=file.name,
-        kind=file.kind or _kind(format_),
-        format=format_,
-        digest=file.digest,
-        size_bytes=file.size_bytes,
-        uri=uri,
-        content_type=CONTENT_TYPES.get(format_, OCTETS),
-        metadata=_plain(file.metadata),
-    )
-
-
-def _format(name: str) -> str:
-    ending = name.rpartition("/")[2].rpartition(".")[2].lower() if "." in name else ""
-    return ending if FORMAT.fullmatch(ending) else "bin"
-
-
-def _kind(format_: str) -> str:
-    if CONTENT_TYPES.get(format_, OCTETS).startswith("image/"):
-        return "image"
-    return "table" if format_ in TABLES else "file"
-
-
-def _plain(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Keep texts and numbers only: the job chose what is here."""
-    return {
-        name: value
-        for name, value in metadata.items()
-        if value is None or isinstance(value, str | int | float | bool)
-    }

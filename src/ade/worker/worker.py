@@ -79,7 +79,7 @@ class Worker:
         build_runner: Runner | None = None,
         jobs_dir: Path,
         rules: WorkerRules,
-        job_io: JobIO | None = None,
+        job_io_of: Callable[[LeaseRef], JobIO] | None = None,
     ) -> None:
         self.name = name
         self._kernel = kernel
@@ -88,7 +88,7 @@ class Worker:
         self._build_runner = build_runner or runner
         self._jobs_dir = jobs_dir
         self._rules = rules
-        self._job_io = job_io or NoJobIO()
+        self._job_io_of = job_io_of or (lambda lease: NoJobIO())
         self._exporter = kernel.event_exporter(jobs_dir)
         self._note = RunningWorker(
             name,
@@ -262,7 +262,7 @@ class Worker:
             jobs_dir=self._jobs_dir,
             exporter=self._exporter,
             network=self._rules.network,
-            job_io=self._job_io,
+            job_io=self._job_io_of(LeaseRef(claim.workspace_id, claim.id, claim.fence)),
         )
         task = asyncio.create_task(attempt.see_through(), name=f"attempt {claim.id}")
         self._attempts[attempt] = task

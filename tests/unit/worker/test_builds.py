@@ -82,7 +82,7 @@ class Site:
             build_runner=BuildRunner(self.runner, self.settings),
             jobs_dir=self.settings.jobs_dir,
             rules=WorkerRules(**usual | rules),
-            job_io=CatalogueJobIO(self.library, self.blobs),
+            job_io_of=lambda lease: CatalogueJobIO(self.library, self.blobs),
         )
         task = asyncio.create_task(worker.run())
         try:

@@ -5,9 +5,13 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from ade import __version__
+from ade.app.agent_inputs import AgentInputs
 from ade.app.agent_leases import AgentLeases
+from ade.app.agent_uploads import AgentUploads
+from ade.app.attempt_proofs import AttemptProofs
 from ade.domain.errors import AdeError
 from ade.http.access_log import AccessLog
+from ade.http.contract.agent_files import AgentFiles, agent_file_routes
 from ade.http.contract.agent_jobs import agent_job_routes
 from ade.http.contract.context import ContractContext
 from ade.http.contract.errors import answer_error, detail_response
@@ -25,10 +29,15 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
         redoc_url=None,
         redirect_slashes=False,
     )
-    leases = AgentLeases(context.kernel, context.settings.jobs_dir)
+    kernel, catalogue = context.kernel, context.catalogue
+    proofs = AttemptProofs(context.directory, kernel.store.clock)
+    uploads = AgentUploads(catalogue, context.blobs, proofs, context.settings, kernel.store.clock)
+    leases = AgentLeases(kernel, context.settings.jobs_dir, uploads)
+    files = AgentFiles(leases, AgentInputs(kernel, catalogue, proofs), uploads, proofs)
     for router in (
         job_routes(context),
         agent_job_routes(leases, context.callers),
+        agent_file_routes(files, context.callers, context.blobs),
     ):
         app.include_router(router)
     for kind in (AdeError, HTTPException, RequestValidationError):

@@ -6,6 +6,7 @@ from typing import Any
 
 from ade.app.agent_work import AgentWork
 from ade.app.attempt_tokens import AttemptTokens
+from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
 from ade.app.job_requests import JobRequests
 from ade.app.submission import SubmissionService
@@ -39,6 +40,7 @@ class ContractContext:
     blobs: Blobs
     work: AgentWork
     tokens: AttemptTokens
+    catalogue: Catalogue
 
     async def workspace(self, caller: Caller, needed: Role = Role.VIEWER) -> Workspace:
         """Return the workspace that a caller acts in: that of its key, else `default`."""
