@@ -200,18 +200,21 @@ class Setting:
         """Return what the variable may hold."""
         return self._shape.words
 
-    def parse(self, variable: str, raw: str) -> Any:
-        """Return the value of a variable's text, or raise a SettingsError of one line."""
+    def parse(self, variable: str, raw: Any) -> Any:
+        """Return the value of a variable's text, or raise a SettingsError of one line.
+
+        What is no text comes from a file that has types, and must be of the right one.
+        """
         kind: Any = Annotated[self._declared.annotation, self._shape, *self._declared.metadata]
+        is_text = isinstance(raw, str)
         try:
-            return TypeAdapter(kind).validate_python(raw)
+            return TypeAdapter(kind).validate_python(raw, strict=not is_text)
         except ValidationError:
-            shown = self._shape.mask(raw)
+            shown = self._shape.mask(str(raw))
             if len(shown) > SHOWN_CHARACTERS_MAX:
                 shown = shown[:SHOWN_CHARACTERS_MAX] + "…"
-            raise SettingsError(
-                f"{variable}={shown!r} is not allowed: give {self.allowed}"
-            ) from None
+            value = repr(shown) if is_text else shown
+            raise SettingsError(f"{variable}={value} is not allowed: give {self.allowed}") from None
 
     def show(self, value: Any) -> str:
         """Write a value as its variable would hold it, without what may not be seen."""

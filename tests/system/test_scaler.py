@@ -7,8 +7,9 @@ from pathlib import Path
 from tests.processes import aeventually
 from tests.system.server import ADE, Start
 
+from ade.agents.block_rows import block_prefix
 from ade.agents.launchers.local import LocalLauncher
-from ade.agents.scaler import Scaler, ScalerRule, block_prefix
+from ade.agents.scaler import Scaler, ScalerRule
 from ade.domain.scaling import ScaleRule
 from ade.store.session import Session
 

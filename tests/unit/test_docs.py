@@ -26,6 +26,7 @@ from pydantic import TypeAdapter
 from tests.generated import check, table, write
 from typer.main import get_command
 
+from ade.agents.scale_config import key_rows
 from ade.app.job_requests import Caller, JobRequests
 from ade.app.request_schemas import JobRequest
 from ade.cli import app as command_line
@@ -131,6 +132,10 @@ def metric_table() -> str:
     )
 
 
+def scale_keys() -> str:
+    return table("| key | default | allowed | meaning |", key_rows())
+
+
 def layers() -> str:
     return _layers("ade", "domain")
 
@@ -161,6 +166,7 @@ GENERATED: dict[str, tuple[Path, Callable[[], str]]] = {
     "problems": (DOCS / "reference" / "errors.md", problems),
     "categories": (DOCS / "reference" / "errors.md", categories),
     "metrics": (DOCS / "reference" / "metrics.md", metric_table),
+    "scale keys": (DOCS / "reference" / "scale-file.md", scale_keys),
     "layers": (DOCS / "explanation" / "architecture.md", layers),
     "engine layers": (DOCS / "explanation" / "architecture.md", engine_layers),
 }

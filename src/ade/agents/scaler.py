@@ -5,37 +5,35 @@ each tick it renews the lease, lists the blocks of the engine, brings the rows o
 date, decides (`ade.domain.scaling`), writes the rows of new blocks, and only then orders them.
 
 The rule about time. The lease lasts six ticks or more. A process orders nothing when its lease was
-renewed longer ago than half of that, on its own monotonic clock.
+renewed longer ago than a third of that, on its own monotonic clock.
 
     failure                                   what happens
     ----------------------------------------  ---------------------------------------------------
     the engine does not answer                nothing is decided; the state says so
     the process dies between row and order    the row is `ordered`; the next poll does not list it,
                                               and it counts as a block that failed
+    the engine refuses an order               the block failed; the rest of the round is not sent
     an order was taken, its answer lost       the next poll lists its name
     another process takes the lease           this one changes nothing more, and waits
+    SIGTERM                                   the tick is finished, the lease is given back; pilots
+                                              go on, and the next process adopts their blocks
 """
 
 import asyncio
-import json
+import contextlib
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import structlog
 
+from ade.agents import block_rows
+from ade.agents.block_rows import CANCELLED, block_prefix
 from ade.agents.launchers.port import Block, BlockRefused, EngineAway, Launcher
-from ade.domain.errors import AdeError, Conflict
+from ade.domain.errors import AdeError
 from ade.domain.job import LOCAL_POOL
-from ade.domain.scaling import (
-    FailureMemory,
-    ScaleDecision,
-    ScaleRule,
-    ScaleSignals,
-    decide,
-    idle_exit_seconds,
-)
+from ade.domain.scaler_state import ScalerState
+from ade.domain.scaling import ScaleDecision, ScaleRule, ScaleSignals, decide, idle_exit_seconds
 from ade.domain.units import MICROSECONDS
 from ade.stages.workers import SILENT_SECONDS, WORKERS_LISTED_MAX
 from ade.store.rows import BlockRow, WorkerRow
@@ -44,8 +42,10 @@ from ade.store.transaction import SqlReading
 
 LEASE_SECONDS = 30.0
 BLOCKS_KEPT_SECONDS = 24 * 3600.0
-DECISIONS_KEPT = 20
+BLOCKS_LOOKED_AT = 50
 STARTS_REMEMBERED = 10
+# A job may wait for a year; more would not fit into the database's numbers.
+TIMEOUT_SECONDS_MAX = 366 * 24 * 3600.0
 log = structlog.get_logger()
 
 
@@ -56,17 +56,17 @@ class ScalerRule:
     name: str
     engine: str
     scale: ScaleRule
-    timeout_seconds_max: float
+    timeout_seconds_max: float = TIMEOUT_SECONDS_MAX
     tick_seconds: float = 5.0
     idle_seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    blocks: list[BlockRow]
+    newest: list[BlockRow]
+    live: list[BlockRow]
     signals: ScaleSignals
     too_long: int
-    state: dict[str, Any]
 
 
 class Scaler:
@@ -86,65 +86,73 @@ class Scaler:
         lease_seconds = max(LEASE_SECONDS, 6 * rule.tick_seconds)
         self._lease = (rule.name, rule.engine, self.owner, lease_seconds)
         self._renewed_at = 0.0
+        self._stopping = asyncio.Event()
 
-    @property
-    def prefix(self) -> str:
-        """Return what the names of this scaler's blocks begin with."""
-        return block_prefix(self._rule.name)
+    def stop(self) -> None:
+        """Let `run` return once the present tick is finished; pilots go on."""
+        self._stopping.set()
 
     async def run(self) -> None:
-        """Tick until cancelled; trouble is logged and tried again."""
+        """Tick until stopped; trouble is logged and tried again."""
         try:
-            while True:
+            while not self._stopping.is_set():
                 try:
                     await self.tick()
                 except (AdeError, OSError) as error:
                     log.warning("cannot decide", reason=str(error) or type(error).__name__)
-                await asyncio.sleep(self._rule.tick_seconds)
+                except Exception as error:
+                    log.error("cannot decide", exc_info=error)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._rule.tick_seconds):
+                        await self._stopping.wait()
         finally:
-            await self._store.achange(
-                lambda tx: tx.scaling.stop_leading(self._rule.name, self.owner)
-            )
+            with contextlib.suppress(AdeError):  # without a database, the lease just expires
+                await self._store.achange(
+                    lambda tx: tx.scaling.stop_leading(self._rule.name, self.owner)
+                )
 
     async def tick(self) -> ScaleDecision | None:
         """Decide once and carry it out; None if another process decides or the engine is away."""
-        sent_at = self._store.clock.monotonic()
-        if not await self._store.achange(lambda tx: tx.scaling.lead(*self._lease)):
+        if not await self._leads(0):
             return None
-        self._renewed_at = sent_at
+        state = await self._state()
         try:
             listed = await self._launcher.poll()
         except EngineAway as away:
             log.warning("the engine does not answer", reason=str(away))
+            await self._write([], [], state.away(self._store.clock.now_us(), str(away)))
             return None
-        changed = await self._reconcile(listed)
+        failed = await self._reconcile(listed)
         seen = await self._look()
         now = self._store.clock.now_us()
-        memory = _memory(seen, changed, now)
-        decision = decide(seen.signals, self._rule.scale, memory, now / MICROSECONDS)
-        await self._carry_out(seen, memory, decision)
+        state = _remember(state, seen, failed, now)
+        state = state.answered(self._rule.scale, self._launcher.describe())
+        decision = decide(seen.signals, self._rule.scale, state.memory, now / MICROSECONDS)
+        state = state.decided(seen.signals, seen.too_long, decision, now)
+        await self._carry_out(seen, decision, state)
         return decision
 
-    async def _reconcile(self, listed: Sequence[Block]) -> list[BlockRow]:
-        """Bring the rows of blocks up to date with what the engine lists, and write them."""
+    async def _leads(self, renewed_seconds_max: float) -> bool:
+        """Tell whether this process holds the lease; renew it if that was too long ago."""
+        sent_at = self._store.clock.monotonic()
+        if sent_at - self._renewed_at < renewed_seconds_max:
+            return True
+        if not await self._store.achange(lambda tx: tx.scaling.lead(*self._lease)):
+            return False
+        self._renewed_at = sent_at
+        return True
+
+    async def _state(self) -> ScalerState:
+        row = await self._store.aread(lambda reading: reading.scaling.find(self._rule.name))
+        return ScalerState.from_json(row.state if row else None)
+
+    async def _reconcile(self, listed: Sequence[Block]) -> int:
+        """Bring the rows of blocks up to date with the engine's list; count those that failed."""
         rows = await self._store.aread(lambda reading: reading.scaling.blocks(self._rule.name))
         now = self._store.clock.now_us()
-        known, there = {row.name: row for row in rows}, {block.name: block for block in listed}
-        new, changed = [], []
-        for block in listed:
-            row = known.get(block.name)
-            found = _listed(row or _ordered(block.name, self._rule.name, now), block, now)
-            if row is None:
-                new.append(found)
-            elif found != row:
-                changed.append(found)
-        for row in rows:
-            if row.finished_at is None and row.name not in there:
-                cancelled = row.status == "queued" and row.detail == "cancelled"
-                ended = "ended" if row.registered_at else "cancelled" if cancelled else "failed"
-                changed.append(row._replace(status=ended, finished_at=now))
+        new, changed = block_rows.compare(rows, listed, self._rule.name, now)
         await self._write(new, changed, None)
-        return changed
+        return sum(row.status == "failed" for row in changed)
 
     async def _look(self) -> _Seen:
         """Read what waits, what runs, and what is free."""
@@ -166,9 +174,9 @@ class Scaler:
             blocks = scaling.live_blocks(self._rule.name)
             waiting = [one for one in blocks if one.registered_at is None]
             oldest = min((one.oldest_at for one in fits), default=now)
-            found = scaling.find(self._rule.name)
             return _Seen(
-                scaling.blocks(self._rule.name, 50),
+                scaling.blocks(self._rule.name, BLOCKS_LOOKED_AT),
+                blocks,
                 ScaleSignals(
                     waiting=sum(one.jobs for one in fits),
                     oldest_seconds=max(now - oldest, 0) / MICROSECONDS,
@@ -179,62 +187,71 @@ class Scaler:
                     live_blocks=sum(bool(b.registered_at) and not b.left_at for b in blocks),
                 ),
                 sum(one.jobs for one in backlog if not one.fits),
-                json.loads(found.state) if found else {},
             )
 
         return await self._store.aread(look)
 
-    async def _carry_out(self, seen: _Seen, memory: FailureMemory, decision: ScaleDecision) -> None:
+    async def _carry_out(self, seen: _Seen, decision: ScaleDecision, state: ScalerState) -> None:
+        """Write the rows of a decision, and only then cancel and order."""
         now = self._store.clock.now_us()
-        names = [f"{self.prefix}{secrets.token_hex(5)}" for _ in range(decision.launch)]
-        state = _state(seen, memory, decision, now)
-        by_name = {row.name: row for row in seen.blocks}
-        cancelled = [by_name[n]._replace(detail="cancelled") for n in decision.cancel]
-        ordered = [_ordered(name, self._rule.name, now) for name in names]
-        await self._write(ordered, cancelled, state)
+        surplus = [row for row in seen.live if row.name in decision.cancel]
+        cancelled = [row._replace(detail=CANCELLED) for row in surplus]
+        orders = [
+            block_rows.ordered(f"{prefix}{secrets.token_hex(5)}", self._rule.name, now)
+            for prefix in [block_prefix(self._rule.name)] * decision.launch
+        ]
+        await self._write(orders, cancelled, state)
         if decision.launch or decision.cancel:
-            log.info("decided", launch=decision.launch, cancel=len(cancelled), why=decision.reason)
-        ids = [row.engine_id for row in cancelled if row.engine_id]
+            log.info("decided", launch=len(orders), cancel=len(surplus), why=decision.reason)
         try:
-            await self._launcher.cancel(ids)
-            stays = seen.signals.blocks < self._rule.scale.min_blocks
-            starts = tuple(
-                (b.registered_at - b.ordered_at) / MICROSECONDS
-                for b in seen.blocks
-                if b.registered_at
-            )[:STARTS_REMEMBERED]
-            idle = None if stays else idle_exit_seconds(self._rule.idle_seconds, starts)
-            for name in names:
-                if self._store.clock.monotonic() - self._renewed_at > self._lease[3] / 2:
-                    raise Conflict("The lease was renewed too long ago to order more blocks.")
-                await self._launcher.launch(name, self._command(name, idle))
+            await self._launcher.cancel([row.engine_id for row in surplus if row.engine_id])
         except (EngineAway, BlockRefused) as error:
-            log.warning("a block was not ordered", reason=str(error))
+            log.warning("blocks were not cancelled", reason=str(error))
+        if orders:
+            await self._order(orders, self._idle_seconds(seen), state)
 
-    async def _write(self, new: list[BlockRow], changed: list[BlockRow], state: str | None) -> None:
+    async def _order(
+        self, orders: list[BlockRow], idle_seconds: float | None, state: ScalerState
+    ) -> None:
+        """Order blocks one by one; the first that fails ends the round."""
+        changed: list[BlockRow] = []
+        for position, row in enumerate(orders):
+            now = self._store.clock.now_us()
+            if self._stopping.is_set() or not await self._leads(self._lease[3] / 3):
+                changed += [block_rows.not_sent(one, now) for one in orders[position:]]
+                break
+            try:
+                await self._launcher.launch(row.name, self._command(row.name, idle_seconds))
+            except (EngineAway, BlockRefused) as error:
+                log.warning("a block was not ordered", reason=str(error))
+                now = self._store.clock.now_us()
+                if isinstance(error, BlockRefused):
+                    changed.append(block_rows.refused(row, str(error), now))
+                    state = state.failed(1, now / MICROSECONDS)
+                else:
+                    changed.append(block_rows.unanswered(row))
+                    state = state.away(now, str(error))
+                changed += [block_rows.not_sent(one, now) for one in orders[position + 1 :]]
+                break
+        if changed:
+            await self._write([], changed, state)
+
+    def _idle_seconds(self, seen: _Seen) -> float | None:
+        """Return after how long the pilots of new blocks leave; None for those that must stay."""
+        if seen.signals.blocks < self._rule.scale.min_blocks:
+            return None
+        starts = ((b.ordered_at, b.registered_at) for b in seen.newest if b.registered_at)
+        took = [(registered - ordered) / MICROSECONDS for ordered, registered in starts]
+        return idle_exit_seconds(self._rule.idle_seconds, tuple(took[:STARTS_REMEMBERED]))
+
+    async def _write(
+        self, new: list[BlockRow], changed: list[BlockRow], state: ScalerState | None
+    ) -> None:
         if new or changed or state is not None:
+            text = state.as_json() if state is not None else None
             await self._store.achange(
-                lambda tx: tx.scaling.change(self._lease, state, new, changed, BLOCKS_KEPT_SECONDS)
+                lambda tx: tx.scaling.change(self._lease, text, new, changed, BLOCKS_KEPT_SECONDS)
             )
-
-
-def block_prefix(scaler: str) -> str:
-    """Return what the names of a scaler's blocks begin with."""
-    return f"ade-{scaler}-"
-
-
-def _ordered(name: str, scaler: str, now: int) -> BlockRow:
-    return BlockRow(name, scaler, None, "ordered", "", now, None, None, None, None)
-
-
-def _listed(row: BlockRow, block: Block, now: int) -> BlockRow:
-    return row._replace(
-        engine_id=block.id,
-        status="running" if block.is_started else "queued",
-        detail=row.detail if row.detail == "cancelled" else block.detail,
-        started_at=(row.started_at or now) if block.is_started else None,
-        finished_at=None,
-    )
 
 
 def _is_free(worker: WorkerRow, now: int, needed_us: int) -> bool:
@@ -243,30 +260,9 @@ def _is_free(worker: WorkerRow, now: int, needed_us: int) -> bool:
     return is_alive and (worker.drains_at is None or worker.drains_at - now >= needed_us)
 
 
-def _memory(seen: _Seen, changed: list[BlockRow], now: int) -> FailureMemory:
-    kept = seen.state.get("memory", {})
-    memory = FailureMemory(int(kept.get("failures", 0)), float(kept.get("failed_at_seconds", 0)))
-    came = max((block.registered_at or 0 for block in seen.blocks), default=0) / MICROSECONDS
-    if memory.failures and came > memory.failed_at_seconds:
-        memory = memory.registered()
-    failed = sum(block.status == "failed" for block in changed)
-    return memory.failed(now / MICROSECONDS, failed)
-
-
-def _state(seen: _Seen, memory: FailureMemory, decision: ScaleDecision, now: int) -> str:
-    """Write what was seen and decided; of decisions that change nothing, only the last."""
-    entry = {
-        "at": now,
-        "launch": decision.launch,
-        "cancel": len(decision.cancel),
-        "reason": decision.reason,
-    }
-    earlier = [e for e in seen.state.get("decisions", []) if e["launch"] or e["cancel"]]
-    signals = asdict(seen.signals) | {"queued_blocks": len(seen.signals.queued_blocks)}
-    return json.dumps(
-        {
-            "memory": asdict(memory),
-            "signals": signals | {"too_long": seen.too_long},
-            "decisions": [*earlier, entry][-DECISIONS_KEPT:],
-        }
-    )
+def _remember(state: ScalerState, seen: _Seen, failed: int, now: int) -> ScalerState:
+    """Forget failures after which a pilot came, then note those of this round."""
+    came = max((block.registered_at or 0 for block in seen.newest), default=0) / MICROSECONDS
+    if state.memory.failures and came > state.memory.failed_at_seconds:
+        state = replace(state, memory=state.memory.registered())
+    return state.failed(failed, now / MICROSECONDS)

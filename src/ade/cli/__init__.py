@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ade import __version__
-from ade.cli import config, db, demo, doctor, inspect, link, run, serve, settings, worker
+from ade.cli import config, db, demo, doctor, inspect, link, run, scale, serve, settings, worker
 
 app = typer.Typer(
     name="ade",
@@ -23,6 +23,7 @@ app.command("inspect")(inspect.inspect)
 app.command("run")(run.run_file)
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
+app.add_typer(scale.app, name="scale")
 
 
 def _print_version(wanted: bool) -> None:

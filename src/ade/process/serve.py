@@ -12,6 +12,7 @@ import uvicorn
 
 from ade.app.directory import Directory
 from ade.domain.errors import Unavailable
+from ade.domain.scaler_state import ScalerState, trouble
 from ade.http import create_app
 from ade.http.client_address import LOOPBACK, Networks
 from ade.http.health import Component, HealthStatus, Probe
@@ -213,12 +214,22 @@ def _probes(settings: Settings, parts: Parts) -> Mapping[str, Probe]:
             return Component("degraded", "None arrive; changes of others are found by polling.")
         return Component("ok", "They arrive.")
 
+    async def scalers() -> Component:
+        rows = await parts.kernel.read(lambda reading: reading.list_scalers())
+        now = parts.store.clock.now_us()
+        states = {row.name: (row, ScalerState.from_json(row.state)) for row in rows}
+        wrong = [trouble(n, s, row.lease_expires_at, now) for n, (row, s) in states.items()]
+        if any(wrong):
+            return Component("degraded", " ".join(filter(None, wrong)))
+        return Component("ok", "They can order blocks." if rows else "There are none.")
+
     return {
         "database": WriteProbe(parts.store),
         "worker-pool": worker_pool,
         "sweeper": sweeping,
         "isolation": isolation,
         "notifications": notifications,
+        "scalers": scalers,
     }
 
 

@@ -5,9 +5,11 @@ the functions below; `/metrics` prints all metrics, with the depth of the queue 
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from ade.domain.scaler_state import ScalerState
 from ade.stages.expire import Swept
 
 LATENCY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
@@ -48,6 +50,36 @@ _SWEPT = Counter("ade_swept", "Rows repaired by the sweeper.", ["what"], registr
 _QUEUE = Gauge(
     "ade_queue_jobs", "Live jobs by pool and status.", ["pool", "status"], registry=REGISTRY
 )
+_SCALER_BLOCKS = Gauge(
+    "ade_scaler_blocks",
+    "Blocks of pilots at the scaler's last look, by state: queued, starting, live.",
+    ["scaler", "state"],
+    registry=REGISTRY,
+)
+_SCALER_WAITING = Gauge(
+    "ade_scaler_waiting_jobs",
+    "Jobs that pilots could take, at the scaler's last look.",
+    ["scaler"],
+    registry=REGISTRY,
+)
+_SCALER_FAILURES = Gauge(
+    "ade_scaler_failures_in_a_row",
+    "Rounds in a row in which a block ended before its pilot registered.",
+    ["scaler"],
+    registry=REGISTRY,
+)
+_SCALER_AWAY = Gauge(
+    "ade_scaler_engine_away",
+    "1 while the engine does not answer the scaler, else 0.",
+    ["scaler"],
+    registry=REGISTRY,
+)
+_SCALER_CHANGES = Counter(
+    "ade_scaler_changes",
+    "What scalers did and saw: blocks ordered, cancelled, failed; times that an engine went away.",
+    ["scaler", "what"],
+    registry=REGISTRY,
+)
 _STREAMS = Gauge("ade_event_streams", "Event streams that are open.", registry=REGISTRY)
 _REFUSED = Counter(
     "ade_connections_refused",
@@ -67,6 +99,8 @@ _REQUEST = Histogram(
 # Looking up a label costs more than counting, so those of frequent calls are kept.
 _outcomes: dict[str, Counter] = {}
 _requests: dict[tuple[str, str, int], Histogram] = {}
+# The totals of scalers when they were last read: a counter of this process starts at zero.
+_scaler_totals: dict[tuple[str, str], int] = {}
 
 
 def submitted(outcome: str, jobs: int = 1) -> None:
@@ -120,6 +154,22 @@ def queue(depths: Mapping[tuple[str, str], int]) -> None:
     _QUEUE.clear()
     for (pool, status), jobs in depths.items():
         _QUEUE.labels(pool, status).set(jobs)
+
+
+def scalers(states: Mapping[str, ScalerState]) -> None:
+    """Set what the scalers last saw, and count what they did since the last call."""
+    for gauge in (_SCALER_BLOCKS, _SCALER_WAITING, _SCALER_FAILURES, _SCALER_AWAY):
+        gauge.clear()
+    for name, state in states.items():
+        for key in ("queued", "starting", "live"):
+            _SCALER_BLOCKS.labels(name, key).set(state.signals.get(f"{key}_blocks", 0))
+        _SCALER_WAITING.labels(name).set(state.signals.get("waiting", 0))
+        _SCALER_FAILURES.labels(name).set(state.memory.failures)
+        _SCALER_AWAY.labels(name).set(state.away_since_us is not None)
+        for what, total in asdict(state.totals).items():
+            counted = _scaler_totals.get((name, what), total)
+            _SCALER_CHANGES.labels(name, what).inc(max(total - counted, 0))
+            _scaler_totals[name, what] = total
 
 
 def stream_opened() -> None:

@@ -44,10 +44,10 @@ class LocalLauncher:
 
     async def poll(self) -> list[Block]:
         """List the processes that have a block of this prefix on their command line."""
-        ended = [name for name, one in self._started.items() if one.returncode is not None]
-        for name in ended:
-            del self._started[name]
-        return [Block(name, str(pid), is_started=True) for name, pid in self._processes()]
+        found = [Block(name, str(pid), is_started=True) for name, pid in self._processes()]
+        for name in self._started.keys() - {block.name for block in found}:
+            await self._started.pop(name).wait()  # it has ended, and is reaped here
+        return found
 
     async def drain(self, ids: Sequence[str]) -> None:
         """Ask the pilots to drain."""

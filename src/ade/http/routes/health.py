@@ -4,6 +4,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from ade.domain.scaler_state import ScalerState
 from ade.http.context import AppContext
 from ade.http.health import Health, overall
 from ade.http.openapi import answers
@@ -68,8 +69,12 @@ def health_routes(context: AppContext, health: Health) -> APIRouter:
         openapi_extra=PUBLIC,
     )
     async def read_metrics() -> Response:
-        """Print the metrics of this process, and the depth of the queue."""
-        metrics.queue(await context.kernel.read(lambda reading: reading.count_by_status()))
+        """Print the metrics of this process, the depth of the queue and what scalers last saw."""
+        depths, scalers = await context.kernel.read(
+            lambda reading: (reading.count_by_status(), reading.list_scalers())
+        )
+        metrics.queue(depths)
+        metrics.scalers({row.name: ScalerState.from_json(row.state) for row in scalers})
         return Response(metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 
     return router

@@ -1,0 +1,81 @@
+"""The rows of blocks, brought up to date with what an engine lists and answers.
+
+the engine                          the row was        the row becomes
+----------------------------------  -----------------  ---------------------------------------
+lists the block                     any, or missing    queued or running
+does not list it                    registered         ended
+does not list it                    cancelled by us    cancelled
+does not list it                    order unanswered   cancelled: the order was not taken
+does not list it                    anything else      failed: its pilot never came
+refuses the order                   ordered            failed, with what the engine said
+"""
+
+from collections.abc import Sequence
+
+from ade.agents.launchers.port import Block
+from ade.store.rows import BlockRow
+
+CANCELLED = "cancelled"
+UNANSWERED = "the engine did not answer the order"
+DETAIL_CHARACTERS_MAX = 500
+
+
+def block_prefix(scaler: str) -> str:
+    """Return what the names of a scaler's blocks begin with."""
+    return f"ade-{scaler}-"
+
+
+def ordered(name: str, scaler: str, now: int) -> BlockRow:
+    """Make the row of a block that is about to be ordered."""
+    return BlockRow(name, scaler, None, "ordered", "", now, None, None, None, None)
+
+
+def refused(row: BlockRow, reason: str, now: int) -> BlockRow:
+    """Note that the engine refused an order."""
+    return row._replace(status="failed", detail=reason[:DETAIL_CHARACTERS_MAX], finished_at=now)
+
+
+def unanswered(row: BlockRow) -> BlockRow:
+    """Note that an order may have been taken or not: the engine's list will say."""
+    return row._replace(detail=UNANSWERED)
+
+
+def not_sent(row: BlockRow, now: int) -> BlockRow:
+    """Note that an order was never sent."""
+    return row._replace(status="cancelled", detail="the order was not sent", finished_at=now)
+
+
+def compare(
+    rows: Sequence[BlockRow], listed: Sequence[Block], scaler: str, now: int
+) -> tuple[list[BlockRow], list[BlockRow]]:
+    """Return the rows that are new and those that change, given what the engine lists."""
+    known, there = {row.name: row for row in rows}, {block.name for block in listed}
+    new, changed = [], []
+    for block in listed:
+        row = known.get(block.name)
+        found = _listed(row or ordered(block.name, scaler, now), block, now)
+        if row is None:
+            new.append(found)
+        elif found != row:
+            changed.append(found)
+    gone = (row for row in rows if row.finished_at is None and row.name not in there)
+    changed += [row._replace(status=_end(row), finished_at=now) for row in gone]
+    return new, changed
+
+
+def _listed(row: BlockRow, block: Block, now: int) -> BlockRow:
+    return row._replace(
+        engine_id=block.id,
+        status="running" if block.is_started else "queued",
+        detail=row.detail if row.detail == CANCELLED else block.detail[:DETAIL_CHARACTERS_MAX],
+        started_at=(row.started_at or now) if block.is_started else None,
+        finished_at=None,
+    )
+
+
+def _end(row: BlockRow) -> str:
+    if row.registered_at:
+        return "ended"
+    was_cancelled = row.status == "queued" and row.detail == CANCELLED
+    was_not_taken = row.status == "ordered" and row.detail == UNANSWERED
+    return "cancelled" if was_cancelled or was_not_taken else "failed"
