@@ -12,8 +12,9 @@ import uvicorn
 
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
+from ade.clock import SystemClock, new_id
 from ade.domain.job import Status
-from ade.domain.outcome import Category, JobError, Outcome
+from ade.domain.outcome import Artifact, Category, JobError, Outcome
 from ade.http import create_app
 from ade.http.fast_path import Application
 from ade.kernel import Kernel
@@ -53,6 +54,21 @@ def failed(category: Category = Category.USER_CODE_ERROR) -> Outcome:
     error = JobError(category, "PYTHON_EXCEPTION", "ValueError: no", {"line": 3})
     body = {"outputs": {"stdout": "", "stderr": "Traceback"}, "artifacts": []}
     return Outcome(Status.FAILED, body, error)
+
+
+def kept_file(server: "Server", name: str, content: bytes) -> Artifact:
+    """Store a file that a job is to leave."""
+    blob = server.blobs.write([content], len(content))
+    return Artifact(
+        id=new_id(SystemClock()),
+        name=name,
+        kind="file",
+        format=name.rpartition(".")[2],
+        digest=blob.digest,
+        size_bytes=len(content),
+        uri=server.blobs.uri(blob.digest),
+        content_type="text/plain",
+    )
 
 
 class Server:

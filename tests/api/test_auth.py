@@ -7,12 +7,11 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.conftest import Serve
-from tests.api.server import JOBS, KEY, TARGETS, Server, echo, problem
+from tests.api.server import JOBS, KEY, TARGETS, Server, echo, kept_file, problem
 
-from ade.clock import SystemClock, new_id
 from ade.domain.errors import Forbidden
 from ade.domain.job import Status
-from ade.domain.outcome import Artifact, Outcome
+from ade.domain.outcome import Outcome
 from ade.http.auth import KEY_CACHE_SECONDS, Authenticator
 from ade.http.signing import Signer
 
@@ -184,17 +183,7 @@ async def test_an_artifact_is_not_there_for_a_key_of_another_workspace(server: S
 
 async def kept_artifact(server: Server, content: bytes) -> str:
     """Run a job that leaves one file; return the artifact's id."""
-    blob = server.blobs.write([content], len(content))
-    artifact = Artifact(
-        id=new_id(SystemClock()),
-        name="a.txt",
-        kind="file",
-        format="txt",
-        digest=blob.digest,
-        size_bytes=len(content),
-        uri=server.blobs.uri(blob.digest),
-        content_type="text/plain",
-    )
+    artifact = kept_file(server, "a.txt", content)
     await server.run(Outcome(Status.SUCCEEDED, {"outputs": {}}, artifacts=(artifact,)))
     return artifact.id
 

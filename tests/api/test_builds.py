@@ -10,10 +10,14 @@ from tests.api.server import Server, problem
 from tests.api.test_auth import key_for
 from tests.databases import WORKSPACE
 
+from ade.domain.job import Status
+from ade.domain.outcome import Category, JobError, Outcome
 from ade.domain.output import Piece, batch_of
 from ade.environments.activation import ActivationFolder
 from ade.environments.failure import environment_gone, error_json
 from ade.settings import Settings
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.output import OutputAppend
 from ade.store.rows import LeaseRef
@@ -102,6 +106,31 @@ async def test_the_log_of_a_build_with_another_folder_is_its_output(server: Serv
     said = batch_of([Piece("step", 0, "installing\n"), Piece("stdout", 11, "Resolved 3\n")])
     await server.kernel.append_output(OutputAppend(lease, (said,)))
     assert (await server.http.get(build["links"]["log"])).text == "Resolved 3\n"
+
+
+async def test_a_run_that_fails_by_a_remembered_build_has_the_log_of_the_build(
+    server: Server,
+) -> None:
+    configuration_id, document_id = await configured(server), await uploaded(server)
+    waited = await started(server, configuration_id, document_id)
+    (claim,) = await server.kernel.claim(ClaimRequest("builder", 1))
+    lease = LeaseRef(claim.workspace_id, claim.id, claim.fence)
+    said = batch_of([Piece("step", 0, "installing\n"), Piece("stdout", 11, "no such package\n")])
+    await server.kernel.append_output(OutputAppend(lease, (said,)))
+    error = JobError(Category.DEPENDENCY_ERROR, "PACKAGES_NOT_INSTALLED", "no such package: nope")
+    await server.kernel.finish(Finish(claim, Outcome(Status.FAILED, error=error)))
+    logs = []
+    where = f"{BASE}/configurations/{configuration_id}/runs"
+    late = (await server.http.post(where, json={"input_document_id": document_id})).json()
+    assert late["status"] == "failed"
+    for run in (waited, late):
+        answer = await server.http.get(run["links"]["logs"], params={"after": "0"})
+        logs.append([json.loads(line) for line in answer.text.splitlines()])
+        timeline = await server.http.get(f"{run['links']['job']}/timeline")
+        told = [json.loads(line) for line in timeline.text.splitlines()]
+        assert [one["job_id"] for one in told if one["event"] == "output.stdout"] == [claim.id]
+    assert [piece["text"] for piece in logs[1]] == ["installing\n", "no such package\n"]
+    assert logs[0] == logs[1]
 
 
 async def test_the_log_is_read_while_it_is_written(server: Server) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.api.server import JOBS, Server, echo, failed, problem, succeeded
+from tests.api.server import JOBS, Server, echo, failed, kept_file, problem, succeeded
 
 from ade.domain.events import EventType
 from ade.domain.job import Status
@@ -163,6 +163,40 @@ async def test_a_job_without_files_says_so(server: Server) -> None:
     job = await server.run()
     for name in ("artifact", "output"):
         problem(await server.http.get(job["links"][name]), 404, "not_found")
+
+
+async def left_files(server: Server, *names: str) -> dict[str, Any]:
+    """Run a job that leaves files, each with its name as the content."""
+    left = [kept_file(server, name, name.encode()) for name in names]
+    return await server.run(Outcome(Status.SUCCEEDED, {"outputs": {}}, artifacts=tuple(left)))
+
+
+@pytest.mark.parametrize(
+    ("names", "output"),
+    [
+        (["normalized.csv", "normalized.xlsx", "normalized-2.csv"], "normalized.xlsx"),
+        (["artifact.json", "issues.csv", "normalized.csv"], "normalized.csv"),
+        (["normalized.jsonl", "normalized.parquet", "normalized.csv"], "normalized.csv"),
+        (["normalized.jsonl", "normalized.parquet"], "normalized.parquet"),
+        (["normalized.jsonl"], "normalized.jsonl"),
+    ],
+)
+async def test_the_output_is_the_workbook_or_the_first_other_format(
+    server: Server, names: list[str], output: str
+) -> None:
+    job = await left_files(server, *names)
+    answer = await server.http.get(job["links"]["output"])
+    assert answer.text == output
+    assert f'filename="{output}"' in answer.headers["content-disposition"]
+
+
+async def test_a_job_without_an_output_names_the_files_that_it_left(server: Server) -> None:
+    job = await left_files(server, "artifact.json", "chart.png")
+    answer = await server.http.get(job["links"]["output"])
+    problem(answer, 404, "not_found")
+    detail = answer.json()["detail"]
+    assert "artifact.json, chart.png" in detail
+    assert f"{job['links']['self']}/artifacts" in detail
 
 
 async def test_logs_are_what_the_job_wrote(server: Server) -> None:

@@ -97,7 +97,9 @@ def test_a_run_writes_what_the_engine_alone_writes(
 def test_other_formats_are_artifacts(server: Server, tmp_path: Path) -> None:
     configuration_id, document_id = configured(server), uploaded(server)
     run = succeeded(server, configuration_id, document_id, outputs=["csv", "parquet", "jsonl"])
-    assert server.http.get(f"{JOBS}/{run['run_id']}/output").status_code == 404
+    output = server.http.get(run["links"]["output"])
+    assert output.text.startswith("member_id,")
+    assert 'filename="normalized.csv"' in output.headers["content-disposition"]
     artifacts = server.http.get(f"{JOBS}/{run['run_id']}/artifacts").json()
     names = {one["name"] for one in artifacts} - {"artifact.json", "engine-events.ndjson"}
     assert names == {

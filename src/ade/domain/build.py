@@ -10,6 +10,7 @@ from ade.domain.job import Status
 from ade.domain.outcome import Category, JobError
 
 KIND = "build"
+BUILD_FAILED = "BUILD_FAILED"  # the error code of a run whose build is of no use
 CANCELLED_REASON = "the build was cancelled."
 
 

@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from ade.domain.build import SETTLED_BY, BuildStatus, build_error, failure_reason
+from ade.domain.build import (
+    BUILD_FAILED,
+    SETTLED_BY,
+    BuildStatus,
+    build_error,
+    failure_reason,
+)
 from ade.domain.errors import InvalidTransition
 from ade.domain.events import EventType, event_type, work_topic
 from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, WAITING, Cause, Status, is_allowed
@@ -160,7 +166,7 @@ def release_runs(tx: Transaction, build: Build) -> None:
 def fail_runs(tx: Transaction, build: Build, runs: list[JobRow]) -> None:
     """Fail runs for the reason for which their build is of no use."""
     reason = f"build failed: {failure_reason(build.status, build.error)}"
-    error = JobError(Category.DEPENDENCY_ERROR, "BUILD_FAILED", reason)
+    error = JobError(Category.DEPENDENCY_ERROR, BUILD_FAILED, reason)
     data = {"build": build_story(tx, build)}
     apply(
         tx,

@@ -33,6 +33,7 @@ from ade.http.schemas.jobs import (
     JobPage,
     Waiting,
     job_body,
+    job_path,
     read_kinds_run,
     read_waiting,
 )
@@ -41,6 +42,17 @@ from ade.store.port import Reading
 from ade.store.rows import JobRow
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+FILES_NAMED_MAX = 20
+FILES = {
+    "artifact": (("artifact.json",), "the job's artifact.json"),
+    "output": (
+        ("normalized.xlsx", "normalized.csv", "normalized.parquet", "normalized.jsonl"),
+        "the rows that a run wrote: its workbook, or without one its CSV, Parquet or JSON lines,"
+        " the first of these that it left",
+    ),
+}
+"""What can be read under a name of its own: the first of these files that the job left."""
 
 
 def _job_filters(
@@ -172,20 +184,20 @@ def job_routes(context: AppContext) -> APIRouter:
         found = stored_result(body).get("artifacts")
         return json_response(found if isinstance(found, list) else [])
 
-    for name, file in (("artifact", "artifact.json"), ("output", "normalized.xlsx")):
+    for name, (files, description) in FILES.items():
         router.add_api_route(
             f"/{{job_id}}/{name}",
-            _file_of(context, file),
+            _first_file_of(context, files),
             methods=["GET"],
             name=f"read_{name}",
-            description=f"Read the job's {file}; 409 `not_finished` before it has ended, 404 if it"
-            " left none.",
+            description=f"Read {description}; 409 `not_finished` before the job has ended, 404 if"
+            " it left none, which names the files that it left.",
             responses=answers(200, None, "The file", 404, 409, content={JSON: {"schema": {}}}),
         )
     return router
 
 
-def _file_of(context: AppContext, file: str) -> Any:
+def _first_file_of(context: AppContext, files: tuple[str, ...]) -> Any:
     async def read_file(
         request: Request,
         auth: Annotated[Authorization, Depends(context.authenticator.viewer)],
@@ -197,18 +209,30 @@ def _file_of(context: AppContext, file: str) -> Any:
             raise NotFound(NO_JOB)
         if job.status not in ENDED:
             raise NotFinished(f"The job is {job.status}.")
-        left = next((one for one in named if one.name == file), None)
-        if left is None:
-            raise NotFound(f"The job produced no {file}.")
+        left = {one.name: one for one in named}
+        found = next((left[name] for name in files if name in left), None)
+        if found is None:
+            raise NotFound(_nothing_of(files[0], sorted(left), auth.workspace.slug, job))
         return await download(
             request,
-            await asyncio.to_thread(context.blobs.existing, left.digest),
-            digest=left.digest,
-            name=file,
-            content_type=left.content_type,
+            await asyncio.to_thread(context.blobs.existing, found.digest),
+            digest=found.digest,
+            name=found.name,
+            content_type=found.content_type,
         )
 
     return read_file
+
+
+def _nothing_of(file: str, left: list[str], slug: str, job: JobRow) -> str:
+    """Say that a job did not leave a file, and which ones it left."""
+    if not left:
+        return f"The job produced no {file}, and left no other files."
+    named = ", ".join(left[:FILES_NAMED_MAX])
+    others = len(left) - FILES_NAMED_MAX
+    more = f" and {others} more" if others > 0 else ""
+    place = f"{job_path(slug, job.id)}/artifacts"
+    return f"The job produced no {file}. It left {named}{more}: GET {place} lists them."
 
 
 def _envelope(job: JobRow, payload: str) -> dict[str, Any]:

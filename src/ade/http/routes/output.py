@@ -1,7 +1,7 @@
 """`/{ws}/jobs/{id}/logs`: what a job writes, while it runs and afterwards.
 
-The log of a run begins with that of the build that it waited for. Places there have the prefix
-`build:`, so that a reader can resume in either part.
+The log of a run begins with that of the build that it waited for, or by which it failed. Places
+there have the prefix `build:`, so that a reader can resume in either part.
 """
 
 import json
@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from ade.app.times import rfc3339
+from ade.domain.build import BUILD_FAILED
 from ade.domain.errors import NotFound
 from ade.domain.output import Stream
 from ade.events.output_log import LogPiece, follow_output, read_pieces, stream_text
@@ -21,6 +22,7 @@ from ade.http.auth import Authorization
 from ade.http.context import AppContext
 from ade.http.fair_share import FairShare
 from ade.http.openapi import answers
+from ade.http.schemas.body import stored_json
 from ade.http.schemas.results import last_lines, output_text
 from ade.http.sse import HEARTBEAT, NDJSON, NEVER_STORED, SSE, HeldStream
 from ade.store.rows import JobRef, JobRow
@@ -72,7 +74,7 @@ def output_routes(context: AppContext, streams: FairShare) -> APIRouter:
         parts = [LogPart("", own, 0 if of_build else place)]
         if place and not of_build:
             return parts
-        build_job = await build_waited_for(context, job)
+        build_job = await build_of_log(context, job)
         if build_job is not None:
             parts.insert(0, LogPart(OF_BUILD, build_job, place, waiting=own))
         return parts
@@ -123,8 +125,8 @@ def output_routes(context: AppContext, streams: FairShare) -> APIRouter:
         last lines. With `after`: pieces of all streams and attempts in their order, as lines of
         JSON, after the piece with this `id`; 0 is the beginning. As server-sent events: the same,
         until the job has ended; `Last-Event-ID` resumes. The log of a run begins with that of the
-        build that it waited for. A log over its limit lacks its middle: `dropped_bytes` of the next
-        piece, or a line in the text, says how much.
+        build that it waited for, or by which it failed. A log over its limit lacks its middle:
+        `dropped_bytes` of the next piece, or a line in the text, says how much.
         """
         job = await context.job(auth, job_id)
         start = last_event_id or after or "0"
@@ -145,8 +147,8 @@ def _of(pieces: list[LogPiece], stream: Stream | None) -> list[LogPiece]:
     return [piece for piece in pieces if stream in (None, piece.stream)]
 
 
-async def build_waited_for(context: AppContext, job: JobRow) -> JobRef | None:
-    """Find the job that made the build of a run, if the run waited for it."""
+async def build_of_log(context: AppContext, job: JobRow) -> JobRef | None:
+    """Find the job that made the build of a run, if the run waited for it or failed by it."""
     if job.build_id is None:
         return None
     try:
@@ -158,6 +160,13 @@ async def build_waited_for(context: AppContext, job: JobRow) -> JobRef | None:
     begun_at = job.started_at if job.started_at is not None else job.finished_at
     waited = settled_at is None or settled_at > job.submitted_at
     in_time = begun_at is None or (settled_at is not None and settled_at <= begun_at)
-    if build.job_id is None or not (waited and in_time):
+    tells_why = waited or _failed_by_build(job)
+    if build.job_id is None or not (tells_why and in_time):
         return None
     return JobRef(job.workspace_id, build.job_id)
+
+
+def _failed_by_build(job: JobRow) -> bool:
+    """Tell whether a run never started because its build had failed, perhaps long before."""
+    error = stored_json(job.error) or {}
+    return job.started_at is None and error.get("code") == BUILD_FAILED

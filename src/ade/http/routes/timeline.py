@@ -15,7 +15,7 @@ from ade.http.auth import Authorization
 from ade.http.context import AppContext
 from ade.http.fair_share import FairShare
 from ade.http.openapi import answers
-from ade.http.routes.output import build_waited_for
+from ade.http.routes.output import build_of_log
 from ade.http.sse import HEARTBEAT, NDJSON, NEVER_STORED, SSE, HeldStream
 from ade.store.rows import JobRef, JobRow
 
@@ -64,7 +64,7 @@ def timeline_routes(context: AppContext, streams: FairShare) -> APIRouter:
     async def start_of(job: JobRow, place: str) -> TimelineStart:
         event_seq, _, log_place = place.partition(".")
         ref = JobRef(job.workspace_id, job.id)
-        build = await build_waited_for(context, job)
+        build = await build_of_log(context, job)
         return TimelineStart(ref, build, int(event_seq), log_place)
 
     async def followed(start: TimelineStart) -> AsyncIterator[str]:
