@@ -1,0 +1,64 @@
+"""Keys, workspaces and the caller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ade.client.aio.driver import AsyncSession
+from ade.client.answers.directory import Key, Workspace
+from ade.client.core.exchange import call_json, request_of
+from ade.client.core.submission import given
+
+WORKSPACES = "/api/v1/workspaces"
+
+
+class AsyncKeys:
+    """The API keys of a workspace."""
+
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+
+    async def all(self) -> list[Key]:
+        """List the keys, newest first; what they are is not shown again."""
+        found = await self._call("GET", self._session.path("keys"))
+        return [Key.of(one) for one in found["items"]]
+
+    async def create(
+        self, label: str, *, role: str | None = None, user_id: str | None = None
+    ) -> Key:
+        """Make a key for the caller, or for another member; `secret` is the key itself."""
+        body = given(label=label, role=role, user_id=user_id)
+        return Key.of(await self._call("POST", self._session.path("keys"), body))
+
+    async def revoke(self, key_id: str) -> Key:
+        """Make a key worthless, at once."""
+        return Key.of(await self._call("DELETE", self._session.path(f"keys/{key_id}")))
+
+    async def _call(self, method: Any, path: str, body: Any = None) -> Any:
+        request = request_of(method, path, json_body=body)
+        return await self._session.run(call_json(request, self._session.policy))
+
+
+class AsyncWorkspaces:
+    """The workspaces that the key may see."""
+
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+
+    async def all(self) -> list[Workspace]:
+        """List them."""
+        return [Workspace.of(one) for one in (await self._call("GET", WORKSPACES))["items"]]
+
+    async def get(self, slug_or_id: str | None = None) -> Workspace:
+        """Read a workspace, by default that of the client."""
+        name = slug_or_id or self._session.connection.workspace
+        return Workspace.of(await self._call("GET", f"{WORKSPACES}/{name}"))
+
+    async def create(self, slug: str, name: str | None = None) -> Workspace:
+        """Make a workspace; the caller becomes its admin."""
+        body = {"slug": slug, "name": name or slug}
+        return Workspace.of(await self._call("POST", WORKSPACES, body))
+
+    async def _call(self, method: Any, path: str, body: Any = None) -> Any:
+        request = request_of(method, path, json_body=body)
+        return await self._session.run(call_json(request, self._session.policy))

@@ -1,0 +1,108 @@
+"""Documents: files to work on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+from ade.client.aio.driver import AsyncSession
+from ade.client.answers.catalogue import DocumentAnswer
+from ade.client.core.downloads import download
+from ade.client.core.exchange import call_json, request_of
+from ade.client.core.names import find_id
+from ade.client.core.pages import every, filters
+from ade.client.core.uploads import OCTETS, FormBody, Progress, Source, name_of, upload
+from ade.client.frames import frame_bytes, is_frame
+from ade.client.saved_files import place_for, written_whole
+
+
+@dataclass(frozen=True)
+class AsyncDocument(DocumentAnswer):
+    """An uploaded file."""
+
+    session: AsyncSession = field(repr=False, compare=False, kw_only=True)
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """Receive its bytes; DigestMismatch is raised at the end if they are others."""
+        call = download(self._path("/content"), self.session.policy, self.digest)
+        return self.session.iterate(call)
+
+    async def read(self) -> bytes:
+        """Receive its bytes, checked against its digest."""
+        return b"".join([piece async for piece in self.pieces()])
+
+    async def download(self, path: str | PathLike[str] | None = None) -> Path:
+        """Write it to a file, or into a folder under its own name; return where."""
+        place = place_for(path, self.name)
+        with written_whole(place) as file:
+            async for piece in self.pieces():
+                file.write(piece)
+        return place
+
+    async def preview(self, sheet: str | None = None, rows: int | None = None) -> Mapping[str, Any]:
+        """Read the first rows of a sheet."""
+        query = filters(sheet=sheet, rows=rows)
+        request = request_of("GET", self._path("/preview"), query=query)
+        found: Mapping[str, Any] = await self.session.run(call_json(request, self.session.policy))
+        return found
+
+    async def delete(self) -> None:
+        """Delete it; runs that were submitted before still read it."""
+        request = request_of("DELETE", self._path(""))
+        await self.session.run(call_json(request, self.session.policy))
+
+    async def refresh(self) -> Self:
+        """Read what is known of it again."""
+        request = request_of("GET", self._path(""))
+        body = await self.session.run(call_json(request, self.session.policy))
+        return type(self).of(body, session=self.session)
+
+    def _path(self, rest: str) -> str:
+        return self.session.path(f"documents/{self.id}{rest}")
+
+
+class AsyncDocuments:
+    """The documents of a workspace."""
+
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+
+    async def upload(
+        self,
+        source: Source | Any,
+        *,
+        name: str | None = None,
+        content_type: str = OCTETS,
+        on_progress: Progress | None = None,
+    ) -> AsyncDocument:
+        """Upload a file, bytes, an open file that can seek, or a dataframe (as Parquet).
+
+        A file is sent in pieces and never held in memory. `on_progress` is called with the bytes
+        sent so far and all of them. Raise DigestMismatch if other bytes were stored.
+        """
+        if is_frame(source):
+            source, name = frame_bytes(source), name or "frame.parquet"
+        body = FormBody(source, name or name_of(source), content_type, on_progress)
+        call = upload(self._session.path("documents"), body, self._session.policy)
+        return self._document(await self._session.run(call))
+
+    async def get(self, name_or_id: str) -> AsyncDocument:
+        """Read what is known of a document, by its id or its name."""
+        found = await self.find_id(name_or_id)
+        return await AsyncDocument(id=found, session=self._session).refresh()
+
+    async def find_id(self, name_or_id: str) -> str:
+        """Return the id of a document; raise NotFound with the nearest names."""
+        path = self._session.path("documents")
+        return await self._session.run(find_id(path, "document", name_or_id, self._session.policy))
+
+    def list(self, limit: int | None = None) -> AsyncIterator[AsyncDocument]:
+        """List documents, newest first."""
+        path, policy = self._session.path("documents"), self._session.policy
+        return self._session.iterate(every(path, policy, self._document, limit=limit))
+
+    def _document(self, body: Mapping[str, Any]) -> AsyncDocument:
+        return AsyncDocument.of(body, session=self._session)
