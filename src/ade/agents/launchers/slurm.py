@@ -116,7 +116,7 @@ async def _run(program: str, *arguments: str, script: str | None = None) -> str:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            await process.communicate()  # to the end of its pipes, or they would be left open
     if process.returncode == 0:
         return output.decode(errors="replace")
     said = " ".join(errors.decode(errors="replace").split())[:500] or f"{program} failed"
