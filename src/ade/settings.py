@@ -386,7 +386,6 @@ class Settings(BaseModel):
         "seconds",
         (1, DAY_SECONDS),
         aliases=("QUEUE_CLAIM_TTL",),
-        reserved_for="agents",
     )
     host_heartbeat_ttl: float = setting(
         60,
@@ -394,7 +393,6 @@ class Settings(BaseModel):
         "seconds",
         (1, DAY_SECONDS),
         aliases=("HOST_HEARTBEAT_TTL",),
-        reserved_for="agents",
     )
     worker_stale_grace_seconds: float = setting(
         30,
@@ -402,7 +400,6 @@ class Settings(BaseModel):
         "seconds",
         (0, DAY_SECONDS),
         aliases=("WORKER_STALE_GRACE_SECONDS",),
-        reserved_for="agents",
     )
     job_status_ttl: float = setting(
         300,
@@ -410,7 +407,6 @@ class Settings(BaseModel):
         "seconds",
         (1, DAY_SECONDS),
         aliases=("JOB_STATUS_TTL",),
-        reserved_for="agents",
     )
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)

@@ -16,10 +16,12 @@ from ade.http.contract.agent_files import AgentFiles, agent_file_routes
 from ade.http.contract.agent_jobs import agent_job_routes
 from ade.http.contract.context import ContractContext
 from ade.http.contract.errors import answer_error, detail_response
+from ade.http.contract.hosts import host_routes
 from ade.http.contract.job_control import job_control_routes
 from ade.http.contract.job_files import job_file_routes
 from ade.http.contract.jobs import job_routes
 from ade.http.contract.simulations import simulation_routes
+from ade.http.contract.worker import WorkerCalls, worker_routes
 from ade.http.middleware import RequestMiddleware
 from ade.storage.attempt_logs import AttemptLogs
 
@@ -45,6 +47,8 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
         simulation_routes(context, simulations),
         job_file_routes(context, AttemptLogs(context.shared_folder.root)),
         job_control_routes(context),
+        worker_routes(WorkerCalls(context)),
+        host_routes(context),
         agent_job_routes(leases, context.callers),
         agent_file_routes(files, context.callers, context.blobs),
     ):
