@@ -14,6 +14,7 @@ from ade.app.attempt_tokens import AttemptTokens
 from ade.app.build_requests import BuildRequests
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
+from ade.app.job_mirror import JobMirror
 from ade.app.job_requests import JobRequests
 from ade.app.run_requests import RunRequests
 from ade.app.submission import SubmissionService
@@ -61,6 +62,7 @@ from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
 from ade.storage import Blobs
+from ade.storage.shared_folder import SharedFolder
 
 # Beyond any that may wait; those are shared among workspaces where they run.
 INLINE_TASKS_MAX = 10_000
@@ -74,6 +76,7 @@ def create_app(
     *,
     catalogue: Catalogue,
     blobs: Blobs,
+    shared_folder: SharedFolder | None = None,
     inline_tasks: InlineTasks | None = None,
     health_probes: Mapping[str, Probe] | None = None,
 ) -> Application:
@@ -96,6 +99,8 @@ def create_app(
     access_log = AccessLog(proxies) if settings.access_log else None
     per_key = settings.inline_tasks_per_key
     shares = Shares(INLINE_TASKS_MAX, INLINE_TASKS_MAX, per_key)
+    folder = shared_folder or SharedFolder(settings.shared_fallback_dir)
+    mirror = JobMirror(kernel, folder)
     context = AppContext(
         kernel=kernel,
         directory=directory,
@@ -172,9 +177,12 @@ def create_app(
             work=work,
             tokens=AttemptTokens(directory),
             catalogue=catalogue,
+            shared_folder=folder,
+            mirror=mirror,
         ),
         access_log,
     )
+    app.mirror = mirror
 
     def drain() -> None:
         context.submissions.drain()

@@ -132,6 +132,7 @@ async def serve(
                 parts.kinds,
                 catalogue=parts.catalogue,
                 blobs=parts.blobs,
+                shared_folder=parts.shared_folder,
                 inline_tasks=InlineTasks(parts.isolation.runner, settings.inline_tasks)
                 if parts.isolation
                 else None,
@@ -152,8 +153,11 @@ async def serve(
             server = SignalFreeServer(config)
             if hears_signals:
                 _on_signals(settings, app.drain, lambda: _drain(parts), server.close)
+            mirroring = asyncio.create_task(app.mirror.run(), name="mirror of agents' jobs")
             ready(link(settings, port, token), key)
             await server.serve(sockets=[listening])
+            mirroring.cancel()
+            await asyncio.gather(mirroring, return_exceptions=True)
 
 
 def _on_signals(settings: Settings, *calls: Callable[[], None]) -> None:
