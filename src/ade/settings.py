@@ -363,12 +363,15 @@ class Settings(BaseModel):
         3, "Attempts of one job or build, the first included.", "attempts", (1, 100)
     )
 
-    # Agents on other hosts: declared, but nothing reads them before there are agents
+    # Agents on other hosts
     vm_shared_data: Folder = setting(
         Path("/opt/opeva_shared_data"),
-        "Storage that server and agents share.",
+        "Folder that server and agents share, with the output of containers. Where the default"
+        " does not exist or cannot be written, `shared` in the data folder is used.",
         aliases=("VM_SHARED_DATA",),
-        reserved_for="agents",
+    )
+    agent_output_max_mb: int = setting(
+        256, "Output of one container that is kept; the rest is dropped.", "MiB", (1, 900)
     )
     available_hosts: Hosts = setting(
         (),
@@ -436,6 +439,11 @@ class Settings(BaseModel):
     def jobs_dir(self) -> Path:
         """Folder with one folder per job."""
         return self.storage_data_dir / "jobs"
+
+    @property
+    def shared_fallback_dir(self) -> Path:
+        """Folder that is shared with agents where no other one can be used."""
+        return self.storage_data_dir / "shared"
 
     @property
     def warnings(self) -> tuple[str, ...]:

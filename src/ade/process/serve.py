@@ -132,6 +132,7 @@ async def serve(
                 parts.kinds,
                 catalogue=parts.catalogue,
                 blobs=parts.blobs,
+                shared_folder=parts.shared_folder,
                 inline_tasks=InlineTasks(parts.isolation.runner, settings.inline_tasks)
                 if parts.isolation
                 else None,

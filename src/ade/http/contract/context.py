@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from ade.app.agent_output import AgentOutput
 from ade.app.agent_work import AgentWork
 from ade.app.attempt_tokens import AttemptTokens
 from ade.app.catalogue import Catalogue
@@ -41,6 +42,7 @@ class ContractContext:
     work: AgentWork
     tokens: AttemptTokens
     catalogue: Catalogue
+    output: AgentOutput
 
     async def workspace(self, caller: Caller, needed: Role = Role.VIEWER) -> Workspace:
         """Return the workspace that a caller acts in: that of its key, else `default`."""
