@@ -377,7 +377,6 @@ class Settings(BaseModel):
         (),
         "Agents that may take work; empty allows every known one.",
         aliases=("AVAILABLE_HOSTS",),
-        reserved_for="agents",
     )
     queue_claim_ttl: float = setting(
         60,
@@ -385,7 +384,6 @@ class Settings(BaseModel):
         "seconds",
         (1, DAY_SECONDS),
         aliases=("QUEUE_CLAIM_TTL",),
-        reserved_for="agents",
     )
     host_heartbeat_ttl: float = setting(
         60,
@@ -393,7 +391,6 @@ class Settings(BaseModel):
         "seconds",
         (1, DAY_SECONDS),
         aliases=("HOST_HEARTBEAT_TTL",),
-        reserved_for="agents",
     )
     worker_stale_grace_seconds: float = setting(
         30,
@@ -401,7 +398,6 @@ class Settings(BaseModel):
         "seconds",
         (0, DAY_SECONDS),
         aliases=("WORKER_STALE_GRACE_SECONDS",),
-        reserved_for="agents",
     )
     job_status_ttl: float = setting(
         300,
@@ -409,7 +405,6 @@ class Settings(BaseModel):
         "seconds",
         (1, DAY_SECONDS),
         aliases=("JOB_STATUS_TTL",),
-        reserved_for="agents",
     )
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)

@@ -8,6 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from ade import __version__
+from ade.app.agent_hosts import AgentHosts
 from ade.app.agent_output import AgentOutput
 from ade.app.agent_work import AgentWork
 from ade.app.attempt_tokens import AttemptTokens
@@ -165,6 +166,8 @@ def create_app(
     app.add_middleware(RequestMiddleware, access_log=access_log)
     app.access_log = access_log
     app.fast_routes = fast_routes(submissions)
+    hosts = AgentHosts(kernel)
+    work = AgentWork(kernel, hosts)
     app.contract = contract_app(
         ContractContext(
             kernel=kernel,
@@ -175,14 +178,21 @@ def create_app(
             job_requests=job_requests,
             submissions=context.submissions,
             blobs=blobs,
-            work=AgentWork(kernel),
+            agents=directory.agents(),
+            hosts=hosts,
+            work=work,
             tokens=tokens,
             catalogue=catalogue,
             output=agent_output,
         ),
         access_log,
     )
-    app.drain = context.submissions.drain
+
+    def drain() -> None:
+        context.submissions.drain()
+        work.drain()
+
+    app.drain = drain
     openapi.install(app)
     app.state.context = context
     return app

@@ -26,6 +26,7 @@ from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
 from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
+from ade.domain.staleness import StalenessRule
 from ade.domain.units import MIB
 from ade.environments.collect import collect_for_ever as collect_environments
 from ade.events.event_file import EventFileExporter
@@ -87,6 +88,12 @@ def kernel_settings(settings: Settings) -> KernelSettings:
             lease_seconds=settings.lease_seconds,
             margin_seconds=settings.lease_margin_seconds,
             renew_seconds=settings.renew_seconds,
+        ),
+        staleness=StalenessRule(
+            claim_ttl_seconds=settings.queue_claim_ttl,
+            heartbeat_ttl_seconds=settings.host_heartbeat_ttl,
+            grace_seconds=settings.worker_stale_grace_seconds,
+            status_ttl_seconds=settings.job_status_ttl,
         ),
         queue_size=settings.queue_size,
         workspace_queue_size=settings.workspace_queue_size,

@@ -16,7 +16,9 @@ from ade.http.contract.agent_jobs import agent_job_routes
 from ade.http.contract.agent_output import agent_output_routes
 from ade.http.contract.context import ContractContext
 from ade.http.contract.errors import answer_error, detail_response
+from ade.http.contract.hosts import host_routes
 from ade.http.contract.jobs import job_routes
+from ade.http.contract.worker import WorkerCalls, worker_routes
 from ade.http.middleware import RequestMiddleware
 
 
@@ -37,6 +39,8 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
     files = AgentFiles(leases, AgentInputs(kernel, catalogue, proofs), uploads, proofs)
     for router in (
         job_routes(context),
+        worker_routes(WorkerCalls(context)),
+        host_routes(context),
         agent_output_routes(context),
         agent_job_routes(leases, context.callers),
         agent_file_routes(files, context.callers, context.blobs),

@@ -4,8 +4,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from ade.app.agent_hosts import AgentHosts
 from ade.app.agent_output import AgentOutput
 from ade.app.agent_work import AgentWork
+from ade.app.agents import Agents
 from ade.app.attempt_tokens import AttemptTokens
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
@@ -18,13 +20,13 @@ from ade.http.contract.callers import Caller, Callers
 from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
+from ade.stages.agents.dispatch import EARLIER_WORKERS
 from ade.storage import Blobs
 from ade.store.port import Reading
 from ade.store.rows import AgentJob, JobRef, Workspace
 
 NO_JOB = "There is no such job."
 DEFAULT_WORKSPACE = "default"
-EARLIER_WORKERS = "earlier_workers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class ContractContext:
     job_requests: JobRequests
     submissions: SubmissionService
     blobs: Blobs
+    agents: Agents
+    hosts: AgentHosts
     work: AgentWork
     tokens: AttemptTokens
     catalogue: Catalogue
