@@ -20,13 +20,20 @@ from typing import Any, Protocol
 import structlog
 
 from ade.agents.containers.attempt_folder import END, AttemptFolder, OutputFile
+from ade.agents.containers.order import AGENT_RESTARTED
 from ade.agents.contract_calls import Backoff, ContractCalls
-from ade.domain.errors import AdeError, OutputGap, StorageFull, Unavailable
+from ade.domain.errors import AdeError, InvalidTransition, OutputGap, StorageFull, Unavailable
+from ade.domain.vocabulary import AgentStatus
 from ade.storage.attempt_logs import AttemptLogs, LogState
 
 PIECE_BYTES = 256 * 1024
 GATHER_SECONDS = 0.5  # how long less than a piece waits for more
 IDLE_SECONDS = 60.0
+HANDED_BACK_LATE = {
+    "status": AgentStatus.FAILED.value,
+    "error": "The agent was restarted before the container was started.",
+    "details": {"code": AGENT_RESTARTED},
+}
 log = structlog.get_logger()
 
 
@@ -171,6 +178,11 @@ async def deliver_end(calls: ContractCalls, folder: AttemptFolder) -> None:
             log.info("an end is not delivered yet", job=end.get("job_id"), reason=error.detail)
             await backoff.wait()
             continue
+        except InvalidTransition as error:
+            if end["status"] == AgentStatus.QUEUED:  # it was announced: it cannot be handed back
+                end = end | HANDED_BACK_LATE
+                continue
+            log.warning("the end of an attempt comes too late", reason=error.detail)
         except AdeError as error:
             log.warning(
                 "the server refuses the end of an attempt",
