@@ -5,7 +5,20 @@ from typing import Annotated
 import typer
 
 from ade import __version__
-from ade.cli import config, db, demo, doctor, inspect, link, run, scale, serve, settings, worker
+from ade.cli import (
+    agent,
+    config,
+    db,
+    demo,
+    doctor,
+    inspect,
+    link,
+    run,
+    scale,
+    serve,
+    settings,
+    worker,
+)
 
 app = typer.Typer(
     name="ade",
@@ -15,6 +28,7 @@ app = typer.Typer(
 )
 app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)
+app.command("agent")(agent.agent)
 app.command("link")(link.link)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
