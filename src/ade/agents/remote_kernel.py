@@ -91,6 +91,13 @@ class RemoteKernel:
         """Export nothing: the server has the events."""
         return NoEventFiles()
 
+    async def connect(self) -> None:
+        """Check that the server answers and takes the key; learn how long its leases last."""
+        answer: RenewedMessage = await self._calls.post(
+            "renewals", RenewalMessage([]), RenewedMessage
+        )
+        self._lease = answer.lease
+
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Claim jobs; while nothing runs here, wait for some."""
         trusted_seconds = self._lease.lease_seconds - self._lease.margin_seconds
