@@ -133,8 +133,10 @@ class Worker(Process):
 class Server(Process):
     """Run `ade serve`, with a client that holds the first key."""
 
+    options: tuple[str, ...] = ()
+
     def __init__(self, env: dict[str, str], folder: Path, under: Sequence[str] = ()) -> None:
-        super().__init__(["serve", "--port", "0"], env, folder, under)
+        super().__init__(["serve", "--port", "0", *self.options], env, folder, under)
         self.url = self.said(r"is ready: (http://[^/\s]+)")[1]
         self.http = httpx.Client(
             base_url=self.url,
@@ -210,6 +212,12 @@ class Server(Process):
         )
 
 
+class ServerWithoutWorker(Server):
+    """Run `ade serve --no-worker`: others run its jobs."""
+
+    options = ("--no-worker",)
+
+
 def echo(limits: dict[str, int] | None = None, **inputs: Any) -> dict[str, Any]:
     """Ask for an echo that is no one else's."""
     body = {"job_type": "echo", "document_revision_id": os.urandom(8).hex(), "inputs": inputs}
@@ -249,6 +257,10 @@ class Start:
     def server(self, **settings: object) -> Server:
         """Start `ade serve` and wait until it is ready."""
         return self._kept(Server, **settings)
+
+    def server_without_worker(self, **settings: object) -> Server:
+        """Start `ade serve --no-worker` and wait until it is ready."""
+        return self._kept(ServerWithoutWorker, **settings)
 
     def worker(self, **settings: object) -> Worker:
         """Start `ade worker` and wait until it is ready."""

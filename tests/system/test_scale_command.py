@@ -41,10 +41,10 @@ def test_pilots_outlive_the_scaler_and_are_adopted_by_the_next(
     start = start_on_postgres
     file = tmp_path / "scale.toml"
     file.write_text(FILE.format(name=NAME, folder=tmp_path / "pilots"))
-    server = start.server(ADE_MAX_CONCURRENCY="1")
+    server = start.server_without_worker()
     first = start.command("scale", "--config", str(file))
     first.said("is ready")
-    jobs = [server.submit(**long_echo(8)) for _ in range(3)]
+    jobs = [server.submit(**long_echo(8)) for _ in range(2)]
     eventually(lambda: all(server.job(job)["status"] == "running" for job in jobs), SECONDS)
     assert first.stop(SECONDS) == 0
     assert "pilots go on" in status(start)["leader"]
@@ -54,6 +54,7 @@ def test_pilots_outlive_the_scaler_and_are_adopted_by_the_next(
     second.said("is ready")
     assert {server.ended_job(job, SECONDS)["status"] for job in jobs} == {"succeeded"}
     seen = eventually(lambda: _ended(status(start)), SECONDS)
+    assert seen is not None
     assert [one["name"] for one in seen["blocks"]] == [block.name]
     assert seen["blocks"][0]["pilot"] == "left"
     assert seen["totals"] == {"ordered": 1, "cancelled": 0, "failed": 0, "times_away": 0}
