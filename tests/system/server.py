@@ -226,8 +226,8 @@ class Server(Process):
         )
 
 
-class AcceptingServer(Server):
-    """Run `ade serve` without a worker."""
+class ServerWithoutWorker(Server):
+    """Run `ade serve --no-worker`: others run its jobs."""
 
     options = ("--no-worker",)
 
@@ -272,13 +272,17 @@ class Start:
         """Start `ade serve` and wait until it is ready."""
         return self._kept(Server, **settings)
 
+    def server_without_worker(self, **settings: object) -> Server:
+        """Start `ade serve --no-worker` and wait until it is ready."""
+        return self._kept(ServerWithoutWorker, **settings)
+
     def worker(self, **settings: object) -> Worker:
         """Start `ade worker` and wait until it is ready."""
         return self._kept(Worker, **settings)
 
     def accepting_server(self, **settings: object) -> Server:
         """Start `ade serve` without a worker and wait until it is ready."""
-        return self._kept(AcceptingServer, **settings)
+        return self._kept(ServerWithoutWorker, **settings)
 
     def remote_worker(
         self, url: str, *options: str, name: str = "agent", **settings: object
