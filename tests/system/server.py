@@ -280,10 +280,6 @@ class Start:
         """Start `ade worker` and wait until it is ready."""
         return self._kept(Worker, **settings)
 
-    def accepting_server(self, **settings: object) -> Server:
-        """Start `ade serve` without a worker and wait until it is ready."""
-        return self._kept(ServerWithoutWorker, **settings)
-
     def remote_worker(
         self, url: str, *options: str, name: str = "agent", **settings: object
     ) -> RemoteWorker:

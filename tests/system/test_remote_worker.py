@@ -24,7 +24,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
 @pytest.fixture(scope="module")
 def server(start: Start) -> Server:
     """Start a server that runs nothing itself."""
-    return start.accepting_server(**SHORT_LEASE)
+    return start.server_without_worker(**SHORT_LEASE)
 
 
 @pytest.fixture(scope="module")
@@ -111,12 +111,12 @@ def test_a_server_that_restarts_costs_no_result(tmp_path: Path) -> None:
 
 
 def _restart(start: Start) -> None:
-    first = start.accepting_server()
+    first = start.server_without_worker()
     start.remote_worker(first.url)
     job = first.submit(**long_echo(3, value="kept"))
     first.running_job(job)
     first.kill()
-    second = start.accepting_server(ADE_PORT=first.url.rpartition(":")[2])
+    second = start.server_without_worker(ADE_PORT=first.url.rpartition(":")[2])
     assert second.ended_job(job)["status"] == "succeeded"
     assert worker_of(second, job) == ["agent"]
 
