@@ -5,7 +5,20 @@ from typing import Annotated
 import typer
 
 from ade import __version__
-from ade.cli import config, db, demo, doctor, inspect, link, run, scale, serve, settings, worker
+from ade.cli import (
+    backup,
+    config,
+    db,
+    demo,
+    doctor,
+    inspect,
+    link,
+    run,
+    scale,
+    serve,
+    settings,
+    worker,
+)
 
 app = typer.Typer(
     name="ade",
@@ -16,6 +29,8 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)
 app.command("link")(link.link)
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("settings")(settings.print_settings)
