@@ -78,6 +78,10 @@ COMMANDS = {
             "ade.cli.settings:print_settings",
             "Print every setting, its value and where the value came from.",
         ),
+        "backup": Lazy(
+            "ade.cli.backup:backup", "Back up the database and its blobs, beside servers that run."
+        ),
+        "restore": Lazy("ade.cli.backup:restore", "Bring a backup back into an empty database."),
         "db": Lazy("ade.cli.db:app", "Look after the database."),
         "version": Lazy("ade.cli.version:version", "Print the version."),
     },
