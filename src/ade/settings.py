@@ -26,6 +26,7 @@ from ade.settings_reader import (
     LogFormat,
     LogLevel,
     Network,
+    NetworksOrNone,
     ProxyNetworks,
     PublicUrl,
     Sandbox,
@@ -369,6 +370,12 @@ class Settings(BaseModel):
         "Storage that server and agents share.",
         aliases=("VM_SHARED_DATA",),
         reserved_for="agents",
+    )
+    worker_networks: NetworksOrNone = setting(
+        None,
+        "Networks whose workers need no key; `none` for no network. Without it: this machine, if"
+        " `ADE_HOST` is a loopback address and neither `ADE_PUBLIC_URL` nor `ADE_TRUSTED_PROXIES`"
+        " is set.",
     )
     available_hosts: Hosts = setting(
         (),
