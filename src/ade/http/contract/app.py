@@ -23,7 +23,7 @@ from ade.http.middleware import RequestMiddleware
 
 
 def contract_app(context: ContractContext, access_log: AccessLog | None = None) -> FastAPI:
-    """Make the app of the worker contract."""
+    """Make the app of the worker contract; `state.fast_routes` may be called without it."""
     app = FastAPI(
         title="ADE worker contract",
         version=__version__,
@@ -32,6 +32,8 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
         redoc_url=None,
         redirect_slashes=False,
     )
+    calls = WorkerCalls(context)
+    app.state.fast_routes = calls.routes()
     kernel, catalogue = context.kernel, context.catalogue
     proofs = AttemptProofs(context.directory, kernel.store.clock)
     uploads = AgentUploads(catalogue, context.blobs, proofs, context.settings, kernel.store.clock)
@@ -39,7 +41,7 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
     files = AgentFiles(leases, AgentInputs(kernel, catalogue, proofs), uploads, proofs)
     for router in (
         job_routes(context),
-        worker_routes(WorkerCalls(context)),
+        worker_routes(calls),
         host_routes(context),
         enrolment_routes(context.agents, context.enrolled, context.wrong_keys),
         agent_job_routes(leases, context.callers),

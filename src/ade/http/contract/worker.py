@@ -8,7 +8,7 @@ database is away. The header `ADE-No-Job` says which.
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -100,6 +100,14 @@ class WorkerCalls:
     def __init__(self, context: ContractContext) -> None:
         self._context = context
         self._available = frozenset(context.settings.available_hosts)
+
+    def routes(self) -> dict[str, Callable[[Scope, Receive], Awaitable[RawResponse]]]:
+        """Return the routes by their paths."""
+        return {
+            "/api/agent/next-job": self.next_job,
+            "/api/agent/job-status": self.job_status,
+            "/api/agent/heartbeat": self.heartbeat,
+        }
 
     async def next_job(self, scope: Scope, receive: Receive) -> RawResponse:
         """Give a worker a job; with `wait`, wait for one up to as many seconds, 25 at most."""
