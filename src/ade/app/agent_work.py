@@ -16,7 +16,8 @@ woken, a few at a time; one that gets a job wakes others.
     the client leaves before the claim      no job is taken
     the client leaves during the claim      the job is handed back, and is queued again
     the client leaves during the answer     the claim expires (`ade.domain.staleness`)
-    a preferred host asks no more           others get its jobs `ASKING_SECONDS` later
+    a preferred host asks no more           others get its jobs `ASKING_SECONDS` later, and as
+                                            much later as servers write down who asked
 """
 
 import asyncio
