@@ -65,6 +65,10 @@ COMMANDS = {
             "ade.cli.agent:agent",
             "Run the containers of jobs on this host, for a server elsewhere.",
         ),
+        "agents": Lazy(
+            "ade.cli.agents:app",
+            "Enrol the agents that run jobs on other hosts; replace and revoke their keys.",
+        ),
         "scale": Lazy("ade.cli.scale:app", "Keep pilots on an engine."),
         "link": Lazy(
             "ade.cli.link:link",

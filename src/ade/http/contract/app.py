@@ -16,6 +16,7 @@ from ade.http.contract.agent_files import AgentFiles, agent_file_routes
 from ade.http.contract.agent_jobs import agent_job_routes
 from ade.http.contract.agent_output import agent_output_routes
 from ade.http.contract.context import ContractContext
+from ade.http.contract.enrolment import enrolment_routes
 from ade.http.contract.errors import answer_error, detail_response
 from ade.http.contract.hosts import host_routes
 from ade.http.contract.job_control import job_control_routes
@@ -28,7 +29,7 @@ from ade.storage.attempt_logs import AttemptLogs
 
 
 def contract_app(context: ContractContext, access_log: AccessLog | None = None) -> FastAPI:
-    """Make the app of the worker contract."""
+    """Make the app of the worker contract; `state.fast_routes` may be called without it."""
     app = FastAPI(
         title="ADE worker contract",
         version=__version__,
@@ -37,6 +38,8 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
         redoc_url=None,
         redirect_slashes=False,
     )
+    calls = WorkerCalls(context)
+    app.state.fast_routes = calls.routes()
     kernel, catalogue = context.kernel, context.catalogue
     proofs = AttemptProofs(context.directory, kernel.store.clock)
     uploads = AgentUploads(catalogue, context.blobs, proofs, context.settings, kernel.store.clock)
@@ -48,9 +51,10 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
         simulation_routes(context, simulations),
         job_file_routes(context, AttemptLogs(context.shared_folder.root)),
         job_control_routes(context),
-        worker_routes(WorkerCalls(context)),
+        worker_routes(calls),
         host_routes(context),
         agent_output_routes(context),
+        enrolment_routes(context.agents, context.enrolled, context.wrong_keys),
         agent_job_routes(leases, context.callers),
         agent_file_routes(files, context.callers, context.blobs),
     ):
