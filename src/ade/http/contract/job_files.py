@@ -89,12 +89,14 @@ def job_file_routes(
     async def follow_logs(request: Request, job_id: str) -> Response:
         """Stream the output of a job from its beginning until the job has ended."""
         job = (await find(request, job_id)).job
+        await asyncio.to_thread(logs.size, job.id)  # raises where the answer can still say so
         return _Stream(followed(JobRef(job.workspace_id, job.id)), counted)
 
     @router.get("/file-logs/{job_id}")
     async def read_logs(request: Request, job_id: str) -> Response:
         """Stream the output of a job as far as it has come."""
         job = (await find(request, job_id)).job
+        await asyncio.to_thread(logs.size, job.id)
         return _Stream(_pieces(logs, job.id, 0), counted)
 
     @router.get("/progress/{job_id}")
