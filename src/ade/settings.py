@@ -371,6 +371,9 @@ class Settings(BaseModel):
         " does not exist or cannot be written, `shared` in the data folder is used.",
         aliases=("VM_SHARED_DATA",),
     )
+    agent_output_max_mb: int = setting(
+        256, "Output of one container that is kept; the rest is dropped.", "MiB", (1, 900)
+    )
     available_hosts: Hosts = setting(
         (),
         "Agents that may take work, and that a job may name; empty allows every one.",

@@ -14,6 +14,7 @@ from ade.domain.errors import AdeError
 from ade.http.access_log import AccessLog
 from ade.http.contract.agent_files import AgentFiles, agent_file_routes
 from ade.http.contract.agent_jobs import agent_job_routes
+from ade.http.contract.agent_output import agent_output_routes
 from ade.http.contract.context import ContractContext
 from ade.http.contract.errors import answer_error, detail_response
 from ade.http.contract.hosts import host_routes
@@ -49,6 +50,7 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
         job_control_routes(context),
         worker_routes(WorkerCalls(context)),
         host_routes(context),
+        agent_output_routes(context),
         agent_job_routes(leases, context.callers),
         agent_file_routes(files, context.callers, context.blobs),
     ):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ade.app.agent_hosts import AgentHosts
+from ade.app.agent_output import AgentOutput
 from ade.app.agent_work import AgentWork
 from ade.app.agents import Agents
 from ade.app.attempt_tokens import AttemptTokens
@@ -50,6 +51,7 @@ class ContractContext:
     catalogue: Catalogue
     shared_folder: SharedFolder
     mirror: JobMirror
+    output: AgentOutput
 
     async def workspace(self, caller: Caller, needed: Role = Role.VIEWER) -> Workspace:
         """Return the workspace that a caller acts in: that of its key, else `default`."""
