@@ -127,3 +127,23 @@ async def test_a_result_that_is_too_large_is_not_read(server: Server, worker: Pl
     with result.open("wb") as file:
         file.truncate(64 * 1024 * 1024)
     assert (await server.http.get(f"/result/{job_id}")).status_code == 413
+
+
+async def test_the_output_of_a_second_attempt_follows_that_of_the_first(
+    server: Server, worker: PlainWorker
+) -> None:
+    job_id = await running(server, worker)
+    logs = server.app.state.context.agent_output.logs
+    logs.append(job_id, 1, 0, b"first attempt, and long\n")
+    async with asyncio.timeout(60), server.on_the_wire() as url, server.http_to(url) as http:
+        stream = http.stream("GET", f"/logs/{job_id}")
+        async with stream as answer:
+            pieces = answer.aiter_bytes()
+            assert await anext(pieces) == b"first attempt, and long\n"
+            await server.http.post(f"/ops/jobs/{job_id}/requeue", json={"force": True})
+            other = PlainWorker(server.http, "other")
+            await other.take()
+            logs.append(job_id, 2, 0, b"second\n")
+            await other.say(job_id, "finished")
+            assert b"".join([piece async for piece in pieces]) == b"second\n"
+    assert (await server.http.get(f"/file-logs/{job_id}")).content == b"second\n"
