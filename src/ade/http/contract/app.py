@@ -25,7 +25,6 @@ from ade.http.contract.jobs import job_routes
 from ade.http.contract.simulations import simulation_routes
 from ade.http.contract.worker import WorkerCalls, worker_routes
 from ade.http.middleware import RequestMiddleware
-from ade.storage.attempt_logs import AttemptLogs
 
 
 def contract_app(context: ContractContext, access_log: AccessLog | None = None) -> FastAPI:
@@ -49,7 +48,7 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
     for router in (
         job_routes(context),
         simulation_routes(context, simulations),
-        job_file_routes(context, AttemptLogs(context.shared_folder.root)),
+        job_file_routes(context),
         job_control_routes(context),
         worker_routes(calls),
         host_routes(context),
