@@ -32,7 +32,7 @@ class WorkRules:
 
     slots: int = 1
     drain_seconds: float = 30.0
-    deliver_seconds: float = 10.0  # how long ends are delivered at the end; the rest is on disk
+    deliver_seconds: float = 5.0  # how long ends are delivered at the end; the rest is on disk
 
 
 class ContainerWork:
