@@ -151,3 +151,19 @@ def test_two_agents_do_not_share_a_state_folder(hosts: Cluster) -> None:
     hosts.agent("a")
     with pytest.raises(AssertionError, match=re.escape("Another agent uses")):
         hosts.agent("a")
+
+
+def test_an_agent_enrols_with_a_code_once(hosts: Cluster, tmp_path: Path) -> None:
+    made = hosts.http.post("/api/v1/agents", json={"name": "enrolled", "labels": ["big"]}).json()
+    key_file = tmp_path / "folder" / "key"
+    code = ["--key-file", str(key_file), "--code", made["enrolment_code"]]
+    hosts.agent("enrolled", *code).stop(WAIT_SECONDS)
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    key = key_file.read_text()
+    hosts.agent("enrolled", *code)  # the code is spent; the key is there
+    assert key_file.read_text() == key
+    job = hosts.submit("echo by a key of its own", labels=["big"])
+    assert hosts.ended(job)["status"] == "succeeded"
+    assert hosts.log(job) == b"by a key of its own\n"
+    with pytest.raises(AssertionError, match="The code is not valid"):
+        hosts.agent("other", "--key-file", str(tmp_path / "none"), "--code", code[-1])

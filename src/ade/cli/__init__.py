@@ -7,6 +7,7 @@ import typer
 from ade import __version__
 from ade.cli import (
     agent,
+    agents,
     config,
     db,
     demo,
@@ -35,6 +36,7 @@ app.command("doctor")(doctor.doctor)
 app.command("settings")(settings.print_settings)
 app.command("inspect")(inspect.inspect)
 app.command("run")(run.run_file)
+app.add_typer(agents.app, name="agents")
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
 app.add_typer(scale.app, name="scale")

@@ -15,6 +15,7 @@ from ade.app.attempt_tokens import AttemptTokens
 from ade.app.build_requests import BuildRequests
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
+from ade.app.enrolled_agents import EnrolledAgents
 from ade.app.job_requests import JobRequests
 from ade.app.run_requests import RunRequests
 from ade.app.submission import SubmissionService
@@ -27,8 +28,8 @@ from ade.http.auth import Authenticator
 from ade.http.client_address import Networks
 from ade.http.config_files import ConfigurationFiles
 from ade.http.context import AppContext, InlineTasks
+from ade.http.contract.agent_callers import AgentCallers
 from ade.http.contract.app import contract_app
-from ade.http.contract.callers import UserCallers
 from ade.http.contract.context import ContractContext
 from ade.http.fair_share import FairShare, Shares
 from ade.http.fast_path import Application
@@ -36,6 +37,7 @@ from ade.http.health import Health, Probe
 from ade.http.middleware import RequestMiddleware, trace_id_in
 from ade.http.problems import problem_response
 from ade.http.public_address import PublicAddress
+from ade.http.routes.agents import agent_routes
 from ade.http.routes.artifacts import artifact_routes
 from ade.http.routes.builds import activation_routes, build_routes
 from ade.http.routes.configurations import configuration_routes
@@ -126,6 +128,7 @@ def create_app(
         inline_shares=FairShare("previews and checks", shares),
         inline_tasks=inline_tasks,
     )
+    enrolled = EnrolledAgents(directory.agents(), kernel.store.clock)
     app = Application(
         title="ADE",
         version=__version__,
@@ -159,6 +162,7 @@ def create_app(
         schema_routes(kinds),
         health_routes(context, Health(kernel, settings, blobs, health_probes or {})),
         login_routes(context),
+        agent_routes(context, directory.agents(), enrolled),
     ):
         app.include_router(router)
     for kind in (AdeError, HTTPException, RequestValidationError):
@@ -172,13 +176,15 @@ def create_app(
         ContractContext(
             kernel=kernel,
             directory=directory,
-            callers=UserCallers(context.authenticator),
+            callers=AgentCallers(context.authenticator, enrolled, settings, wrong_keys),
             settings=settings,
             kinds=kinds,
             job_requests=job_requests,
             submissions=context.submissions,
             blobs=blobs,
             agents=directory.agents(),
+            enrolled=enrolled,
+            wrong_keys=wrong_keys,
             hosts=hosts,
             work=work,
             tokens=tokens,

@@ -1,6 +1,7 @@
 """The rows that statements take and return, as named tuples."""
 
 import json
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -398,6 +399,15 @@ class AgentRow(NamedTuple):
     rotated_at: int | None = None
     revoked_at: int | None = None
     last_used_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewAgentKey:
+    """Hold an agent with its new key, which is shown once and never stored, and its code."""
+
+    agent: AgentRow
+    key: str = field(repr=False)
+    code: str | None = field(default=None, repr=False)
 
 
 class ArtifactRow(NamedTuple):

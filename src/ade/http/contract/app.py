@@ -15,6 +15,7 @@ from ade.http.contract.agent_files import AgentFiles, agent_file_routes
 from ade.http.contract.agent_jobs import agent_job_routes
 from ade.http.contract.agent_output import agent_output_routes
 from ade.http.contract.context import ContractContext
+from ade.http.contract.enrolment import enrolment_routes
 from ade.http.contract.errors import answer_error, detail_response
 from ade.http.contract.hosts import host_routes
 from ade.http.contract.jobs import job_routes
@@ -42,6 +43,7 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
         worker_routes(WorkerCalls(context)),
         host_routes(context),
         agent_output_routes(context),
+        enrolment_routes(context.agents, context.enrolled, context.wrong_keys),
         agent_job_routes(leases, context.callers),
         agent_file_routes(files, context.callers, context.blobs),
     ):

@@ -27,6 +27,7 @@ from ade.domain.errors import (
     InvalidRequest,
     NotFound,
     StaleAttempt,
+    Unavailable,
 )
 from ade.domain.units import MIB
 from ade.domain.vocabulary import AgentStatus
@@ -102,9 +103,11 @@ class WorkerCalls:
 
     async def next_job(self, scope: Scope, receive: Receive) -> RawResponse:
         """Give a worker a job; with `wait`, wait for one up to as many seconds, 25 at most."""
-        caller = await self._context.callers.worker(scope)
-        body = await read_body(scope, receive, SMALL_BODY_BYTES_MAX)
-        message = parse(body, _NEXT)
+        try:
+            caller = await self._context.callers.worker(scope)
+        except Unavailable as error:  # whose key it is cannot be looked up
+            return _no_job(error.code)
+        message = parse(await read_body(scope, receive, SMALL_BODY_BYTES_MAX), _NEXT)
         name = _speaks_for(caller, message.worker_id)
         if self._available and name not in self._available:
             raise Forbidden(f"{name} is not one of AVAILABLE_HOSTS, so it gets no jobs.")
