@@ -78,6 +78,11 @@ class Cluster:
         """Read the output of a job."""
         return self.http.get(f"{JOBS}/{job_id}/logs").content
 
+    def log_size(self, job_id: str) -> int:
+        """Return how much output of a job the server has, by its own file."""
+        file = self.folder / "data" / "shared" / "jobs" / job_id / "logs" / f"{job_id}.log"
+        return file.stat().st_size if file.exists() else 0
+
     def said(self, job_id: str, text: bytes) -> None:
         """Wait until the output of a job has a text in it."""
         eventually(lambda: text in self.log(job_id), WAIT_SECONDS)
