@@ -400,6 +400,21 @@ class AgentRow(NamedTuple):
     last_used_at: int | None = None
 
 
+class EnvironmentArchive(NamedTuple):
+    """Hold where the archive of an environment is, and what the environment was made of."""
+
+    environment: str
+    archive: str
+    archive_bytes: int
+    installed_bytes: int
+    interpreter: str
+    installer: str
+    source_builds: int
+    lock: str
+    created_at: int
+    used_at: int
+
+
 class ArtifactRow(NamedTuple):
     """Hold a file that a job's result names."""
 
