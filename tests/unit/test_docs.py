@@ -38,7 +38,7 @@ from ade.domain.job import TRANSITIONS, WAIT_ENDS, Cause, mermaid
 from ade.domain.outcome import Category
 from ade.domain.retry import RETRIED_BY_ITSELF
 from ade.http.problems import CODES
-from ade.http.schemas import catalogue, directory, jobs
+from ade.http.schemas import agents, catalogue, directory, jobs
 from ade.kinds import load_kinds
 from ade.settings import Settings, all_settings
 from ade.settings_reader import TEST_PREFIX
@@ -326,6 +326,7 @@ BODIES: dict[str, Any] = {
     "/keys": directory.KeyRequest,
     "/workspaces": directory.WorkspaceRequest,
     "/configurations": catalogue.ConfigurationRequest,
+    "/agents": agents.AgentRequest,
 }
 
 

@@ -5,7 +5,21 @@ from typing import Annotated
 import typer
 
 from ade import __version__
-from ade.cli import config, db, demo, doctor, inspect, link, run, scale, serve, settings, worker
+from ade.cli import (
+    agent,
+    agents,
+    config,
+    db,
+    demo,
+    doctor,
+    inspect,
+    link,
+    run,
+    scale,
+    serve,
+    settings,
+    worker,
+)
 
 app = typer.Typer(
     name="ade",
@@ -15,12 +29,14 @@ app = typer.Typer(
 )
 app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)
+app.command("agent")(agent.agent)
 app.command("link")(link.link)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("settings")(settings.print_settings)
 app.command("inspect")(inspect.inspect)
 app.command("run")(run.run_file)
+app.add_typer(agents.app, name="agents")
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
 app.add_typer(scale.app, name="scale")

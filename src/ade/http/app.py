@@ -8,24 +8,28 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from ade import __version__
+from ade.app.agent_hosts import AgentHosts
+from ade.app.agent_output import AgentOutput
 from ade.app.agent_work import AgentWork
 from ade.app.attempt_tokens import AttemptTokens
 from ade.app.build_requests import BuildRequests
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
+from ade.app.enrolled_agents import EnrolledAgents
 from ade.app.job_requests import JobRequests
 from ade.app.run_requests import RunRequests
 from ade.app.submission import SubmissionService
 from ade.domain.errors import AdeError
 from ade.domain.session_rule import SessionRule
+from ade.domain.units import MIB
 from ade.http import openapi
 from ade.http.access_log import AccessLog
 from ade.http.auth import Authenticator
 from ade.http.client_address import Networks
 from ade.http.config_files import ConfigurationFiles
 from ade.http.context import AppContext, InlineTasks
+from ade.http.contract.agent_callers import AgentCallers
 from ade.http.contract.app import contract_app
-from ade.http.contract.callers import UserCallers
 from ade.http.contract.context import ContractContext
 from ade.http.fair_share import FairShare, Shares
 from ade.http.fast_path import Application
@@ -33,6 +37,7 @@ from ade.http.health import Health, Probe
 from ade.http.middleware import RequestMiddleware, trace_id_in
 from ade.http.problems import problem_response
 from ade.http.public_address import PublicAddress
+from ade.http.routes.agents import agent_routes
 from ade.http.routes.artifacts import artifact_routes
 from ade.http.routes.builds import activation_routes, build_routes
 from ade.http.routes.configurations import configuration_routes
@@ -60,6 +65,8 @@ from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
 from ade.storage import Blobs
+from ade.storage.attempt_logs import AttemptLogs
+from ade.storage.shared_folder import SharedFolder
 
 # Beyond any that may wait; those are shared among workspaces where they run.
 INLINE_TASKS_MAX = 10_000
@@ -73,11 +80,13 @@ def create_app(
     *,
     catalogue: Catalogue,
     blobs: Blobs,
+    shared_folder: SharedFolder | None = None,
     inline_tasks: InlineTasks | None = None,
     health_probes: Mapping[str, Probe] | None = None,
 ) -> Application:
     """Make the app over a kernel; the caller closes the parts that it passes.
 
+    Without a `shared_folder` the output of containers is kept in the data folder.
     Without `inline_tasks` documents are not previewed and configurations not checked.
     `health_probes` are the parts of `/api/v1/health` that only the caller knows: worker pool,
     sweeper, isolation.
@@ -95,6 +104,10 @@ def create_app(
     access_log = AccessLog(proxies) if settings.access_log else None
     per_key = settings.inline_tasks_per_key
     shares = Shares(INLINE_TASKS_MAX, INLINE_TASKS_MAX, per_key)
+    tokens = AttemptTokens(directory)
+    folder = shared_folder or SharedFolder(settings.shared_fallback_dir)
+    logs = AttemptLogs(folder.root, settings.agent_output_max_mb * MIB)
+    agent_output = AgentOutput(kernel, tokens, logs)
     context = AppContext(
         kernel=kernel,
         directory=directory,
@@ -111,9 +124,11 @@ def create_app(
         run_requests=run_requests,
         build_requests=build_requests,
         submissions=SubmissionService(kernel, job_requests, run_requests, build_requests),
+        agent_output=agent_output,
         inline_shares=FairShare("previews and checks", shares),
         inline_tasks=inline_tasks,
     )
+    enrolled = EnrolledAgents(directory.agents(), kernel.store.clock)
     app = Application(
         title="ADE",
         version=__version__,
@@ -147,6 +162,7 @@ def create_app(
         schema_routes(kinds),
         health_routes(context, Health(kernel, settings, blobs, health_probes or {})),
         login_routes(context),
+        agent_routes(context, directory.agents(), enrolled),
     ):
         app.include_router(router)
     for kind in (AdeError, HTTPException, RequestValidationError):
@@ -154,23 +170,35 @@ def create_app(
     app.add_middleware(RequestMiddleware, access_log=access_log)
     app.access_log = access_log
     app.fast_routes = fast_routes(submissions)
+    hosts = AgentHosts(kernel)
+    work = AgentWork(kernel, hosts)
     app.contract = contract_app(
         ContractContext(
             kernel=kernel,
             directory=directory,
-            callers=UserCallers(context.authenticator),
+            callers=AgentCallers(context.authenticator, enrolled, settings, wrong_keys),
             settings=settings,
             kinds=kinds,
             job_requests=job_requests,
             submissions=context.submissions,
             blobs=blobs,
-            work=AgentWork(kernel),
-            tokens=AttemptTokens(directory),
+            agents=directory.agents(),
+            enrolled=enrolled,
+            wrong_keys=wrong_keys,
+            hosts=hosts,
+            work=work,
+            tokens=tokens,
             catalogue=catalogue,
+            output=agent_output,
         ),
         access_log,
     )
-    app.drain = context.submissions.drain
+
+    def drain() -> None:
+        context.submissions.drain()
+        work.drain()
+
+    app.drain = drain
     openapi.install(app)
     app.state.context = context
     return app

@@ -91,8 +91,7 @@ class AgentJobChanges(AgentJobReading):
         """Note that hosts were heard of, and what they said."""
         for host in hosts:
             said = (host.seen_at, host.asked_at, host.beat_at, host.info)
-            known = self._sql.run("change_host", host.name, *said)
-            if not known and not self._sql.rows("find_host", host.name):
+            if not self._sql.run("change_host", host.name, *said):
                 self._sql.run("insert_host", *host)
 
     def delete_silent_hosts(self, seen_before: int) -> int:

@@ -1,6 +1,7 @@
 """The rows that statements take and return, as named tuples."""
 
 import json
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -413,6 +414,15 @@ class EnvironmentArchive(NamedTuple):
     lock: str
     created_at: int
     used_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewAgentKey:
+    """Hold an agent with its new key, which is shown once and never stored, and its code."""
+
+    agent: AgentRow
+    key: str = field(repr=False)
+    code: str | None = field(default=None, repr=False)
 
 
 class ArtifactRow(NamedTuple):

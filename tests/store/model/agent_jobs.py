@@ -101,11 +101,14 @@ class MemoryAgentJobs:
     def put_hosts(self, hosts: Sequence[HostRow]) -> None:
         """Note that hosts were heard of, and what they said."""
         for host in hosts:
-            known = self._tables.hosts.get(host.name)
-            if known is None:
-                self._tables.hosts[host.name] = host
-            elif known.seen_at <= host.seen_at:
-                self._tables.hosts[host.name] = host._replace(first_seen_at=known.first_seen_at)
+            known = self._tables.hosts.get(host.name) or host
+            is_latest = host.beat_at is not None and host.beat_at >= (known.beat_at or 0)
+            self._tables.hosts[host.name] = known._replace(
+                seen_at=max(known.seen_at, host.seen_at),
+                asked_at=_later(known.asked_at, host.asked_at),
+                beat_at=_later(known.beat_at, host.beat_at),
+                info=host.info if is_latest else known.info,
+            )
 
     def delete_silent_hosts(self, seen_before: int) -> int:
         """Forget hosts that were not heard of for long."""
@@ -114,3 +117,7 @@ class MemoryAgentJobs:
         for name in silent:
             del hosts[name]
         return len(silent)
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    return max((at for at in (one, other) if at is not None), default=None)

@@ -15,9 +15,13 @@ from ade.environments.shared import SharedEnvironments
 from ade.http.access_log import AccessLog
 from ade.http.contract.agent_files import AgentFiles, agent_file_routes
 from ade.http.contract.agent_jobs import agent_job_routes
+from ade.http.contract.agent_output import agent_output_routes
 from ade.http.contract.context import ContractContext
+from ade.http.contract.enrolment import enrolment_routes
 from ade.http.contract.errors import answer_error, detail_response
+from ade.http.contract.hosts import host_routes
 from ade.http.contract.jobs import job_routes
+from ade.http.contract.worker import WorkerCalls, worker_routes
 from ade.http.middleware import RequestMiddleware
 
 
@@ -41,6 +45,10 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
     files = AgentFiles(leases, inputs, uploads, environments, proofs)
     for router in (
         job_routes(context),
+        worker_routes(WorkerCalls(context)),
+        host_routes(context),
+        agent_output_routes(context),
+        enrolment_routes(context.agents, context.enrolled, context.wrong_keys),
         agent_job_routes(leases, context.callers),
         agent_file_routes(files, context.callers, context.blobs),
     ):

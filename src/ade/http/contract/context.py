@@ -4,26 +4,31 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from ade.app.agent_hosts import AgentHosts
+from ade.app.agent_output import AgentOutput
 from ade.app.agent_work import AgentWork
+from ade.app.agents import Agents
 from ade.app.attempt_tokens import AttemptTokens
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
+from ade.app.enrolled_agents import EnrolledAgents
 from ade.app.job_requests import JobRequests
 from ade.app.submission import SubmissionService
 from ade.domain.errors import Forbidden, NotFound
 from ade.domain.ids import is_uuid
 from ade.http.auth import Role
 from ade.http.contract.callers import Caller, Callers
+from ade.http.wrong_keys import WrongKeys
 from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
+from ade.stages.agents.dispatch import EARLIER_WORKERS
 from ade.storage import Blobs
 from ade.store.port import Reading
 from ade.store.rows import AgentJob, JobRef, Workspace
 
 NO_JOB = "There is no such job."
 DEFAULT_WORKSPACE = "default"
-EARLIER_WORKERS = "earlier_workers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +43,14 @@ class ContractContext:
     job_requests: JobRequests
     submissions: SubmissionService
     blobs: Blobs
+    agents: Agents
+    enrolled: EnrolledAgents
+    wrong_keys: WrongKeys
+    hosts: AgentHosts
     work: AgentWork
     tokens: AttemptTokens
     catalogue: Catalogue
+    output: AgentOutput
 
     async def workspace(self, caller: Caller, needed: Role = Role.VIEWER) -> Workspace:
         """Return the workspace that a caller acts in: that of its key, else `default`."""

@@ -2,7 +2,19 @@
 
 from typing import Any
 
-from sqlalchemy import Insert, Select, Update, delete, exists, or_, select, update
+from sqlalchemy import (
+    Insert,
+    Select,
+    Update,
+    case,
+    delete,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.sql.base import Executable
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
@@ -136,18 +148,21 @@ def insert_host(d: Dialect, p: Parameters) -> Insert:
     return insert_values(p, hosts, {name: p[name] for name in rows.HostRow._fields})
 
 
-def find_host(d: Dialect, p: Parameters) -> Executable:
-    """Find a host by its name."""
-    return select(hosts.c.name).where(same(hosts, p, "name"))
-
-
 def change_host(d: Dialect, p: Parameters) -> Update:
-    """Note that a host was heard of again, and what it said in its heartbeat."""
-    return (
-        update(hosts)
-        .where(same(hosts, p, "name"), hosts.c.seen_at <= p["seen_at"])
-        .values({name: p[name] for name in ("seen_at", "asked_at", "beat_at", "info")})
-    )
+    """Note that a host was heard of again, and what it said if this is its latest heartbeat.
+
+    A host may speak to several servers, and each of them notes what it heard itself.
+    """
+
+    def is_later(name: str) -> ColumnElement[bool]:
+        return p[name] >= func.coalesce(hosts.c[name], literal_column("0"))
+
+    changed = {
+        name: case((is_later(name), p[name]), else_=hosts.c[name])
+        for name in ("seen_at", "asked_at", "beat_at")
+    }
+    info = case((is_later("beat_at"), p["info"]), else_=hosts.c.info)
+    return update(hosts).where(same(hosts, p, "name")).values(**changed, info=info)
 
 
 def list_hosts(d: Dialect, p: Parameters) -> Executable:
