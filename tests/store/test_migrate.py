@@ -43,6 +43,7 @@ REVISIONS = [
     "0014_pilots",
     "0015_agent_jobs",
     "0016_agents",
+    "0020_environment_archives",
 ]
 HEAD = REVISIONS[-1]
 

@@ -151,6 +151,10 @@ class Reading(Protocol):
         """List all workspaces."""
         ...
 
+    def known_jobs(self, ids: list[str]) -> set[str]:
+        """Find which of these jobs there are, in any workspace."""
+        ...
+
     def list_workers(self, limit: int) -> list[WorkerRow]:
         """List the workers that are running, up to a number."""
         ...

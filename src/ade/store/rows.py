@@ -411,6 +411,21 @@ class AgentRow(NamedTuple):
     last_used_at: int | None = None
 
 
+class EnvironmentArchive(NamedTuple):
+    """Hold where the archive of an environment is, and what the environment was made of."""
+
+    environment: str
+    archive: str
+    archive_bytes: int
+    installed_bytes: int
+    interpreter: str
+    installer: str
+    source_builds: int
+    lock: str
+    created_at: int
+    used_at: int
+
+
 @dataclass(frozen=True, slots=True)
 class NewAgentKey:
     """Hold an agent with its new key, which is shown once and never stored, and its code."""

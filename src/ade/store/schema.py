@@ -711,3 +711,31 @@ gates = Table(
     Column("name", Word, primary_key=True),
     Column("passed", BigInteger, nullable=False),
 )
+
+# Environments as archives among the blobs: what one host installed, others unpack. Those with
+# another interpreter install the same lock themselves.
+environment_archives = Table(
+    "environment_archives",
+    metadata,
+    Column("environment", Digest, primary_key=True),
+    Column("archive", Digest, nullable=False),
+    Column("archive_bytes", BigInteger, nullable=False),
+    Column("installed_bytes", BigInteger, nullable=False),
+    # With the lock, what the environment's digest is made of.
+    Column("interpreter", Name, nullable=False),
+    Column("installer", Name, nullable=False),
+    Column("source_builds", SmallInteger, nullable=False),
+    Column("lock", Json, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    # When a host last said that it uses it.
+    Column("used_at", BigInteger, nullable=False),
+    CheckConstraint(
+        "environment LIKE 'sha256:%' AND archive LIKE 'sha256:%'",
+        name="digests",
+    ),
+    CheckConstraint(
+        "archive_bytes > 0 AND installed_bytes >= 0 AND used_at >= created_at"
+        " AND source_builds IN (0, 1)",
+        name="shape",
+    ),
+)

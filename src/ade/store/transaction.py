@@ -17,6 +17,10 @@ from ade.store.catalogue import CatalogueChanges, CatalogueReading
 from ade.store.compile import calls, equal_in
 from ade.store.consistency import ConsistencyChanges, ConsistencyReading
 from ade.store.directory import DirectoryChanges, DirectoryReading
+from ade.store.environment_archives import (
+    EnvironmentArchiveChanges,
+    EnvironmentArchiveReading,
+)
 from ade.store.executor import Executor, pieces
 from ade.store.port import LostRace, Result
 from ade.store.rows import (
@@ -83,6 +87,11 @@ class SqlReading:
     def user_sessions(self) -> UserSessionReading:
         """Read the sessions of browsers."""
         return UserSessionReading(self._sql)
+
+    @cached_property
+    def environment_archives(self) -> EnvironmentArchiveReading:
+        """Read the archives of environments."""
+        return EnvironmentArchiveReading(self._sql)
 
     @cached_property
     def scaling(self) -> ScalingReading:
@@ -193,6 +202,11 @@ class SqlReading:
         """List all workspaces."""
         return [row[0] for row in self._sql.rows("workspace_ids")]
 
+    def known_jobs(self, ids: list[str]) -> set[str]:
+        """Find which of these jobs there are, in any workspace."""
+        found = self._sql.rows("known_jobs", self._sql.dialect.list_parameter(ids))
+        return {str(row[0]) for row in found}
+
     def list_workers(self, limit: int) -> list[WorkerRow]:
         """List the workers that are running, up to a number."""
         return [WorkerRow._make(row) for row in self._sql.rows("list_workers", limit)]
@@ -233,6 +247,11 @@ class SqlTransaction(SqlReading):
     def user_sessions(self) -> UserSessionChanges:
         """Change the sessions of browsers."""
         return UserSessionChanges(self._sql, self.now_us)
+
+    @cached_property
+    def environment_archives(self) -> EnvironmentArchiveChanges:
+        """Change the archives of environments."""
+        return EnvironmentArchiveChanges(self._sql, self.now_us)
 
     @cached_property
     def scaling(self) -> ScalingChanges:

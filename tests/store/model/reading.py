@@ -117,6 +117,10 @@ class MemoryReading:
         """List all workspaces."""
         return sorted(self._tables.workspaces)
 
+    def known_jobs(self, ids: list[str]) -> set[str]:
+        """Find which of these jobs there are, in any workspace."""
+        return {ref.id for ref in self._tables.jobs if ref.id in ids}
+
     def list_scalers(self) -> list[ScalerRow]:
         """List the scalers: the model has none."""
         return []

@@ -19,6 +19,7 @@ from ade.store.sql import (
     catalogue,
     claims,
     directory,
+    environment_archives,
     jobs,
     output,
     reads,
@@ -227,6 +228,21 @@ _USER_SESSIONS: dict[str, Statement] = {
     "delete_links": _one(user_sessions.delete_links, "ids"),
     "delete_links_of_key": _one(user_sessions.delete_links_of_key, "key_id"),
 }
+_ENVIRONMENT_ARCHIVES: dict[str, Statement] = {
+    "find_environment_archive": _one(environment_archives.find_environment_archive, "environment"),
+    "insert_environment_archive": _one(
+        environment_archives.insert_environment_archive, *rows.EnvironmentArchive._fields
+    ),
+    "archived_environments": _one(environment_archives.archived_environments),
+    "unused_archives": _one(environment_archives.unused_archives, "used_at", "limit"),
+    "use_environment_archive": _one(
+        environment_archives.use_environment_archive, "environment", "at", "used_at"
+    ),
+    "delete_environment_archive": _one(
+        environment_archives.delete_environment_archive, "environment", "used_at"
+    ),
+    "environment_archive_digests": _one(environment_archives.environment_archive_digests),
+}
 _WORKERS: dict[str, Statement] = {
     "insert_worker": _one(workers.insert_worker, *rows.WorkerRow._fields),
     "refresh_worker": _one(
@@ -296,6 +312,7 @@ _READS: dict[str, Statement] = {
     "count_ahead": _one(reads.count_ahead, "workspace_id", "pool", "rank", "id", "limit"),
     "count_lane": _one(reads.count_lane, *rows.Lane._fields, "limit"),
     "workspace_ids": _one(reads.workspace_ids),
+    "known_jobs": _one(reads.known_jobs, "ids"),
     "count_by_status": _one(reads.count_by_status),
 }
 STATEMENTS = {
@@ -306,6 +323,7 @@ STATEMENTS = {
     **_DIRECTORY,
     **_USER_SESSIONS,
     **_WORKERS,
+    **_ENVIRONMENT_ARCHIVES,
     **_SCALING,
     **_AGENT_JOBS,
     **_AGENTS,

@@ -86,6 +86,12 @@ def workspace_ids(d: Dialect, p: Parameters) -> Executable:
     return select(workspaces.c.id).order_by(workspaces.c.id)
 
 
+def known_jobs(d: Dialect, p: Parameters) -> Executable:
+    """Find which of these jobs there are, in any workspace."""
+    in_workspace = workspaces.join(jobs, jobs.c.workspace_id == workspaces.c.id)
+    return select(jobs.c.id).select_from(in_workspace).where(d.one_of(jobs.c.id, "ids"))
+
+
 def count_by_status(d: Dialect, p: Parameters) -> Executable:
     """Count the unfinished jobs by pool and status."""
     return (
