@@ -73,8 +73,8 @@ def fonts_for(
         warnings.add(
             "missing_glyphs",
             f"No font has these characters, so they are shown as boxes: {_shown(still_missing)}. "
-            "The extra ade[fonts] has Chinese, Japanese, Korean and Thai, ade[emoji] has emoji; for "
-            "others, install a font on the host.",
+            "The extra ade[fonts] has Chinese, Japanese, Korean and Thai, ade[emoji] has emoji; "
+            "for others, install a font on the host.",
         )
     if still_missing == missing:
         return ChosenFonts(packaged, families)
