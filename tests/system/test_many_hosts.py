@@ -37,7 +37,7 @@ class Hosts:
 
     def server(self, name: str) -> Server:
         """Start a server that runs nothing itself."""
-        return self.start.accepting_server(ADE_STORAGE_DATA_DIR=self.folder(name))
+        return self.start.server_without_worker(ADE_STORAGE_DATA_DIR=self.folder(name))
 
     def worker(self, name: str, **settings: object) -> Process:
         """Start a worker."""
