@@ -43,6 +43,7 @@ REVISIONS = [
     "0014_pilots",
     "0015_agent_jobs",
     "0016_agents",
+    "0024_queue_pauses",
 ]
 HEAD = REVISIONS[-1]
 

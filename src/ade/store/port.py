@@ -36,6 +36,7 @@ from ade.store.rows import (
     NewEvent,
     NewExecution,
     OutputBatch,
+    QueuePauseRow,
     Renewal,
     Renewed,
     ScalerRow,
@@ -85,8 +86,33 @@ class AgentJobsReading(Protocol):
         ...
 
 
+class QueuePausesReading(Protocol):
+    """Read which workspaces and kinds are paused."""
+
+    def list_all(self) -> list[QueuePauseRow]:
+        """List what is paused, by scope."""
+        ...
+
+
+class QueuePauses(QueuePausesReading, Protocol):
+    """Change which workspaces and kinds are paused."""
+
+    def put(self, pause: QueuePauseRow) -> None:
+        """Pause something, or say anew why it is paused; the time of the first pause stays."""
+        ...
+
+    def delete(self, scope: str) -> bool:
+        """End a pause, and tell whether there was one."""
+        ...
+
+
 class Reading(Protocol):
     """Read jobs and their logs."""
+
+    @property
+    def queue_pauses(self) -> QueuePausesReading:
+        """Read which workspaces and kinds are paused."""
+        ...
 
     @property
     def agent_jobs(self) -> AgentJobsReading:
@@ -253,6 +279,11 @@ class Transaction(Reading, Protocol):
     @property
     def builds(self) -> Builds:
         """Read and change builds."""
+        ...
+
+    @property
+    def queue_pauses(self) -> QueuePauses:
+        """Change which workspaces and kinds are paused."""
         ...
 
     @property

@@ -372,6 +372,17 @@ class StaleJob(NamedTuple):
     seen_at: int | None
 
 
+class QueuePauseRow(NamedTuple):
+    """Hold that jobs of a workspace, of a kind, or of both do not start; None stands for all."""
+
+    scope: str
+    workspace_id: str | None
+    kind: str | None
+    reason: str
+    paused_by: str
+    paused_at: int
+
+
 class HostRow(NamedTuple):
     """Hold a host that was heard of; `info` is the JSON of its last heartbeat."""
 

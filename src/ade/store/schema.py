@@ -695,6 +695,18 @@ agents = Table(
 for _column in (agents.c.key_digest, agents.c.old_key_digest, agents.c.code_digest):
     _partial(f"ux_agents_{_column.name}", _column, where=_column.is_not(None), unique=True)
 
+# The workspaces and kinds whose jobs operators keep from starting; the scope stands for both.
+queue_pauses = Table(
+    "queue_pauses",
+    metadata,
+    Column("scope", Name, primary_key=True),
+    _id("workspace_id", nullable=True),
+    Column("kind", Name, nullable=True),
+    Column("reason", Json, nullable=False),
+    Column("paused_by", Name, nullable=False),
+    Column("paused_at", BigInteger, nullable=False),
+)
+
 # Secrets that all servers of this database share; the first server that needs one makes it.
 secrets = Table(
     "secrets",

@@ -19,6 +19,7 @@ from ade.store.consistency import ConsistencyChanges, ConsistencyReading
 from ade.store.directory import DirectoryChanges, DirectoryReading
 from ade.store.executor import Executor, pieces
 from ade.store.port import LostRace, Result
+from ade.store.queue_pauses import QueuePauseChanges, QueuePauseReading
 from ade.store.rows import (
     Append,
     ArtifactRow,
@@ -98,6 +99,11 @@ class SqlReading:
     def agents(self) -> AgentReading:
         """Read the agents that were enrolled."""
         return AgentReading(self._sql)
+
+    @cached_property
+    def queue_pauses(self) -> QueuePauseReading:
+        """Read which workspaces and kinds are paused."""
+        return QueuePauseReading(self._sql)
 
     @cached_property
     def consistency(self) -> ConsistencyReading:
@@ -244,6 +250,11 @@ class SqlTransaction(SqlReading):
     def agents(self) -> AgentChanges:
         """Change the agents that were enrolled."""
         return AgentChanges(self._sql, self.now_us)
+
+    @cached_property
+    def queue_pauses(self) -> QueuePauseChanges:
+        """Change which workspaces and kinds are paused."""
+        return QueuePauseChanges(self._sql)
 
     @cached_property
     def consistency(self) -> ConsistencyChanges:

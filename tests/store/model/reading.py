@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.store.model.agent_jobs import MemoryAgentJobs
+from tests.store.model.queue_pauses import MemoryQueuePauses
 from tests.store.model.tables import Tables
 
 from ade.domain.job import TERMINAL, Status
@@ -35,6 +36,7 @@ class MemoryReading:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self.agent_jobs = MemoryAgentJobs(tables)
+        self.queue_pauses = MemoryQueuePauses(tables)
 
     def _jobs(self, **wanted: Any) -> Iterator[JobRow]:
         """Find jobs by the values of their columns."""

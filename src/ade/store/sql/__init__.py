@@ -21,6 +21,7 @@ from ade.store.sql import (
     directory,
     jobs,
     output,
+    queue_pauses,
     reads,
     scaling,
     submissions,
@@ -285,6 +286,12 @@ _AGENTS: dict[str, Statement] = {
     "record_agent_keys": _one(agents.record_agent_keys, "digests", "last_used_at"),
     "record_old_agent_keys": _one(agents.record_old_agent_keys, "digests", "last_used_at"),
 }
+_QUEUE_PAUSES: dict[str, Statement] = {
+    "list_queue_pauses": _one(queue_pauses.list_queue_pauses),
+    "insert_queue_pause": _one(queue_pauses.insert_queue_pause, *rows.QueuePauseRow._fields),
+    "change_queue_pause": _one(queue_pauses.change_queue_pause, "scope", "reason", "paused_by"),
+    "delete_queue_pause": _one(queue_pauses.delete_queue_pause, "scope"),
+}
 _READS: dict[str, Statement] = {
     "read_job": _one(reads.read_job, *_IN_WORKSPACE),
     "read_payload": _one(reads.read_payload, *_IN_WORKSPACE),
@@ -309,4 +316,5 @@ STATEMENTS = {
     **_SCALING,
     **_AGENT_JOBS,
     **_AGENTS,
+    **_QUEUE_PAUSES,
 }
