@@ -8,16 +8,20 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from ade import __version__
+from ade.app.agent_hosts import AgentHosts
+from ade.app.agent_output import AgentOutput
 from ade.app.agent_work import AgentWork
 from ade.app.attempt_tokens import AttemptTokens
 from ade.app.build_requests import BuildRequests
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
+from ade.app.job_mirror import JobMirror
 from ade.app.job_requests import JobRequests
 from ade.app.run_requests import RunRequests
 from ade.app.submission import SubmissionService
 from ade.domain.errors import AdeError
 from ade.domain.session_rule import SessionRule
+from ade.domain.units import MIB
 from ade.http import openapi
 from ade.http.access_log import AccessLog
 from ade.http.auth import Authenticator
@@ -60,6 +64,8 @@ from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
 from ade.storage import Blobs
+from ade.storage.attempt_logs import AttemptLogs
+from ade.storage.shared_folder import SharedFolder
 
 # Beyond any that may wait; those are shared among workspaces where they run.
 INLINE_TASKS_MAX = 10_000
@@ -73,11 +79,13 @@ def create_app(
     *,
     catalogue: Catalogue,
     blobs: Blobs,
+    shared_folder: SharedFolder | None = None,
     inline_tasks: InlineTasks | None = None,
     health_probes: Mapping[str, Probe] | None = None,
 ) -> Application:
     """Make the app over a kernel; the caller closes the parts that it passes.
 
+    Without a `shared_folder` the output of containers is kept in the data folder.
     Without `inline_tasks` documents are not previewed and configurations not checked.
     `health_probes` are the parts of `/api/v1/health` that only the caller knows: worker pool,
     sweeper, isolation.
@@ -95,6 +103,11 @@ def create_app(
     access_log = AccessLog(proxies) if settings.access_log else None
     per_key = settings.inline_tasks_per_key
     shares = Shares(INLINE_TASKS_MAX, INLINE_TASKS_MAX, per_key)
+    tokens = AttemptTokens(directory)
+    folder = shared_folder or SharedFolder(settings.shared_fallback_dir)
+    mirror = JobMirror(kernel, folder)
+    logs = AttemptLogs(folder.root, settings.agent_output_max_mb * MIB)
+    agent_output = AgentOutput(kernel, tokens, logs)
     context = AppContext(
         kernel=kernel,
         directory=directory,
@@ -111,6 +124,7 @@ def create_app(
         run_requests=run_requests,
         build_requests=build_requests,
         submissions=SubmissionService(kernel, job_requests, run_requests, build_requests),
+        agent_output=agent_output,
         inline_shares=FairShare("previews and checks", shares),
         inline_tasks=inline_tasks,
     )
@@ -154,6 +168,8 @@ def create_app(
     app.add_middleware(RequestMiddleware, access_log=access_log)
     app.access_log = access_log
     app.fast_routes = fast_routes(submissions)
+    hosts = AgentHosts(kernel)
+    work = AgentWork(kernel, hosts)
     app.contract = contract_app(
         ContractContext(
             kernel=kernel,
@@ -164,13 +180,24 @@ def create_app(
             job_requests=job_requests,
             submissions=context.submissions,
             blobs=blobs,
-            work=AgentWork(kernel),
-            tokens=AttemptTokens(directory),
+            agents=directory.agents(),
+            hosts=hosts,
+            work=work,
+            tokens=tokens,
             catalogue=catalogue,
+            shared_folder=folder,
+            mirror=mirror,
+            output=agent_output,
         ),
         access_log,
     )
-    app.drain = context.submissions.drain
+    app.mirror = mirror
+
+    def drain() -> None:
+        context.submissions.drain()
+        work.drain()
+
+    app.drain = drain
     openapi.install(app)
     app.state.context = context
     return app
