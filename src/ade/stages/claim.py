@@ -22,7 +22,7 @@ from ade.domain.agent_pool import is_agent_pool
 from ade.domain.events import EventType, work_topic
 from ade.domain.job import LOCAL_POOL, Cause, Status
 from ade.domain.order import share_places
-from ade.domain.queue_pause import PauseScope, paused_kinds
+from ade.domain.queue_pause import EVERYTHING, PauseScope, paused_kinds
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.queue_pauses import paused_scopes
 from ade.stages.transitions import checked_cause
@@ -106,12 +106,12 @@ def claim(
 def _claim(
     settings: KernelSettings, tx: Transaction, request: ClaimRequest, paused: list[PauseScope]
 ) -> list[Claim]:
-    if request.limit <= 0 or PauseScope() in paused:
+    if request.limit <= 0 or EVERYTHING in paused or PauseScope(worker=request.owner) in paused:
         return []
     claimed: list[Claim] = []
     request.rotation.has_more_to_set_aside = False
     _recall(tx, request, {scope.kind for scope in paused if scope.workspace_id is None})
-    closed = {scope.workspace_id for scope in paused if scope.kind is None}
+    closed = {scope.workspace_id for scope in paused if scope.kind is None and not scope.worker}
     waiting = _open_workspaces(tx, request, closed) if closed else _workspaces_in_turn(tx, request)
     while waiting and len(claimed) < request.limit:
         more = []

@@ -1,4 +1,4 @@
-"""Keep the jobs of a workspace or of a kind from starting, until an operator lets them go on.
+"""Keep jobs from starting until an operator lets them: of a workspace, of a kind, on a worker.
 
 Every claim reads in its own transaction what is paused, so a pause holds in all processes as soon
 as it is recorded. Jobs that run already run on, and new ones are still accepted. A job that starts
@@ -7,6 +7,10 @@ in the same instant may have been claimed by a transaction that began before the
 A claim never looks at a paused workspace. Jobs of a paused kind are set aside when a claim meets
 them, as are those of kinds that the claimer cannot run (`ade.stages.claim`), and cost the others
 nothing; they are recalled once the pause has ended.
+
+A worker that is paused drains: its claims bring nothing, and what it runs goes on to its end. The
+process stays, and works again when the pause ends. A pause of a worker that has gone is deleted by
+a sweep.
 """
 
 from dataclasses import dataclass
@@ -16,6 +20,7 @@ from ade.domain.events import work_topic
 from ade.domain.job import AGENT_POOL, LOCAL_POOL
 from ade.domain.queue_pause import PauseScope
 from ade.stages.kernel_settings import KernelSettings
+from ade.stages.workers import WORKERS_LISTED_MAX
 from ade.store.port import Reading, Transaction
 from ade.store.rows import QueuePauseRow
 
@@ -43,12 +48,18 @@ def _pause(tx: Transaction, request: PauseQueue) -> QueuePauseRow | AdeError:
     known = {row.scope: row for row in tx.queue_pauses.list_all()}
     if scope.key not in known and len(known) >= QUEUE_PAUSES_MAX:
         return Conflict(f"{QUEUE_PAUSES_MAX:,} pauses are the most at once; resume some first.")
+    if scope.worker is not None and not _is_known(tx, scope.worker):
+        return NotFound("No such worker or agent is known.")
     since = known[scope.key].paused_at if scope.key in known else tx.now_us
-    row = QueuePauseRow(
-        scope.key, scope.workspace_id, scope.kind, request.reason, request.by, since
-    )
+    named = (scope.key, scope.workspace_id, scope.kind, scope.worker)
+    row = QueuePauseRow(*named, request.reason, request.by, since)
     tx.queue_pauses.put(row)
     return row
+
+
+def _is_known(tx: Transaction, worker: str) -> bool:
+    names = {row.name for row in tx.list_workers(WORKERS_LISTED_MAX)}
+    return worker in names or worker in {host.name for host in tx.agent_jobs.hosts()}
 
 
 def resume_queue(
@@ -67,4 +78,5 @@ def _resume(tx: Transaction, scope: PauseScope) -> AdeError | None:
 
 def paused_scopes(reading: Reading) -> list[PauseScope]:
     """Read what is paused."""
-    return [PauseScope(row.workspace_id, row.kind) for row in reading.queue_pauses.list_all()]
+    rows = reading.queue_pauses.list_all()
+    return [PauseScope(row.workspace_id, row.kind, row.worker) for row in rows]

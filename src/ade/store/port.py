@@ -110,6 +110,10 @@ class QueuePauses(QueuePausesReading, Protocol):
         """End a pause, and tell whether there was one."""
         ...
 
+    def delete_of_gone_workers(self) -> int:
+        """Forget the pauses of workers and agents that are not known any more."""
+        ...
+
 
 class Reading(Protocol):
     """Read jobs and their logs."""

@@ -1,4 +1,4 @@
-"""The workspaces and kinds whose jobs operators keep from starting."""
+"""What operators keep from starting."""
 
 from ade.store.executor import Executor
 from ade.store.rows import QueuePauseRow
@@ -23,6 +23,10 @@ class QueuePauseChanges(QueuePauseReading):
         changed = self._sql.run("change_queue_pause", pause.scope, pause.reason, pause.paused_by)
         if not changed:
             self._sql.run("insert_queue_pause", *pause)
+
+    def delete_of_gone_workers(self) -> int:
+        """Forget the pauses of workers and agents that are not known any more."""
+        return self._sql.run("delete_pauses_of_gone_workers")
 
     def delete(self, scope: str) -> bool:
         """End a pause, and tell whether there was one."""

@@ -383,11 +383,15 @@ class StaleJob(NamedTuple):
 
 
 class QueuePauseRow(NamedTuple):
-    """Hold that jobs of a workspace, of a kind, or of both do not start; None stands for all."""
+    """Hold that jobs of a workspace, of a kind, or of both do not start; None stands for all.
+
+    Or that a worker takes no jobs: it drains.
+    """
 
     scope: str
     workspace_id: str | None
     kind: str | None
+    worker: str | None
     reason: str
     paused_by: str
     paused_at: int

@@ -11,7 +11,9 @@ from ade.domain.job import LOCAL_POOL
 from ade.domain.queue_pause import PauseScope
 from ade.stages import queue_pauses as stage
 from ade.stages.claim import ClaimRequest
+from ade.stages.finish_and_claim import FinishAndClaim
 from ade.stages.queue_pauses import PauseQueue, paused_scopes
+from ade.stages.workers import RunningWorker
 from ade.store.rows import Claim, QueuePauseRow
 
 Workspaces = Callable[[int], list[str]]
@@ -111,3 +113,38 @@ def test_the_number_of_pauses_is_limited(acts: Acts, monkeypatch: pytest.MonkeyP
     pause(acts, ALL, "again")
     with pytest.raises(Conflict):
         pause(acts, PauseScope(kind="echo"))
+
+
+def test_a_worker_that_drains_takes_nothing_and_the_others_go_on(acts: Acts) -> None:
+    acts.kernel.now.note_worker(RunningWorker("w", "host", KINDS))
+    job, _ = acts.submit(), pause(acts, PauseScope(worker="w"))
+    assert claims(acts) == []
+    assert acts.kernel.now.finish_and_claim(_claim_after_finish("w")).claims == []
+    assert [claim.id for claim in acts.claim(owner="other")] == [job.id]
+
+
+def test_a_worker_works_again_when_it_is_resumed(acts: Acts) -> None:
+    acts.kernel.now.note_worker(RunningWorker("w", "host", KINDS))
+    job, _ = acts.submit(), pause(acts, PauseScope(worker="w"))
+    resume(acts, PauseScope(worker="w"))
+    assert claims(acts) == [job.id]
+
+
+def test_only_a_worker_that_is_known_can_drain(acts: Acts) -> None:
+    with pytest.raises(NotFound):
+        pause(acts, PauseScope(worker="w"))
+
+
+def test_the_pause_of_a_worker_goes_with_it(acts: Acts) -> None:
+    for name in ("w", "other"):
+        acts.kernel.now.note_worker(RunningWorker(name, "host", KINDS))
+        pause(acts, PauseScope(worker=name))
+    pause(acts, PauseScope(kind="echo"))
+    acts.kernel.now.forget_worker("w")
+    acts.kernel.now.expire(True)
+    left = acts.kernel.now.read(paused_scopes)
+    assert set(left) == {PauseScope(worker="other"), PauseScope(kind="echo")}
+
+
+def _claim_after_finish(owner: str) -> FinishAndClaim:
+    return FinishAndClaim([], ClaimRequest(owner, 1, LOCAL_POOL, kinds=KINDS))

@@ -24,3 +24,11 @@ class MemoryQueuePauses:
     def delete(self, scope: str) -> bool:
         """End a pause, and tell whether there was one."""
         return self._tables.queue_pauses.pop(scope, None) is not None
+
+    def delete_of_gone_workers(self) -> int:
+        """Forget the pauses of workers and agents that are not known any more."""
+        known = {*self._tables.workers, *self._tables.hosts}
+        gone = [row.scope for row in self.list_all() if row.worker and row.worker not in known]
+        for scope in gone:
+            self.delete(scope)
+        return len(gone)

@@ -291,6 +291,7 @@ _QUEUE_PAUSES: dict[str, Statement] = {
     "insert_queue_pause": _one(queue_pauses.insert_queue_pause, *rows.QueuePauseRow._fields),
     "change_queue_pause": _one(queue_pauses.change_queue_pause, "scope", "reason", "paused_by"),
     "delete_queue_pause": _one(queue_pauses.delete_queue_pause, "scope"),
+    "delete_pauses_of_gone_workers": _one(queue_pauses.delete_pauses_of_gone_workers),
 }
 _READS: dict[str, Statement] = {
     "read_job": _one(reads.read_job, *_IN_WORKSPACE),

@@ -1,12 +1,12 @@
-"""The statements about the workspaces and kinds that operators have paused."""
+"""The statements about what operators have paused."""
 
-from sqlalchemy import Insert, Update, delete, select, update
+from sqlalchemy import Insert, Update, delete, exists, select, update
 from sqlalchemy.sql.base import Executable
 
 from ade.store import rows
 from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
-from ade.store.schema import queue_pauses
+from ade.store.schema import hosts, queue_pauses, workers
 from ade.store.sql.clauses import insert_values, same
 
 
@@ -34,3 +34,13 @@ def change_queue_pause(d: Dialect, p: Parameters) -> Update:
 def delete_queue_pause(d: Dialect, p: Parameters) -> Executable:
     """End a pause."""
     return delete(queue_pauses).where(same(queue_pauses, p, "scope"))
+
+
+def delete_pauses_of_gone_workers(d: Dialect, p: Parameters) -> Executable:
+    """Forget the pauses of workers and agents that are not known any more."""
+    worker = queue_pauses.c.worker
+    return delete(queue_pauses).where(
+        worker.is_not(None),
+        ~exists().where(workers.c.name == worker),
+        ~exists().where(hosts.c.name == worker),
+    )

@@ -1,4 +1,4 @@
-"""Add the workspaces and kinds whose jobs operators keep from starting.
+"""Add what operators keep from starting: workspaces, kinds, and workers that take no more.
 
 Frozen: what is written here stays as it was released, whatever `ade.store.schema` becomes.
 """
@@ -23,8 +23,13 @@ def upgrade() -> None:
         sa.Column("scope", NAME, nullable=False),
         sa.Column("workspace_id", ID, nullable=True),
         sa.Column("kind", NAME, nullable=True),
+        sa.Column("worker", NAME, nullable=True),
         sa.Column("reason", TEXT, nullable=False),
         sa.Column("paused_by", NAME, nullable=False),
         sa.Column("paused_at", sa.BigInteger(), nullable=False),
+        sa.CheckConstraint(
+            "worker IS NULL OR (workspace_id IS NULL AND kind IS NULL)",
+            name=op.f("ck_queue_pauses_worker"),
+        ),
         sa.PrimaryKeyConstraint("scope", name=op.f("pk_queue_pauses")),
     )
