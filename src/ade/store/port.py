@@ -32,6 +32,7 @@ from ade.store.rows import (
     JobRow,
     Lane,
     LeaseRef,
+    LiveLease,
     Move,
     Moved,
     NewEvent,
@@ -183,6 +184,14 @@ class Reading(Protocol):
 
     def list_workers(self, limit: int) -> list[WorkerRow]:
         """List the workers that are running, up to a number."""
+        ...
+
+    def list_leases(self, limit: int) -> list[LiveLease]:
+        """List the leases that are held, by their holders, up to a number."""
+        ...
+
+    def find_workspace_of_job(self, job_id: str) -> str | None:
+        """Find the workspace of a job by the job's id alone."""
         ...
 
     def list_scalers(self) -> list[ScalerRow]:

@@ -36,6 +36,7 @@ from ade.store.rows import (
     JobRow,
     Lane,
     LeaseRef,
+    LiveLease,
     Move,
     Moved,
     NewEvent,
@@ -202,6 +203,14 @@ class SqlReading:
     def list_workers(self, limit: int) -> list[WorkerRow]:
         """List the workers that are running, up to a number."""
         return [WorkerRow._make(row) for row in self._sql.rows("list_workers", limit)]
+
+    def list_leases(self, limit: int) -> list[LiveLease]:
+        """List the leases that are held, by their holders, up to a number."""
+        return [LiveLease._make(row) for row in self._sql.rows("list_leases", limit)]
+
+    def find_workspace_of_job(self, job_id: str) -> str | None:
+        """Find the workspace of a job by the job's id alone."""
+        return self._sql.scalar("find_workspace_of_job", job_id)  # type: ignore[no-any-return]
 
     def list_scalers(self) -> list[ScalerRow]:
         """List the scalers that keep pilots on engines, by name."""

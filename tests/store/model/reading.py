@@ -14,6 +14,7 @@ from ade.store.rows import (
     JobRef,
     JobRow,
     Lane,
+    LiveLease,
     NewEvent,
     OutputBatch,
     ScalerRow,
@@ -118,6 +119,18 @@ class MemoryReading:
     def workspace_ids(self) -> list[str]:
         """List all workspaces."""
         return sorted(self._tables.workspaces)
+
+    def list_leases(self, limit: int) -> list[LiveLease]:
+        """List the leases that are held, by their holders."""
+        held = [
+            LiveLease(*(getattr(job, name) for name in LiveLease._fields))
+            for job in self._jobs(status=Status.RUNNING)
+        ]
+        return sorted(held, key=lambda lease: (lease.lease_owner, lease.id))[:limit]
+
+    def find_workspace_of_job(self, job_id: str) -> str | None:
+        """Find the workspace of a job by the job's id alone."""
+        return next((job.workspace_id for job in self._jobs(id=job_id)), None)
 
     def list_scalers(self) -> list[ScalerRow]:
         """List the scalers: the model has none."""

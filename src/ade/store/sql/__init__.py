@@ -304,6 +304,8 @@ _READS: dict[str, Statement] = {
     "count_ahead": _one(reads.count_ahead, "workspace_id", "pool", "rank", "id", "limit"),
     "count_lane": _one(reads.count_lane, *rows.Lane._fields, "limit"),
     "workspace_ids": _one(reads.workspace_ids),
+    "list_leases": _one(reads.list_leases, "limit"),
+    "find_workspace_of_job": _one(reads.find_workspace_of_job, "id"),
     "count_by_status": _one(reads.count_by_status),
 }
 STATEMENTS = {
