@@ -44,6 +44,7 @@ REVISIONS = [
     "0015_agent_jobs",
     "0016_agents",
     "0020_environment_archives",
+    "0024_queue_pauses",
 ]
 HEAD = REVISIONS[-1]
 

@@ -383,6 +383,33 @@ class StaleJob(NamedTuple):
     seen_at: int | None
 
 
+class LiveLease(NamedTuple):
+    """Hold which job a worker or agent holds, and until when."""
+
+    lease_owner: str
+    workspace_id: str
+    id: str
+    kind: str
+    fence: int
+    lease_expires_at: int
+    started_at: int | None
+
+
+class QueuePauseRow(NamedTuple):
+    """Hold that jobs of a workspace, of a kind, or of both do not start; None stands for all.
+
+    Or that a worker takes no jobs: it drains.
+    """
+
+    scope: str
+    workspace_id: str | None
+    kind: str | None
+    worker: str | None
+    reason: str
+    paused_by: str
+    paused_at: int
+
+
 class HostRow(NamedTuple):
     """Hold a host that was heard of; `info` is the JSON of its last heartbeat."""
 

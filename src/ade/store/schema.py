@@ -695,6 +695,21 @@ agents = Table(
 for _column in (agents.c.key_digest, agents.c.old_key_digest, agents.c.code_digest):
     _partial(f"ux_agents_{_column.name}", _column, where=_column.is_not(None), unique=True)
 
+# What operators keep from starting: the jobs of a workspace, of a kind or of both, or whatever a
+# worker would take. The scope stands for all of these.
+queue_pauses = Table(
+    "queue_pauses",
+    metadata,
+    Column("scope", Name, primary_key=True),
+    _id("workspace_id", nullable=True),
+    Column("kind", Name, nullable=True),
+    Column("worker", Name, nullable=True),
+    Column("reason", Json, nullable=False),
+    Column("paused_by", Name, nullable=False),
+    Column("paused_at", BigInteger, nullable=False),
+    CheckConstraint("worker IS NULL OR (workspace_id IS NULL AND kind IS NULL)", name="worker"),
+)
+
 # Secrets that all servers of this database share; the first server that needs one makes it.
 secrets = Table(
     "secrets",

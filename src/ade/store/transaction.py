@@ -23,6 +23,7 @@ from ade.store.environment_archives import (
 )
 from ade.store.executor import Executor, pieces
 from ade.store.port import LostRace, Result
+from ade.store.queue_pauses import QueuePauseChanges, QueuePauseReading
 from ade.store.rows import (
     Append,
     ArtifactRow,
@@ -39,6 +40,7 @@ from ade.store.rows import (
     JobRow,
     Lane,
     LeaseRef,
+    LiveLease,
     Move,
     Moved,
     NewEvent,
@@ -107,6 +109,11 @@ class SqlReading:
     def agents(self) -> AgentReading:
         """Read the agents that were enrolled."""
         return AgentReading(self._sql)
+
+    @cached_property
+    def queue_pauses(self) -> QueuePauseReading:
+        """Read which workspaces and kinds are paused."""
+        return QueuePauseReading(self._sql)
 
     @cached_property
     def consistency(self) -> ConsistencyReading:
@@ -211,6 +218,14 @@ class SqlReading:
         """List the workers that are running, up to a number."""
         return [WorkerRow._make(row) for row in self._sql.rows("list_workers", limit)]
 
+    def list_leases(self, limit: int) -> list[LiveLease]:
+        """List the leases that are held, by their holders, up to a number."""
+        return [LiveLease._make(row) for row in self._sql.rows("list_leases", limit)]
+
+    def find_workspace_of_job(self, job_id: str) -> str | None:
+        """Find the workspace of a job by the job's id alone."""
+        return self._sql.scalar("find_workspace_of_job", job_id)  # type: ignore[no-any-return]
+
     def list_scalers(self) -> list[ScalerRow]:
         """List the scalers that keep pilots on engines, by name."""
         return self.scaling.scalers()
@@ -267,6 +282,11 @@ class SqlTransaction(SqlReading):
     def agents(self) -> AgentChanges:
         """Change the agents that were enrolled."""
         return AgentChanges(self._sql, self.now_us)
+
+    @cached_property
+    def queue_pauses(self) -> QueuePauseChanges:
+        """Change which workspaces and kinds are paused."""
+        return QueuePauseChanges(self._sql)
 
     @cached_property
     def consistency(self) -> ConsistencyChanges:

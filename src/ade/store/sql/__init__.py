@@ -22,6 +22,7 @@ from ade.store.sql import (
     environment_archives,
     jobs,
     output,
+    queue_pauses,
     reads,
     scaling,
     submissions,
@@ -301,6 +302,13 @@ _AGENTS: dict[str, Statement] = {
     "record_agent_keys": _one(agents.record_agent_keys, "digests", "last_used_at"),
     "record_old_agent_keys": _one(agents.record_old_agent_keys, "digests", "last_used_at"),
 }
+_QUEUE_PAUSES: dict[str, Statement] = {
+    "list_queue_pauses": _one(queue_pauses.list_queue_pauses),
+    "insert_queue_pause": _one(queue_pauses.insert_queue_pause, *rows.QueuePauseRow._fields),
+    "change_queue_pause": _one(queue_pauses.change_queue_pause, "scope", "reason", "paused_by"),
+    "delete_queue_pause": _one(queue_pauses.delete_queue_pause, "scope"),
+    "delete_pauses_of_gone_workers": _one(queue_pauses.delete_pauses_of_gone_workers),
+}
 _READS: dict[str, Statement] = {
     "read_job": _one(reads.read_job, *_IN_WORKSPACE),
     "read_payload": _one(reads.read_payload, *_IN_WORKSPACE),
@@ -313,6 +321,8 @@ _READS: dict[str, Statement] = {
     "count_lane": _one(reads.count_lane, *rows.Lane._fields, "limit"),
     "workspace_ids": _one(reads.workspace_ids),
     "known_jobs": _one(reads.known_jobs, "ids"),
+    "list_leases": _one(reads.list_leases, "limit"),
+    "find_workspace_of_job": _one(reads.find_workspace_of_job, "id"),
     "count_by_status": _one(reads.count_by_status),
 }
 STATEMENTS = {
@@ -327,4 +337,5 @@ STATEMENTS = {
     **_SCALING,
     **_AGENT_JOBS,
     **_AGENTS,
+    **_QUEUE_PAUSES,
 }
