@@ -59,15 +59,16 @@ COMMANDS = {
             "ade.cli.serve:serve", "Accept jobs over HTTP and run them, until it is stopped."
         ),
         "worker": Lazy(
-            "ade.cli.worker:worker", "Run jobs beside other processes; needs PostgreSQL."
+            "ade.cli.worker:worker",
+            "Run jobs beside other processes: of a PostgreSQL database, or of a server.",
         ),
         "agent": Lazy(
             "ade.cli.agent:agent",
-            "Run the containers of jobs on this host, for a server elsewhere.",
+            "Take jobs with containers from a server, and run them on this host.",
         ),
         "agents": Lazy(
             "ade.cli.agents:app",
-            "Enrol the agents that run jobs on other hosts; replace and revoke their keys.",
+            "Enrol the agents that run jobs on other hosts.",
         ),
         "scale": Lazy("ade.cli.scale:app", "Keep pilots on an engine."),
         "link": Lazy(
