@@ -27,6 +27,7 @@ from ade.settings_reader import (
     LogFormat,
     LogLevel,
     Network,
+    NetworksOrNone,
     ProxyNetworks,
     PublicUrl,
     Sandbox,
@@ -373,6 +374,12 @@ class Settings(BaseModel):
     )
     agent_output_max_mb: int = setting(
         256, "Output of one container that is kept; the rest is dropped.", "MiB", (1, 900)
+    )
+    worker_networks: NetworksOrNone = setting(
+        None,
+        "Networks whose workers need no key; `none` for no network. Without it: this machine, if"
+        " `ADE_HOST` is a loopback address and neither `ADE_PUBLIC_URL` nor `ADE_TRUSTED_PROXIES`"
+        " is set.",
     )
     available_hosts: Hosts = setting(
         (),

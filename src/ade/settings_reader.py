@@ -74,8 +74,12 @@ def _split_hosts(value: object) -> object:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _check_networks(value: tuple[str, ...]) -> tuple[str, ...]:
-    for network in value:
+def _split_networks(value: object) -> object:
+    return () if isinstance(value, str) and value.strip().lower() == "none" else _split_hosts(value)
+
+
+def _check_networks(value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    for network in value or ():
         ipaddress.ip_network(network, strict=False)
     return value
 
@@ -108,6 +112,12 @@ Image = Annotated[
     str,
     _matching(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}"),
     Shape("the name of a container image"),
+]
+NetworksOrNone = Annotated[
+    tuple[str, ...] | None,
+    BeforeValidator(_split_networks),
+    AfterValidator(_check_networks),
+    Shape("addresses or networks such as 10.0.0.0/8, separated by commas, or none"),
 ]
 DatabaseUrl = Annotated[
     str,

@@ -323,3 +323,19 @@ async def test_a_worker_says_who_it_is(server: Server) -> None:
     for body in ({}, {"worker_id": "two words"}, {"worker_id": 7}):
         answer = await server.http.post("/api/agent/next-job", json=body)
         assert (answer.status_code, "worker_id" in answer.json()["detail"]) == (422, True)
+
+
+async def test_a_long_poll_whose_client_has_left_takes_no_job(server: Server) -> None:
+    async with server.on_the_wire() as url:
+        asking = asyncio.create_task(PlainWorker(server.http_to(url), "a").next_job(wait=25))
+        hosts: dict[str, object] = {}
+        while "a" not in hosts:  # until the poll has come
+            await asyncio.sleep(0.01)
+            hosts = (await server.http.get("/hosts")).json()["hosts"]
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        other = PlainWorker(server.http_to(url), "b")
+        job_id = await submit_container(server)
+        job = await other.take(wait=25, capabilities=["attempt_fencing_v1"])
+        assert (job["job_id"], job["attempt_number"]) == (job_id, 1)
+        await other.http.aclose()

@@ -40,7 +40,7 @@ from ade.domain.job import TRANSITIONS, WAIT_ENDS, Cause, mermaid
 from ade.domain.outcome import Category
 from ade.domain.retry import RETRIED_BY_ITSELF
 from ade.http.problems import CODES
-from ade.http.schemas import catalogue, directory, jobs
+from ade.http.schemas import agents, catalogue, directory, jobs
 from ade.kinds import load_kinds
 from ade.settings import Settings, all_settings
 from ade.settings_reader import CLIENT_VARIABLES, TEST_PREFIX
@@ -355,6 +355,7 @@ BODIES: dict[str, Any] = {
     "/workspaces": directory.WorkspaceRequest,
     "/configurations": catalogue.ConfigurationRequest,
     "/run-simulation": SimulationRequest,
+    "/agents": agents.AgentRequest,
 }
 
 

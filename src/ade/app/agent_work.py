@@ -1,8 +1,9 @@
 """Hand jobs to the agents that ask for them; most of them ask in vain, which costs no query.
 
 The model. The pools in which jobs wait are kept in memory. They are read again when a notification
-says that a job for agents waits, and otherwise at most once a second, for all agents together. A
-poll of an agent that serves none of them is answered at once.
+says that a job for agents waits: the polls that come then wait for that. Otherwise they are read
+once a second as long as agents ask, for all together and beside their polls. A poll of an agent
+that serves none of the pools is answered at once.
 
 A long poll waits for its turn. When there is work in a pool, those that have waited longest are
 woken, a few at a time; one that gets a job wakes others.
@@ -15,11 +16,13 @@ woken, a few at a time; one that gets a job wakes others.
     the client leaves before the claim      no job is taken
     the client leaves during the claim      the job is handed back, and is queued again
     the client leaves during the answer     the claim expires (`ade.domain.staleness`)
-    a preferred host asks no more           others get its jobs `ASKING_SECONDS` later
+    a preferred host asks no more           others get its jobs `ASKING_SECONDS` later, and as
+                                            much later as servers write down who asked
 """
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -43,6 +46,8 @@ from ade.store.port import Reading
 from ade.store.rows import Claim, JobRef
 
 LOOK_SECONDS = 1.0
+# What is so old, because no agent has asked for a while, is not believed.
+OLD_SECONDS = 5.0
 # A host that has asked for work within this time goes first with the jobs that prefer it.
 ASKING_SECONDS = 15.0
 WOKEN_AT_ONCE = 4
@@ -90,6 +95,7 @@ class AgentWork:
         self._looked_at: float | None = None
         self._looks = 0
         self._looking = asyncio.Lock()
+        self._looking_beside: asyncio.Task[None] | None = None
         self._hints: Subscription | None = None
         self._is_outdated = True
         self._subscriptions = ExitStack()
@@ -180,18 +186,32 @@ class AgentWork:
 
     # --- what is known of the work that waits -----------------------------------------------------
 
-    def _is_current(self) -> bool:
+    def _age_seconds(self) -> float:
+        """Return how old what is known is; it is unknown if something has changed since."""
         if self._hints is None or self._looked_at is None or self._is_outdated:
-            return False
-        is_old = self._kernel.monotonic() - self._looked_at >= LOOK_SECONDS
-        return not is_old and not self._hints.is_notified
+            return math.inf
+        if self._hints.is_notified:
+            return math.inf
+        return self._kernel.monotonic() - self._looked_at
 
     async def _look_if_outdated(self) -> None:
-        """Read in which pools jobs wait, unless that is known; one read serves all who ask."""
-        if self._is_current():
-            return
+        """Read in which pools jobs wait, if that has changed; have it read beside if it is old."""
+        age_seconds = self._age_seconds()
+        if age_seconds >= OLD_SECONDS:
+            await self._look_if_older(OLD_SECONDS)
+        elif age_seconds >= LOOK_SECONDS and not self._looking.locked():
+            self._looking_beside = asyncio.create_task(self._look_beside(), name="agent work")
+
+    async def _look_beside(self) -> None:
+        try:
+            await self._look_if_older(LOOK_SECONDS)
+        except Exception as error:
+            log.warning("cannot look for the jobs of agents", reason=type(error).__name__)
+
+    async def _look_if_older(self, seconds: float) -> None:
+        """Read in which pools jobs wait, unless that was just read; one read serves all."""
         async with self._looking:
-            if self._is_current():
+            if self._age_seconds() < seconds:
                 return
             if self._hints is None:
                 subscribing = self._kernel.subscribe(work_topic(AGENT_POOL))
@@ -231,10 +251,7 @@ class AgentWork:
 
     async def _wake_for_ever(self) -> None:
         while self._waiting:
-            try:
-                await self._look_if_outdated()
-            except AdeError as error:
-                log.warning("cannot look for the jobs of agents", reason=type(error).__name__)
+            await self._look_beside()
             self._wake(self._pools, WOKEN_AT_ONCE)
             if self._hints is None:
                 await asyncio.sleep(LOOK_SECONDS)

@@ -65,6 +65,10 @@ COMMANDS = {
             "ade.cli.agent:agent",
             "Run the containers of jobs on this host, for a server elsewhere.",
         ),
+        "agents": Lazy(
+            "ade.cli.agents:app",
+            "Enrol the agents that run jobs on other hosts; replace and revoke their keys.",
+        ),
         "scale": Lazy("ade.cli.scale:app", "Keep pilots on an engine."),
         "link": Lazy(
             "ade.cli.link:link",
@@ -78,6 +82,10 @@ COMMANDS = {
             "ade.cli.settings:print_settings",
             "Print every setting, its value and where the value came from.",
         ),
+        "backup": Lazy(
+            "ade.cli.backup:backup", "Back up the database and its blobs, beside servers that run."
+        ),
+        "restore": Lazy("ade.cli.backup:restore", "Bring a backup back into an empty database."),
         "db": Lazy("ade.cli.db:app", "Look after the database."),
         "version": Lazy("ade.cli.version:version", "Print the version."),
     },

@@ -15,6 +15,7 @@ from ade.app.attempt_tokens import AttemptTokens
 from ade.app.build_requests import BuildRequests
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
+from ade.app.enrolled_agents import EnrolledAgents
 from ade.app.job_mirror import JobMirror
 from ade.app.job_requests import JobRequests
 from ade.app.run_requests import RunRequests
@@ -28,15 +29,16 @@ from ade.http.auth import Authenticator
 from ade.http.client_address import Networks
 from ade.http.config_files import ConfigurationFiles
 from ade.http.context import AppContext, InlineTasks
+from ade.http.contract.agent_callers import AgentCallers
 from ade.http.contract.app import contract_app
-from ade.http.contract.callers import UserCallers
 from ade.http.contract.context import ContractContext
 from ade.http.fair_share import FairShare, Shares
 from ade.http.fast_path import Application
-from ade.http.health import Health, Probe
+from ade.http.health import Component, Health, Probe
 from ade.http.middleware import RequestMiddleware, trace_id_in
 from ade.http.problems import problem_response
 from ade.http.public_address import PublicAddress
+from ade.http.routes.agents import agent_routes
 from ade.http.routes.artifacts import artifact_routes
 from ade.http.routes.builds import activation_routes, build_routes
 from ade.http.routes.configurations import configuration_routes
@@ -48,6 +50,7 @@ from ade.http.routes.jobs import job_routes
 from ade.http.routes.login import login_routes
 from ade.http.routes.logs import log_routes
 from ade.http.routes.members import member_routes
+from ade.http.routes.operations import operation_routes
 from ade.http.routes.operator_keys import operator_key_routes
 from ade.http.routes.output import output_routes
 from ade.http.routes.runs import run_routes
@@ -106,6 +109,7 @@ def create_app(
     tokens = AttemptTokens(directory)
     folder = shared_folder or SharedFolder(settings.shared_fallback_dir)
     mirror = JobMirror(kernel, folder)
+    probes = {"shared-folder": _folder_probe(mirror), **(health_probes or {})}
     logs = AttemptLogs(folder.root, settings.agent_output_max_mb * MIB)
     agent_output = AgentOutput(kernel, tokens, logs)
     context = AppContext(
@@ -128,6 +132,7 @@ def create_app(
         inline_shares=FairShare("previews and checks", shares),
         inline_tasks=inline_tasks,
     )
+    enrolled = EnrolledAgents(directory.agents(), kernel.store.clock)
     app = Application(
         title="ADE",
         version=__version__,
@@ -157,10 +162,12 @@ def create_app(
         workspace_routes(context),
         member_routes(context),
         operator_key_routes(context),
+        operation_routes(context),
         session_routes(context),
         schema_routes(kinds),
-        health_routes(context, Health(kernel, settings, blobs, health_probes or {})),
+        health_routes(context, Health(kernel, settings, blobs, probes)),
         login_routes(context),
+        agent_routes(context, directory.agents(), enrolled),
     ):
         app.include_router(router)
     for kind in (AdeError, HTTPException, RequestValidationError):
@@ -174,13 +181,15 @@ def create_app(
         ContractContext(
             kernel=kernel,
             directory=directory,
-            callers=UserCallers(context.authenticator),
+            callers=AgentCallers(context.authenticator, enrolled, settings, wrong_keys),
             settings=settings,
             kinds=kinds,
             job_requests=job_requests,
             submissions=context.submissions,
             blobs=blobs,
             agents=directory.agents(),
+            enrolled=enrolled,
+            wrong_keys=wrong_keys,
             hosts=hosts,
             work=work,
             tokens=tokens,
@@ -201,6 +210,17 @@ def create_app(
     openapi.install(app)
     app.state.context = context
     return app
+
+
+def _folder_probe(mirror: JobMirror) -> Probe:
+    """Check the shared folder by what became of writing to it."""
+
+    def shared_folder() -> Component:
+        if mirror.trouble is None:
+            return Component("ok", f"{mirror.folder.root} holds what the database says.")
+        return Component("degraded", f"{mirror.folder.root} is behind: {mirror.trouble}")
+
+    return shared_folder
 
 
 async def _problem(request: Request, error: Exception) -> Response:

@@ -1,7 +1,6 @@
 """Serve the HTTP API over the parts of this process, until a signal stops it."""
 
 import asyncio
-import ipaddress
 import resource
 import signal
 import socket
@@ -14,7 +13,7 @@ from ade.app.directory import Directory
 from ade.domain.errors import Unavailable
 from ade.domain.scaler_state import ScalerState, trouble
 from ade.http import create_app
-from ade.http.client_address import LOOPBACK, Networks
+from ade.http.client_address import LOOPBACK, Networks, is_loopback
 from ade.http.health import Component, HealthStatus, Probe
 from ade.process.compose import Parts, Pilot, running
 from ade.process.connection_limits import ConnectionRules, Connections
@@ -48,16 +47,6 @@ class SignalFreeServer(uvicorn.Server):
         """Take no more connections; called a second time, do not wait for those that are open."""
         self.force_exit = self.should_exit
         self.should_exit = True
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach a host name."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def bind(settings: Settings) -> socket.socket:

@@ -11,7 +11,8 @@ from ade.cli import app
 from ade.cli.event_loop import run
 from ade.cli.exit_codes import ExitCode
 from ade.domain.errors import Unavailable
-from ade.process.serve import is_loopback, link
+from ade.http.client_address import is_loopback
+from ade.process.serve import link
 from ade.settings import Settings
 
 

@@ -11,6 +11,7 @@ from ade.app.agents import Agents
 from ade.app.attempt_tokens import AttemptTokens
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
+from ade.app.enrolled_agents import EnrolledAgents
 from ade.app.job_mirror import JobMirror
 from ade.app.job_requests import JobRequests
 from ade.app.submission import SubmissionService
@@ -18,6 +19,7 @@ from ade.domain.errors import Forbidden, NotFound
 from ade.domain.ids import is_uuid
 from ade.http.auth import Role
 from ade.http.contract.callers import Caller, Callers
+from ade.http.wrong_keys import WrongKeys
 from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
@@ -45,6 +47,8 @@ class ContractContext:
     submissions: SubmissionService
     blobs: Blobs
     agents: Agents
+    enrolled: EnrolledAgents
+    wrong_keys: WrongKeys
     hosts: AgentHosts
     work: AgentWork
     tokens: AttemptTokens

@@ -8,7 +8,7 @@ database is away. The header `ADE-No-Job` says which.
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -27,6 +27,7 @@ from ade.domain.errors import (
     InvalidRequest,
     NotFound,
     StaleAttempt,
+    Unavailable,
 )
 from ade.domain.units import MIB
 from ade.domain.vocabulary import AgentStatus
@@ -100,11 +101,21 @@ class WorkerCalls:
         self._context = context
         self._available = frozenset(context.settings.available_hosts)
 
+    def routes(self) -> dict[str, Callable[[Scope, Receive], Awaitable[RawResponse]]]:
+        """Return the routes by their paths."""
+        return {
+            "/api/agent/next-job": self.next_job,
+            "/api/agent/job-status": self.job_status,
+            "/api/agent/heartbeat": self.heartbeat,
+        }
+
     async def next_job(self, scope: Scope, receive: Receive) -> RawResponse:
         """Give a worker a job; with `wait`, wait for one up to as many seconds, 25 at most."""
-        caller = await self._context.callers.worker(scope)
-        body = await read_body(scope, receive, SMALL_BODY_BYTES_MAX)
-        message = parse(body, _NEXT)
+        try:
+            caller = await self._context.callers.worker(scope)
+        except Unavailable as error:  # whose key it is cannot be looked up
+            return _no_job(error.code)
+        message = parse(await read_body(scope, receive, SMALL_BODY_BYTES_MAX), _NEXT)
         name = _speaks_for(caller, message.worker_id)
         if self._available and name not in self._available:
             raise Forbidden(f"{name} is not one of AVAILABLE_HOSTS, so it gets no jobs.")
