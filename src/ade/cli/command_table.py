@@ -64,7 +64,7 @@ COMMANDS = {
         ),
         "agent": Lazy(
             "ade.cli.agent:agent",
-            "Take jobs with containers from a server, and run them on this host.",
+            "Run the containers of jobs on this host, for a server elsewhere.",
         ),
         "agents": Lazy(
             "ade.cli.agents:app",
