@@ -64,7 +64,7 @@ COMMANDS = {
         ),
         "agent": Lazy(
             "ade.cli.agent:agent",
-            "Run the containers of jobs on this host, for a server elsewhere.",
+            "Run jobs on this host for a server elsewhere: containers, and sandboxed jobs.",
         ),
         "agents": Lazy(
             "ade.cli.agents:app",
