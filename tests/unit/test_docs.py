@@ -32,6 +32,7 @@ from ade.app.request_schemas import JobRequest
 from ade.cli import app as command_line
 from ade.cli.exit_codes import ExitCode
 from ade.domain import errors
+from ade.domain.build import BUILD_FAILED
 from ade.domain.errors import AdeError
 from ade.domain.events import EventType
 from ade.domain.job import TRANSITIONS, WAIT_ENDS, Cause, mermaid
@@ -200,7 +201,7 @@ def test_every_code_of_a_failed_job_is_described() -> None:
     written = {code for path in (ROOT / "src").rglob("*.py") for code in _job_codes(path)}
     described = _first_column(DOCS / "reference" / "errors.md", r"[A-Z_]+")
     # The codes of an AdeError in a worker are those of its class, in capitals.
-    written |= {"VALIDATION_ERROR", "FILES_GONE"}
+    written |= {"VALIDATION_ERROR", "FILES_GONE", BUILD_FAILED}
     # Exceptions of the engine that declare their own code.
     written |= {cell.NoEntrypoint.code, activate.PackageNotImportable.code}
     assert described - {c.value for c in Category} | {"VALIDATION_ERROR"} == written
