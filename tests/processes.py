@@ -56,7 +56,7 @@ def name_of(pid: int) -> str:
     return ""
 
 
-def eventually(look: Callable[[], Found], seconds: float = PATIENCE_SECONDS) -> Found:
+def eventually(look: Callable[[], Found | None], seconds: float = PATIENCE_SECONDS) -> Found:
     """Look until something is found; fail when the time is up."""
     until = time.monotonic() + seconds
     while not (found := look()):

@@ -23,6 +23,7 @@ from ade.settings_reader import (
     FolderOrNone,
     Host,
     Hosts,
+    Image,
     LogFormat,
     LogLevel,
     Network,
@@ -364,12 +365,15 @@ class Settings(BaseModel):
         3, "Attempts of one job or build, the first included.", "attempts", (1, 100)
     )
 
-    # Agents on other hosts: declared, but nothing reads them before there are agents
+    # Agents on other hosts
     vm_shared_data: Folder = setting(
         Path("/opt/opeva_shared_data"),
-        "Storage that server and agents share.",
+        "Folder that server and agents share, with the output of containers. Where the default"
+        " does not exist or cannot be written, `shared` in the data folder is used.",
         aliases=("VM_SHARED_DATA",),
-        reserved_for="agents",
+    )
+    agent_output_max_mb: int = setting(
+        256, "Output of one container that is kept; the rest is dropped.", "MiB", (1, 900)
     )
     worker_networks: NetworksOrNone = setting(
         None,
@@ -379,8 +383,12 @@ class Settings(BaseModel):
     )
     available_hosts: Hosts = setting(
         (),
-        "Agents that may take work; empty allows every known one.",
+        "Agents that may take work, and that a job may name; empty allows every one.",
         aliases=("AVAILABLE_HOSTS",),
+    )
+    simulation_image: Image = setting(
+        "calof/opeva_simulator:latest",
+        "Image of `POST /run-simulation` for requests that name none.",
     )
     queue_claim_ttl: float = setting(
         60,
@@ -438,6 +446,11 @@ class Settings(BaseModel):
     def jobs_dir(self) -> Path:
         """Folder with one folder per job."""
         return self.storage_data_dir / "jobs"
+
+    @property
+    def shared_fallback_dir(self) -> Path:
+        """Folder that is shared with agents where no other one can be used."""
+        return self.storage_data_dir / "shared"
 
     @property
     def warnings(self) -> tuple[str, ...]:

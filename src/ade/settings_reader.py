@@ -26,6 +26,8 @@ from ade.domain.network import NetworkRule
 
 PREFIX = "ADE_"
 TEST_PREFIX = "ADE_TEST_"
+# What commands and programs that call a server read (ade.client.profiles).
+CLIENT_VARIABLES = frozenset({"ADE_URL", "ADE_API_KEY", "ADE_WORKSPACE", "ADE_PROFILE"})
 DATABASE_SCHEMES = ("sqlite", "postgresql", "mssql")
 BUCKET = "[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]"
 SHOWN_CHARACTERS_MAX = 80
@@ -111,6 +113,11 @@ NetworksOrNone = Annotated[
     BeforeValidator(_split_networks),
     AfterValidator(_check_networks),
     Shape("addresses or networks such as 10.0.0.0/8, separated by commas, or none"),
+]
+Image = Annotated[
+    str,
+    _matching(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}"),
+    Shape("the name of a container image"),
 ]
 DatabaseUrl = Annotated[
     str,
@@ -313,6 +320,7 @@ def unknown_variables(
 ) -> Iterator[str]:
     """Yield a warning for each variable that looks like a setting and is not one."""
     known = {variable for setting in settings for variable in setting.variables}
+    known |= CLIENT_VARIABLES
     for source in sources:
         for variable in sorted(source.variables.keys() - known):
             if not variable.startswith(PREFIX) or variable.startswith(TEST_PREFIX):

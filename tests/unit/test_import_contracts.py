@@ -70,7 +70,7 @@ def broken(tree: Path) -> list[str]:
         text=True,
     )
     lines = linted.stdout.splitlines()
-    found = [line.removesuffix(" BROKEN") for line in lines if line.endswith(" BROKEN")]
+    found = [line.partition(" BROKEN")[0] for line in lines if " BROKEN" in line]
     assert bool(found) == (linted.returncode != 0), linted.stdout + linted.stderr
     return found
 

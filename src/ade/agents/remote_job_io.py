@@ -11,13 +11,13 @@ from ade.agents.uploads import Uploads, place_of
 from ade.app.agent_messages import (
     BlobMessage,
     DocumentMessage,
+    EnvironmentMessage,
     FileMessage,
     InputMessage,
     PackageMessage,
 )
 from ade.app.artifacts import artifact_of
 from ade.clock import SystemClock, new_id
-from ade.domain.errors import Unavailable
 from ade.domain.outcome import Artifact, OutputFile
 from ade.kinds.kind import InstalledPackages, VersionPackage
 from ade.store.rows import LeaseRef
@@ -79,7 +79,8 @@ class RemoteJobIO:
 
     async def environment(self, workspace_id: str, build_id: str) -> str | None:
         """Return which installed packages a build made; None is ADE's own environment."""
-        raise Unavailable("not yet")
+        found = await self._asked("environment", build_id, EnvironmentMessage)
+        return found.environment
 
     async def _asked(self, what: str, name: str, answer: type[Answer]) -> Answer:
         message = InputMessage(self._lease, name)

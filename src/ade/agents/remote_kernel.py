@@ -71,7 +71,7 @@ class RemoteKernel:
         self._uploads = uploads or Uploads(self._calls)
         self._clock = clock or SystemClock()
         self._lease = FIRST_LEASE
-        self._held = set[LeaseRef]()
+        self._held: dict[LeaseRef, float] = {}  # since when
 
     @property
     def lease(self) -> LeaseRule:
@@ -91,6 +91,13 @@ class RemoteKernel:
         """Export nothing: the server has the events."""
         return NoEventFiles()
 
+    async def connect(self) -> None:
+        """Check that the server answers and takes the key; learn how long its leases last."""
+        answer: RenewedMessage = await self._calls.post(
+            "renewals", RenewalMessage([]), RenewedMessage
+        )
+        self._lease = answer.lease
+
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Claim jobs; while nothing runs here, wait for some."""
         trusted_seconds = self._lease.lease_seconds - self._lease.margin_seconds
@@ -100,21 +107,33 @@ class RemoteKernel:
             "claims", message, ClaimsMessage, wait_seconds=wait_seconds, repeats=False
         )
         self._lease = answer.lease
-        self._held.update(LeaseRef(one.workspace_id, one.id, one.fence) for one in answer.claims)
+        now = self.monotonic()
+        for one in answer.claims:
+            self._held[LeaseRef(one.workspace_id, one.id, one.fence)] = now
         return answer.claims
 
     async def renew(self, leases: list[LeaseRef]) -> Sequence[Renewed | AdeError]:
-        """Renew leases; for a lost one, LeaseLost stands in its place."""
+        """Renew leases; for a lost one, LeaseLost stands in its place.
+
+        What is not to be renewed any more was given up, unless it was claimed just now.
+        """
+        begun_before = self.monotonic() - self._lease.lease_seconds
+        kept = set(leases)
+        for lease in [one for one, since in self._held.items() if since < begun_before]:
+            if lease not in kept:
+                self._forget(lease)
         if not leases:
             return []
         answer: RenewedMessage = await self._calls.post(
             "renewals", RenewalMessage(leases), RenewedMessage
         )
         self._lease = answer.lease
-        return [
-            lease_lost(lease) if one is None else Renewed(*lease, one[0])
-            for lease, one in zip(leases, answer.renewed, strict=True)
-        ]
+        answers = list[Renewed | AdeError]()
+        for lease, one in zip(leases, answer.renewed, strict=True):
+            if one is None:
+                self._forget(lease)
+            answers.append(lease_lost(lease) if one is None else Renewed(*lease, one[0]))
+        return answers
 
     async def finish(self, end: Finish) -> Finished:
         """Record how an attempt ended, or raise LeaseLost."""
@@ -131,7 +150,7 @@ class RemoteKernel:
         return Finished(answer.status)
 
     def _forget(self, lease: LeaseRef) -> None:
-        self._held.discard(lease)
+        self._held.pop(lease, None)
         self._uploads.forget(lease)
 
     async def finish_and_claim(

@@ -12,6 +12,7 @@ from ade.app.agent_messages import (
     DocumentMessage,
     EndedMessage,
     EndMessage,
+    EnvironmentMessage,
     InputMessage,
     OutputMessage,
     PackageMessage,
@@ -33,6 +34,8 @@ from ade.domain.errors import (
 )
 
 DETAIL_CHARS_MAX = 300
+# A connection that hangs must not outlast a lease; a claim also waits for work.
+TIMEOUT = httpx.Timeout(10.0, connect=5.0, write=30.0, pool=30.0)
 _MESSAGES = {
     message: TypeAdapter[Any](message)
     for message in (
@@ -42,6 +45,7 @@ _MESSAGES = {
         DocumentMessage,
         EndMessage,
         EndedMessage,
+        EnvironmentMessage,
         InputMessage,
         OutputMessage,
         PackageMessage,
@@ -76,7 +80,7 @@ class ServerCalls:
             headers["Prefer"] = f"wait={wait_seconds}"
         body = _MESSAGES[type(message)].dump_json(message)
         try:
-            response = await self._sent(path, body, headers, repeats)
+            response = await self._sent(path, body, headers, repeats, wait_seconds)
         except httpx.HTTPError as error:
             raise away(error) from None
         if response.is_success:
@@ -84,14 +88,18 @@ class ServerCalls:
         raise error_of(response)
 
     async def _sent(
-        self, path: str, body: bytes, headers: dict[str, str], repeats: bool
+        self, path: str, body: bytes, headers: dict[str, str], repeats: bool, wait_seconds: int
     ) -> httpx.Response:
+        url, allowed = f"/api/agent/{path}", self.http.timeout
+        if wait_seconds and allowed.read is not None:
+            limits = allowed.as_dict()
+            allowed = httpx.Timeout(**limits | {"read": allowed.read + wait_seconds})
         try:
-            return await self.http.post(f"/api/agent/{path}", content=body, headers=headers)
+            return await self.http.post(url, content=body, headers=headers, timeout=allowed)
         except httpx.RemoteProtocolError:  # a connection that the server had closed meanwhile
             if not repeats:
                 raise
-            return await self.http.post(f"/api/agent/{path}", content=body, headers=headers)
+            return await self.http.post(url, content=body, headers=headers, timeout=allowed)
 
 
 def away(error: httpx.HTTPError) -> Unavailable:

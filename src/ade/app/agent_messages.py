@@ -247,6 +247,13 @@ class BlobMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class EnvironmentMessage:
+    """Name the installed packages that a build made; None is ADE's own environment."""
+
+    environment: Digest | None
+
+
+@dataclass(frozen=True, slots=True)
 class ReceiptMessage:
     """Say that the bytes have arrived."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ade.app.validation import invalid_body
-from ade.kinds.container import ContainerInputs
+from ade.kinds.container import ContainerInputs, command_of
 from ade.store.rows import AgentJobRow, Claim
 
 # An agent with this capability gets all that a container job can ask for, under `container`.
@@ -25,13 +25,14 @@ def job_payload(claim: Claim, known: AgentJobRow, *, whole: bool = False) -> dic
         inputs = ContainerInputs.model_validate(json.loads(claim.payload).get("inputs"))
     except ValidationError as error:
         raise invalid_body(error, within=("inputs",)) from None
+    inputs.command = command_of(inputs.command, claim.id)
     payload: dict[str, Any] = {
         "job_id": claim.id,
         "job_name": known.job_name or claim.id,
         "config_path": inputs.config_path,
         "preferred_host": inputs.preferred_host,
         "image": inputs.image,
-        "command": _as_text(inputs),
+        "command": _as_text(inputs.command),
         "container_name": inputs.container_name or _container_name(claim, known.job_name),
         "volumes": [volume.model_dump() for volume in inputs.volumes],
         "env": inputs.env,
@@ -43,8 +44,8 @@ def job_payload(claim: Claim, known: AgentJobRow, *, whole: bool = False) -> dic
     return payload
 
 
-def _as_text(inputs: ContainerInputs) -> str:
-    return inputs.command if isinstance(inputs.command, str) else shlex.join(inputs.command)
+def _as_text(command: str | list[str]) -> str:
+    return command if isinstance(command, str) else shlex.join(command)
 
 
 def _container_name(claim: Claim, job_name: str) -> str:

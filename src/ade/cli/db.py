@@ -10,6 +10,7 @@ from ade.cli.settings import settings_or_exit
 
 if TYPE_CHECKING:
     from ade.app.database_check import Finding
+    from ade.domain.errors import Unavailable
 
 app = typer.Typer(help="Look after the database.", no_args_is_help=True)
 
@@ -17,6 +18,70 @@ app = typer.Typer(help="Look after the database.", no_args_is_help=True)
 @app.callback()
 def _group() -> None:
     pass
+
+
+@app.command("upgrade")
+def upgrade(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Bring the schema of the database up to date, as each start of a server does."""
+    from ade.domain.errors import Unavailable
+    from ade.process.compose import sole_owner
+    from ade.process.data_folder import keep_private
+    from ade.store import migrate
+
+    settings = settings_or_exit()
+    try:
+        keep_private(settings)
+        with sole_owner(settings):
+            _refuse_if_away(settings.database_url)
+            applied = migrate.upgrade(settings.database_url)
+    except Unavailable as error:
+        raise _unavailable(error) from None
+    if as_json:
+        typer.echo(json.dumps({"applied": applied}))
+    elif applied:
+        typer.echo(f"Applied {', '.join(applied)}.")
+    else:
+        typer.echo("The database is up to date.")
+
+
+@app.command("copy")
+def copy(
+    to: Annotated[
+        str,
+        typer.Option(
+            help="URL of an empty PostgreSQL database. A password in it can be seen by other users"
+            " of the machine: use ~/.pgpass or PGPASSWORD."
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Copy a SQLite database to an empty PostgreSQL database; no server may run meanwhile."""
+    from ade.domain.errors import AdeError, Unavailable
+    from ade.process.compose import sole_owner
+    from ade.store.copy_database import copy_database
+
+    settings = settings_or_exit()
+
+    def say(table: str, rows: int) -> None:
+        if rows and not as_json:
+            typer.echo(f"{table}: {rows}", err=True)
+
+    try:
+        with sole_owner(settings):
+            _refuse_if_away(to)
+            copied = copy_database(settings.database_url, to, say)
+    except Unavailable as error:
+        raise _unavailable(error) from None
+    except (AdeError, ValueError) as error:
+        typer.echo(f"ade: {error}", err=True)
+        raise typer.Exit(ExitCode.USAGE) from None
+    if as_json:
+        typer.echo(json.dumps({"rows": copied}, indent=2))
+        return
+    typer.echo(f"Copied {sum(copied.values())} rows of {len(copied)} tables.")
+    typer.echo("Set ADE_DATABASE_URL to the new database, keep ADE_STORAGE_DATA_DIR.", err=True)
 
 
 @app.command("check")
@@ -43,8 +108,7 @@ def check(
         path = None if folder is None else lambda digest: folder / key_of(digest)
         found = list(check_database(store, repair=repair, blob_path=path))
     except Unavailable as error:
-        typer.echo(f"ade: {error.detail}", err=True)
-        raise typer.Exit(ExitCode.UNAVAILABLE) from None
+        raise _unavailable(error) from None
     finally:
         if store is not None:
             store.close()
@@ -56,13 +120,29 @@ def check(
         raise typer.Exit(ExitCode.JOB_FAILED)
 
 
+def _refuse_if_away(url: str) -> None:
+    """Raise Unavailable, in one line, if there is no database at a URL."""
+    from ade.store.session import Session
+
+    session = Session(url)
+    try:
+        session.read(lambda reading: None)
+    finally:
+        session.close()
+
+
+def _unavailable(error: "Unavailable") -> typer.Exit:
+    typer.echo(f"ade: {error.detail}", err=True)
+    return typer.Exit(ExitCode.UNAVAILABLE)
+
+
 def _refuse_other_schema(pending: list[str]) -> None:
     from ade.domain.errors import Unavailable
 
     if pending:
         raise Unavailable(
             f"The database lacks {len(pending)} revisions of its schema, {pending[0]} first."
-            " Start `ade serve` once, which applies them, then check again."
+            " Run `ade db upgrade`, or start `ade serve`, which applies them; then check again."
         )
 
 

@@ -9,17 +9,20 @@ from starlette.routing import compile_path
 
 from ade import __version__
 from ade.app.agent_hosts import AgentHosts
+from ade.app.agent_output import AgentOutput
 from ade.app.agent_work import AgentWork
 from ade.app.attempt_tokens import AttemptTokens
 from ade.app.build_requests import BuildRequests
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
 from ade.app.enrolled_agents import EnrolledAgents
+from ade.app.job_mirror import JobMirror
 from ade.app.job_requests import JobRequests
 from ade.app.run_requests import RunRequests
 from ade.app.submission import SubmissionService
 from ade.domain.errors import AdeError
 from ade.domain.session_rule import SessionRule
+from ade.domain.units import MIB
 from ade.http import openapi
 from ade.http.access_log import AccessLog
 from ade.http.auth import Authenticator
@@ -63,6 +66,8 @@ from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
 from ade.storage import Blobs
+from ade.storage.attempt_logs import AttemptLogs
+from ade.storage.shared_folder import SharedFolder
 
 # Beyond any that may wait; those are shared among workspaces where they run.
 INLINE_TASKS_MAX = 10_000
@@ -76,11 +81,13 @@ def create_app(
     *,
     catalogue: Catalogue,
     blobs: Blobs,
+    shared_folder: SharedFolder | None = None,
     inline_tasks: InlineTasks | None = None,
     health_probes: Mapping[str, Probe] | None = None,
 ) -> Application:
     """Make the app over a kernel; the caller closes the parts that it passes.
 
+    Without a `shared_folder` the output of containers is kept in the data folder.
     Without `inline_tasks` documents are not previewed and configurations not checked.
     `health_probes` are the parts of `/api/v1/health` that only the caller knows: worker pool,
     sweeper, isolation.
@@ -98,6 +105,11 @@ def create_app(
     access_log = AccessLog(proxies) if settings.access_log else None
     per_key = settings.inline_tasks_per_key
     shares = Shares(INLINE_TASKS_MAX, INLINE_TASKS_MAX, per_key)
+    tokens = AttemptTokens(directory)
+    folder = shared_folder or SharedFolder(settings.shared_fallback_dir)
+    mirror = JobMirror(kernel, folder)
+    logs = AttemptLogs(folder.root, settings.agent_output_max_mb * MIB)
+    agent_output = AgentOutput(kernel, tokens, logs)
     context = AppContext(
         kernel=kernel,
         directory=directory,
@@ -114,6 +126,7 @@ def create_app(
         run_requests=run_requests,
         build_requests=build_requests,
         submissions=SubmissionService(kernel, job_requests, run_requests, build_requests),
+        agent_output=agent_output,
         inline_shares=FairShare("previews and checks", shares),
         inline_tasks=inline_tasks,
     )
@@ -176,11 +189,15 @@ def create_app(
             wrong_keys=wrong_keys,
             hosts=hosts,
             work=work,
-            tokens=AttemptTokens(directory),
+            tokens=tokens,
             catalogue=catalogue,
+            shared_folder=folder,
+            mirror=mirror,
+            output=agent_output,
         ),
         access_log,
     )
+    app.mirror = mirror
 
     def drain() -> None:
         context.submissions.drain()

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from ade.app.job_mirror import JobMirror
 from ade.domain.errors import Unavailable
 from ade.http.access_log import AccessLog
 from ade.http.contract.errors import detail_response
@@ -33,6 +34,8 @@ class Application(FastAPI):
     access_log: AccessLog | None = None
     # The worker contract has an app of its own, with fast routes by their whole path.
     contract: FastAPI
+    # Run it to keep the files of the shared folder in step.
+    mirror: JobMirror
     # Call it when the server begins to drain: requests that wait for their jobs are answered.
     drain: Callable[[], None]
 

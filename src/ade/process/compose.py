@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -38,6 +39,7 @@ from ade.stages.kernel_settings import KernelSettings
 from ade.storage import Blobs
 from ade.storage.remote_blobs import RemoteBlobs
 from ade.storage.s3 import S3ObjectStore
+from ade.storage.shared_folder import SharedFolder, choose_shared_folder
 from ade.storage.unused_blobs import collect_for_ever
 from ade.store.listener import Listener, listen
 from ade.store.migrate import upgrade
@@ -54,6 +56,7 @@ from ade.worker.worker import Worker, WorkerRules
 log = structlog.get_logger()
 SECONDS_PER_DAY = 24 * 3600
 STORAGE_SECRET = "blobs"
+SHARED_SECRET = "shared-folder"
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
 # Options of glibc's mallopt(3): M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD.
 FREED_MEMORY = {-1: 128 << 20, -2: 16 << 20, -3: 32 << 20}
@@ -74,6 +77,7 @@ class Parts:
     worker: Worker | None
     isolation: Isolation | None
     sweeper: Sweeper
+    shared_folder: SharedFolder | None = None
     listener: Listener | None = None
 
 
@@ -180,6 +184,20 @@ async def open_blobs(settings: Settings, directory: Directory) -> Blobs:
     return Blobs(settings.blobs_dir, remote, settings.blob_cache_mb * MIB)
 
 
+async def open_shared_folder(settings: Settings, directory: Directory) -> SharedFolder:
+    """Open the folder that agents share, or one in the data folder where that cannot be used.
+
+    The default is not made here: a host has it where somebody mounted or made it.
+    """
+    wanted, fallback = settings.vm_shared_data, settings.shared_fallback_dir
+    is_explicit = settings.origin("vm_shared_data") != "default"
+    if not is_explicit and not wanted.is_dir():
+        wanted = fallback
+    owner = hashlib.sha256(await directory.secret(SHARED_SECRET)).hexdigest()
+    choose = partial(choose_shared_folder, wanted, fallback, owner, is_explicit=is_explicit)
+    return await asyncio.to_thread(choose)
+
+
 @asynccontextmanager
 async def running(
     settings: Settings, *, works: bool = True, pilot: Pilot | None = None
@@ -203,7 +221,9 @@ async def running(
                 if works and not settings.safe_mode:
                     isolation = await stack.enter_async_context(isolated(settings))
                 at_work = _at_work(settings, store, Catalogue(store), blobs, isolation, pilot)
-                yield await stack.enter_async_context(at_work)
+                shared_folder = await open_shared_folder(settings, Directory(store))
+                parts = await stack.enter_async_context(at_work)
+                yield replace(parts, shared_folder=shared_folder)
         finally:
             await asyncio.to_thread(store.close)
 

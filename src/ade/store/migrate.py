@@ -71,6 +71,11 @@ def current(url: str) -> str | None:
         return _current(connection)
 
 
+def is_known(revision: str) -> bool:
+    """Tell whether this ADE knows a revision, and so can bring it up to date."""
+    return revision in _all_revisions()
+
+
 def as_sql(dialect_name: str) -> str:
     """Return the statements of every revision for a database, to be applied by hand."""
     written = StringIO()

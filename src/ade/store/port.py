@@ -14,6 +14,7 @@ from ade.store.rows import (
     Activation,
     AgentJob,
     AgentJobRow,
+    AgentJobVersion,
     Append,
     ArtifactRow,
     Build,
@@ -62,6 +63,10 @@ class AgentJobsReading(Protocol):
 
     def page(self, workspace_id: str, before: str | None, limit: int) -> list[AgentJob]:
         """List jobs of agents, newest first."""
+        ...
+
+    def versions(self, before: str | None, limit: int) -> list[AgentJobVersion]:
+        """List the states of the jobs of agents in all workspaces, newest first."""
         ...
 
     def waiting(self, workspace_id: str, limit: int) -> list[AgentJob]:

@@ -346,6 +346,16 @@ class AgentJob(NamedTuple):
     known: AgentJobRow
 
 
+class AgentJobVersion(NamedTuple):
+    """Tell one state of a job of an agent from another."""
+
+    job_id: str
+    workspace_id: str
+    event_seq: int
+    reported_at: int
+    finished_at: int | None
+
+
 class AgentPoolRow(NamedTuple):
     """Hold what the jobs of a pool of agents ask for; `labels` is a JSON list."""
 

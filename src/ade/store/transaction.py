@@ -104,6 +104,10 @@ class SqlReading:
         """Find rows that contradict each other."""
         return ConsistencyReading(self._sql)
 
+    def export_snapshot(self) -> str:
+        """Return a name by which other programs can read what this transaction sees."""
+        return self._sql.dialect.export_snapshot(self._sql.cursor)
+
     def read_job(self, ref: JobRef) -> JobRow | None:
         """Read one job."""
         found = self._sql.first("read_job", *ref)

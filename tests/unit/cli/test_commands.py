@@ -41,6 +41,7 @@ def test_the_exit_codes_are_a_contract() -> None:
         "AUTH": 4,
         "UNAVAILABLE": 5,
         "WAIT_TIMED_OUT": 124,
+        "INTERRUPTED": 130,
     }
 
 

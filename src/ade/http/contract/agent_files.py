@@ -17,6 +17,7 @@ from ade.app.agent_leases import AgentLeases
 from ade.app.agent_messages import (
     BlobMessage,
     DocumentMessage,
+    EnvironmentMessage,
     InputMessage,
     PackageMessage,
     ReceiptMessage,
@@ -36,7 +37,13 @@ FENCE_MAX = 2**31 - 1
 _INPUT = TypeAdapter(InputMessage)
 _ANSWERS = {
     message: TypeAdapter[Any](message)
-    for message in (DocumentMessage, PackageMessage, BlobMessage, ReceiptMessage)
+    for message in (
+        DocumentMessage,
+        PackageMessage,
+        BlobMessage,
+        EnvironmentMessage,
+        ReceiptMessage,
+    )
 }
 Fence = Annotated[int, Path(ge=1, le=FENCE_MAX)]
 Digest = Annotated[str, Path(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -78,6 +85,14 @@ def agent_file_routes(files: AgentFiles, callers: Callers, blobs: Blobs) -> APIR
         message = await read_small(request, _INPUT)
         job = await files.leases.held(name, message.lease)
         return _json(await files.inputs.blob(job, message.name))
+
+    @router.post("/inputs/environment")
+    async def describe_environment(request: Request) -> Response:
+        """Describe the installed packages that a job's build made."""
+        name = await agent_name(callers, request.scope)
+        message = await read_small(request, _INPUT)
+        job = await files.leases.held(name, message.lease)
+        return _json(await files.inputs.environment(job, message.name))
 
     @router.get("/files/{workspace_id}/{job_id}/{fence}/{digest}")
     async def read_input(

@@ -9,17 +9,23 @@ from ade.app.agent_inputs import AgentInputs
 from ade.app.agent_leases import AgentLeases
 from ade.app.agent_uploads import AgentUploads
 from ade.app.attempt_proofs import AttemptProofs
+from ade.app.simulations import Simulations
 from ade.domain.errors import AdeError
 from ade.http.access_log import AccessLog
 from ade.http.contract.agent_files import AgentFiles, agent_file_routes
 from ade.http.contract.agent_jobs import agent_job_routes
+from ade.http.contract.agent_output import agent_output_routes
 from ade.http.contract.context import ContractContext
 from ade.http.contract.enrolment import enrolment_routes
 from ade.http.contract.errors import answer_error, detail_response
 from ade.http.contract.hosts import host_routes
+from ade.http.contract.job_control import job_control_routes
+from ade.http.contract.job_files import job_file_routes
 from ade.http.contract.jobs import job_routes
+from ade.http.contract.simulations import simulation_routes
 from ade.http.contract.worker import WorkerCalls, worker_routes
 from ade.http.middleware import RequestMiddleware
+from ade.storage.attempt_logs import AttemptLogs
 
 
 def contract_app(context: ContractContext, access_log: AccessLog | None = None) -> FastAPI:
@@ -39,11 +45,16 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
     uploads = AgentUploads(catalogue, context.blobs, proofs, context.settings, kernel.store.clock)
     leases = AgentLeases(kernel, context.settings.jobs_dir, uploads)
     files = AgentFiles(leases, AgentInputs(kernel, catalogue, proofs), uploads, proofs)
+    simulations = Simulations(context.settings, context.job_requests, context.shared_folder)
     for router in (
         job_routes(context),
+        simulation_routes(context, simulations),
+        job_file_routes(context, AttemptLogs(context.shared_folder.root)),
+        job_control_routes(context),
         worker_routes(calls),
         host_routes(context),
         enrolment_routes(context.agents, context.enrolled, context.wrong_keys),
+        agent_output_routes(context),
         agent_job_routes(leases, context.callers),
         agent_file_routes(files, context.callers, context.blobs),
     ):

@@ -170,6 +170,10 @@ class Dialect(ABC):
         """Allow any plan until the end of the transaction, for statements over whole tables."""
         return
 
+    def export_snapshot(self, cursor: Any) -> str:
+        """Return a name by which other programs can read what this transaction sees."""
+        raise NotImplementedError(f"{self.name} exports no snapshots")
+
     def data_version(self, connection: Any) -> int | None:
         """Return a number that changes when another connection commits, if reading it is cheap."""
         return None

@@ -153,6 +153,12 @@ class PostgresDialect(Dialect):
         cursor.execute(b"SET LOCAL statement_timeout = 0")
         cursor.connection.deadline_seconds = FREE_SECONDS
 
+    def export_snapshot(self, cursor: Any) -> str:
+        """Export the snapshot of a reading transaction, which may then stay idle for long."""
+        cursor.execute(b"SET LOCAL idle_in_transaction_session_timeout = 0")
+        cursor.execute(b"SELECT pg_export_snapshot()")
+        return str(cursor.fetchone()[0])
+
     def server_now_us(self, connection: Any) -> int | None:
         """Ask the server, so that hosts whose clocks differ agree on when a lease ends."""
         query = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"

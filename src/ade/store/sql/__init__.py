@@ -258,6 +258,7 @@ _AGENT_JOBS: dict[str, Statement] = {
     "record_agent_job": _one(agent_jobs.record_agent_job, "job_id", "facts", "reported_at"),
     "find_agent_job": _one(agent_jobs.find_agent_job, "job_id"),
     "list_agent_jobs": _one(agent_jobs.list_agent_jobs, *_PAGE),
+    "list_agent_job_versions": _one(agent_jobs.list_agent_job_versions, "id", "limit"),
     "list_waiting_agent_jobs": _one(agent_jobs.list_waiting_agent_jobs, "workspace_id", "limit"),
     "held_agent_jobs": _one(agent_jobs.held_agent_jobs),
     "stale_agent_jobs": _one(agent_jobs.stale_agent_jobs, "seen_at", "now", "limit"),

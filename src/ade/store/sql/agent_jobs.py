@@ -85,6 +85,24 @@ def list_agent_jobs(d: Dialect, p: Parameters) -> Executable:
     return d.limited(page.order_by(agent_jobs.c.job_id.desc()), p["limit"])
 
 
+def list_agent_job_versions(d: Dialect, p: Parameters) -> Executable:
+    """List the states of the jobs of agents in all workspaces, newest first, before an id."""
+    of_job = (
+        agent_jobs.c.workspace_id == jobs.c.workspace_id,
+        agent_jobs.c.job_id == jobs.c.id,
+    )
+    columns = [
+        agent_jobs.c[name] if name in agent_jobs.c else jobs.c[name]
+        for name in rows.AgentJobVersion._fields
+    ]
+    page = (
+        select(*columns)
+        .select_from(agent_jobs.join(jobs, of_job[0] & of_job[1]))
+        .where(agent_jobs.c.job_id < p["id"])
+    )
+    return d.limited(page.order_by(agent_jobs.c.job_id.desc()), p["limit"])
+
+
 def list_waiting_agent_jobs(d: Dialect, p: Parameters) -> Executable:
     """List the jobs of a workspace that wait for an agent, in the order of the queue."""
     waiting = _with_jobs().where(is_eligible(jobs), agent_jobs.c.workspace_id == p["workspace_id"])
