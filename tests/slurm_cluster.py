@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.ports import free_ports
 from tests.processes import eventually
 
 from ade.environments import die_with_parent
@@ -86,7 +87,7 @@ class SlurmCluster:
         return {"SLURM_CONF": str(self._file)}
 
     def _configuration(self) -> str:
-        ctld_port, slurmd_port = _free_ports(2)
+        ctld_port, slurmd_port = free_ports(2)
         return CONFIGURATION.format(
             cluster=self.name,
             host=self.host,
@@ -189,11 +190,3 @@ def running_cluster() -> Iterator[SlurmCluster]:
     finally:
         cluster.end()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]

@@ -108,16 +108,16 @@ ProxyNetworks = Annotated[
     AfterValidator(_check_networks),
     Shape("addresses or networks such as 10.0.0.0/8, separated by commas"),
 ]
+Image = Annotated[
+    str,
+    _matching(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}"),
+    Shape("the name of a container image"),
+]
 NetworksOrNone = Annotated[
     tuple[str, ...] | None,
     BeforeValidator(_split_networks),
     AfterValidator(_check_networks),
     Shape("addresses or networks such as 10.0.0.0/8, separated by commas, or none"),
-]
-Image = Annotated[
-    str,
-    _matching(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}"),
-    Shape("the name of a container image"),
 ]
 DatabaseUrl = Annotated[
     str,

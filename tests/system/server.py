@@ -102,6 +102,11 @@ class Process:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"it did not end:\n{self.output}") from None
 
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether it has not ended."""
+        return self._popen.poll() is None
+
     def stop(self, seconds: float = END_SECONDS) -> int:
         """Ask it to end, and return its exit code."""
         self.signal(signal.SIGTERM)

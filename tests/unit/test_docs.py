@@ -39,7 +39,7 @@ from ade.domain.job import TRANSITIONS, WAIT_ENDS, Cause, mermaid
 from ade.domain.outcome import Category
 from ade.domain.retry import RETRIED_BY_ITSELF
 from ade.http.problems import CODES
-from ade.http.schemas import agents, catalogue, directory, jobs
+from ade.http.schemas import agents, catalogue, directory, jobs, operations
 from ade.kinds import load_kinds
 from ade.settings import Settings, all_settings
 from ade.settings_reader import CLIENT_VARIABLES, TEST_PREFIX
@@ -354,6 +354,8 @@ BODIES: dict[str, Any] = {
     "/workspaces": directory.WorkspaceRequest,
     "/configurations": catalogue.ConfigurationRequest,
     "/agents": agents.AgentRequest,
+    "/pause": operations.PauseRequest,
+    "/resume": operations.ResumeRequest,
 }
 
 

@@ -99,8 +99,6 @@ def died_young(row: BlockRow) -> bool:
     return bool(row.finished_at) and not row.left_at and is_young(row, row.finished_at or 0)
 
 
-def came_at(row: BlockRow, now: int, *, must_have_lived: bool) -> int:
-    """Return when the pilot of a block came; 0 if it did not, or has yet to prove itself."""
-    if must_have_lived and not row.left_at and is_young(row, row.finished_at or now):
-        return 0
-    return row.registered_at or 0
+def has_lived(row: BlockRow, now: int) -> bool:
+    """Tell whether the pilot of a block has lived for long enough, or said goodbye."""
+    return bool(row.left_at) or not is_young(row, row.finished_at or now)

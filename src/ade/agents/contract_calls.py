@@ -35,7 +35,7 @@ _REFUSED: dict[int, type[AdeError]] = {404: NotFound, 409: InvalidTransition}
 class Backoff:
     """Wait longer after each failure, at random, so that agents do not come back all at once."""
 
-    def __init__(self, first_seconds: float = 0.5, most_seconds: float = 30.0) -> None:
+    def __init__(self, first_seconds: float = 0.5, most_seconds: float = 10.0) -> None:
         self._first_seconds = first_seconds
         self._most_seconds = most_seconds
         self._seconds = first_seconds

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from ade.agents import block_rows
-from ade.agents.block_rows import CANCELLED, block_prefix, came_at, died_young, is_young
+from ade.agents.block_rows import CANCELLED, block_prefix, died_young, has_lived, is_young
 from ade.agents.launchers.port import Block, BlockRefused, EngineAway, Launcher
 from ade.domain.errors import AdeError
 from ade.domain.job import LOCAL_POOL
@@ -126,7 +126,8 @@ class Scaler:
         changed = await self._reconcile(listed)
         seen = await self._look()
         now = self._store.clock.now_us()
-        state = _remember(state, seen, [row for row in changed if row.status == "failed"], now)
+        failed = [row for row in changed if row.status == "failed"]
+        state = _remember(state, seen, failed, self._rule.scale, now)
         state = state.answered(self._rule.scale, self._launcher.describe())
         decision = decide(seen.signals, self._rule.scale, state.memory, now / MICROSECONDS)
         state = state.decided(seen.signals, seen.too_long, decision, now)
@@ -273,13 +274,17 @@ def _is_free(worker: WorkerRow, now: int, needed_us: int) -> bool:
     return is_alive and (worker.drains_at is None or worker.drains_at - now >= needed_us)
 
 
-def _remember(state: ScalerState, seen: _Seen, failed: Sequence[BlockRow], now: int) -> ScalerState:
-    """Forget failures after which a pilot came, then note those of this round."""
-    died = state.memory.pilots_died
-    came = [came_at(block, now, must_have_lived=died) for block in seen.newest]
-    if state.memory.failures and max(came, default=0) / MICROSECONDS > (
-        state.memory.failed_at_seconds
-    ):
-        state = replace(state, memory=state.memory.registered())
+def _remember(
+    state: ScalerState, seen: _Seen, failed: Sequence[BlockRow], rule: ScaleRule, now: int
+) -> ScalerState:
+    """Forget failures that are over, then note those of this round."""
+    memory = state.memory
+    for block in seen.newest:
+        if memory.failures and block.registered_at:
+            came_at = block.registered_at / MICROSECONDS
+            memory = memory.came(came_at, has_lived=has_lived(block, now))
     pilots_died = any(died_young(block) for block in failed)
-    return state.failed(len(failed), now / MICROSECONDS, pilots_died=pilots_died)
+    state = replace(state, memory=memory)
+    state = state.failed(len(failed), now / MICROSECONDS, pilots_died=pilots_died)
+    memory = state.memory.faded(now / MICROSECONDS, rule, seen.signals.tried)
+    return replace(state, memory=memory)

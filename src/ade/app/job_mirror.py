@@ -55,39 +55,44 @@ class JobMirror:
 
     def __init__(self, kernel: Kernel, folder: SharedFolder) -> None:
         self._kernel = kernel
-        self._folder = folder
+        self.folder = folder
         self._now = kernel.monotonic
         self._written: dict[str, AgentJobVersion] = {}
         self._registry: dict[str, dict[str, Any]] = {}
         self._waiting: set[str] = set()
         self._is_registry_written = False
         self._registry_written_at: float | None = None
+        self._walked_at: float | None = None
         self._is_in_trouble = False
         self._looked_up_to = ""
         self._one_at_a_time = asyncio.Lock()
 
+    def walk_soon(self) -> None:
+        """Have the next step of `run` compare everything."""
+        self._walked_at = None
+
     async def run(self) -> None:
         """Keep the files in step until cancelled."""
-        walked_at: float | None = None
         while True:
             live = [id_ for id_, version in self._written.items() if version.finished_at is None]
             topics = (work_topic(AGENT_POOL), *live[-WATCHED_MAX:])
             with self._kernel.subscribe(*topics) as changes:
-                is_due = walked_at is None or self._now() - walked_at >= WALK_SECONDS
                 try:
-                    await (self.walk() if is_due else self.look())
-                    walked_at = self._now() if is_due else walked_at
+                    await (self.walk() if self._is_walk_due() else self.look())
                     self._is_in_trouble = False
                 except Exception as error:
                     self._report_trouble(error)
                 await changes.wait(LOOK_SECONDS)
                 await asyncio.sleep(GATHER_SECONDS)
 
+    def _is_walk_due(self) -> bool:
+        return self._walked_at is None or self._now() - self._walked_at >= WALK_SECONDS
+
     def _report_trouble(self, error: Exception) -> None:
         if not self._is_in_trouble:
             self._is_in_trouble = True
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            log.warning("the shared folder is behind", path=str(self._folder.root), reason=reason)
+            log.warning("the shared folder is behind", path=str(self.folder.root), reason=reason)
 
     async def look(self) -> None:
         """Write what has changed among the newest jobs, and among those that had not ended."""
@@ -101,17 +106,19 @@ class JobMirror:
     async def walk(self) -> None:
         """Write what has changed or is missing, and delete the files of jobs that are gone."""
         async with self._one_at_a_time:
-            await asyncio.to_thread(self._folder.restore)
+            await asyncio.to_thread(self.folder.restore)
             versions = await self._kernel.read(_all_versions)
             known = {version.job_id for version in versions}
-            missing = await asyncio.to_thread(self._folder.jobs_without_status, known)
+            missing = await asyncio.to_thread(self.folder.jobs_without_status, known)
             await self._write_jobs(self._changed(versions) | missing)
             if len(versions) < JOBS_MAX:
                 for job_id in self._written.keys() - known:
                     await self._forget(job_id)
             await self._clean_queue()
-            self._is_registry_written &= await asyncio.to_thread(self._folder.has_registry)
+            self._is_registry_written &= await asyncio.to_thread(self.folder.has_registry)
+            self._registry_written_at = None
             await self._write_registry()
+            self._walked_at = self._now()
 
     async def refresh(self, ref: JobRef) -> None:
         """Write the files of a job that a request has changed; trouble is for `run` to report."""
@@ -131,14 +138,14 @@ class JobMirror:
             return await self._clean_queue()
 
     async def _forget(self, job_id: str) -> None:
-        await asyncio.to_thread(self._folder.delete_job, job_id)
+        await asyncio.to_thread(self.folder.delete_job, job_id)
         self._written.pop(job_id, None)
         self._waiting.discard(job_id)
         self._is_registry_written &= self._registry.pop(job_id, None) is None
 
     async def _clean_queue(self) -> list[str]:
         """Compare the queue with the database: what is in memory may be a moment old."""
-        entries = await asyncio.to_thread(self._folder.queue_entries)
+        entries = await asyncio.to_thread(self.folder.queue_entries)
 
         def waiting(reading: Reading) -> set[str]:
             found = (_shown(reading, job_id) for job_id in entries | self._waiting)
@@ -147,7 +154,7 @@ class JobMirror:
         wanted = await self._kernel.read(waiting)
         await self._write_jobs(wanted - entries)
         for job_id in sorted(entries - wanted):
-            await asyncio.to_thread(self._folder.remove_queue_entry, job_id)
+            await asyncio.to_thread(self.folder.remove_queue_entry, job_id)
         return sorted(entries - wanted)
 
     def _changed(self, versions: Iterable[AgentJobVersion]) -> set[str]:
@@ -190,7 +197,7 @@ class JobMirror:
             self._written.pop(oldest, None)
 
     def _write(self, shown: ShownJob) -> None:
-        job_id, folder = shown.found.job.id, self._folder
+        job_id, folder = shown.found.job.id, self.folder
         folder.write_job_file(job_id, "job_info.json", job_info_body(shown))
         folder.write_job_file(job_id, "status.json", status_body(shown.found))
         if shown.waits:
@@ -207,7 +214,7 @@ class JobMirror:
             return
         self._registry_written_at = self._now()
         newest_first = dict(sorted(self._registry.items(), reverse=True))
-        await asyncio.to_thread(self._folder.write_registry, newest_first)
+        await asyncio.to_thread(self.folder.write_registry, newest_first)
         self._is_registry_written = True
 
 

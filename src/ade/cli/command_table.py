@@ -59,16 +59,18 @@ COMMANDS = {
             "ade.cli.serve:serve", "Accept jobs over HTTP and run them, until it is stopped."
         ),
         "worker": Lazy(
-            "ade.cli.worker:worker", "Run jobs beside other processes; needs PostgreSQL."
+            "ade.cli.worker:worker",
+            "Run jobs beside other processes: of a PostgreSQL database, or of a server.",
         ),
         "agent": Lazy(
             "ade.cli.agent:agent",
-            "Run the containers of jobs on this host, for a server elsewhere.",
+            "Run jobs on this host for a server elsewhere: containers, and sandboxed jobs.",
+        ),
+        "agents": Lazy(
+            "ade.cli.agents:app",
+            "Enrol the agents that run jobs on other hosts.",
         ),
         "scale": Lazy("ade.cli.scale:app", "Keep pilots on an engine."),
-        "agents": Lazy(
-            "ade.cli.agents:app", "Enrol the agents of other hosts, replace and revoke their keys."
-        ),
         "link": Lazy(
             "ade.cli.link:link",
             "Make a link that signs a browser in once, as an operator; needs the database only.",

@@ -97,13 +97,17 @@ def drain(
     import asyncio
 
     from ade.agents.launchers.port import BlockRefused, EngineAway
+    from ade.domain.errors import AdeError
     from ade.process.scale import drain as drain_blocks
 
     settings = settings_or_exit(env_file)
     try:
         waiting, started = asyncio.run(drain_blocks(settings, _config(config)))
+    except AdeError as error:
+        typer.echo(f"ade: {error.detail}", err=True)
+        raise typer.Exit(ExitCode.UNAVAILABLE) from None
     except (EngineAway, BlockRefused) as error:
-        typer.echo(f"ade: the engine does not answer: {error}", err=True)
+        typer.echo(f"ade: {error}", err=True)
         raise typer.Exit(ExitCode.UNAVAILABLE) from None
     typer.echo(f"{waiting} waiting blocks were cancelled; {started} pilots were told to leave.")
 

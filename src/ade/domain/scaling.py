@@ -16,6 +16,7 @@ blocks that are on their way, so that none is ordered twice.
     a block ended before its pilot registered  order nothing for 30, 60, 120 ... 600 s, then one
     the first pilot registers after that       order for the backlog again
     a pilot died within 30 s                   the same, until one lives longer or says goodbye
+    nothing is needed for as long again        the failures are forgotten
     fewer blocks than `min_blocks`             order the difference, whatever waits
     `max_blocks` exist                         order nothing, and say so
 """
@@ -78,6 +79,11 @@ class ScaleSignals:
         return len(self.queued_blocks) + self.starting_blocks
 
     @property
+    def tried(self) -> int:
+        """Count the blocks that may still end before they are of use."""
+        return self.coming + self.young_blocks
+
+    @property
     def blocks(self) -> int:
         """Count the blocks that exist."""
         return self.coming + self.live_blocks
@@ -103,9 +109,19 @@ class FailureMemory:
         died = self.pilots_died or pilots_died
         return FailureMemory(self.failures + 1, now_seconds, died)
 
-    def registered(self) -> "FailureMemory":
-        """Forget the failures: a pilot has come and, where others died young, has lived."""
-        return FailureMemory()
+    def came(self, at_seconds: float, *, has_lived: bool) -> "FailureMemory":
+        """Forget the failures if a pilot came after them; where others died, it must have lived."""
+        is_proof = at_seconds > self.failed_at_seconds and (has_lived or not self.pilots_died)
+        return FailureMemory() if is_proof else self
+
+    def faded(self, now_seconds: float, rule: ScaleRule, tried: int) -> "FailureMemory":
+        """Forget the failures if nothing was tried for as long again as their back-off was.
+
+        `tried` counts the blocks that may still fail.
+        """
+        quiet_seconds = now_seconds - self.failed_at_seconds
+        is_over = not tried and quiet_seconds >= 2 * rule.backoff(self.failures)
+        return FailureMemory() if is_over else self
 
 
 @dataclass(frozen=True, slots=True)

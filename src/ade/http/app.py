@@ -50,6 +50,7 @@ from ade.http.routes.jobs import job_routes
 from ade.http.routes.login import login_routes
 from ade.http.routes.logs import log_routes
 from ade.http.routes.members import member_routes
+from ade.http.routes.operations import operation_routes
 from ade.http.routes.operator_keys import operator_key_routes
 from ade.http.routes.output import output_routes
 from ade.http.routes.runs import run_routes
@@ -160,6 +161,7 @@ def create_app(
         workspace_routes(context),
         member_routes(context),
         operator_key_routes(context),
+        operation_routes(context),
         session_routes(context),
         schema_routes(kinds),
         health_routes(context, Health(kernel, settings, blobs, health_probes or {})),

@@ -106,6 +106,10 @@ class JobIO(Protocol):
         """Return which installed packages a build made; None is ADE's own environment."""
         ...
 
+    async def made_environment(self, environment: str) -> None:
+        """Share the packages that this job installed with the other hosts."""
+        ...
+
 
 class Kind:
     """Describe one job type; a subclass with other values is a new one.

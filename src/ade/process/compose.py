@@ -29,6 +29,7 @@ from ade.domain.lease import LeaseRule
 from ade.domain.staleness import StalenessRule
 from ade.domain.units import MIB
 from ade.environments.collect import collect_for_ever as collect_environments
+from ade.environments.shared import SharedEnvironments
 from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
@@ -249,7 +250,7 @@ async def _at_work(
     tidying = [asyncio.create_task(_complete_event_files(exporter))]
     if working is not None:
         working.add_done_callback(_log_if_broken)
-        tidying.append(asyncio.create_task(collect_environments(catalogue, settings)))
+        tidying.append(asyncio.create_task(collect_environments(catalogue.environments, settings)))
         tidying.append(asyncio.create_task(_warm_up(parts)))
     try:
         yield parts
@@ -301,19 +302,21 @@ def _parts(
     worker = None
     if isolation is not None:
         name = worker_name(pilot.block)
+        shared = SharedEnvironments(catalogue.environments, blobs, settings)
         job_io = CatalogueJobIO(
             catalogue,
             blobs,
             settings.workspace_storage_mb * MIB,
             kernel.store.clock,
-            CellEnvironments(settings),
+            CellEnvironments(settings, shared),
+            shared,
         )
         worker = Worker(
             name,
             kernel=kernel,
             kinds=kinds,
             runner=isolation.runner,
-            build_runner=BuildRunner(isolation.runner, settings),
+            build_runner=BuildRunner(isolation.runner, settings, shared),
             jobs_dir=jobs_dir,
             job_io_of=lambda lease: job_io,
             rules=WorkerRules(

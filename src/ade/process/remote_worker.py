@@ -26,6 +26,7 @@ from ade.settings import Settings
 from ade.store.rows import LeaseRef
 from ade.worker.build_runner import BuildRunner
 from ade.worker.cell_environments import CellEnvironments
+from ade.worker.job_folders import remove_abandoned
 from ade.worker.worker import Worker, WorkerRules
 
 KEY_CHARS_MAX = 1000
@@ -70,6 +71,7 @@ async def work_remotely(
     if settings.safe_mode:
         raise Unavailable(SAFE_MODE_DETAIL)
     keep_private(settings, has_database=False)
+    await asyncio.to_thread(remove_abandoned, settings.jobs_dir)
     async with _client(access) as http, isolated(settings) as isolation:
         worker = await _worker(settings, http, isolation, kinds, access, pilot or Pilot())
         on_signals(settings, worker.drain)
@@ -123,6 +125,7 @@ async def _worker(
             poll_seconds=settings.poll_seconds,
             drain_grace_seconds=settings.drain_grace_seconds,
             network=settings.runtime_network_access,
+            keeps_folders=False,
             idle_seconds_max=pilot.idle_seconds_max,
             drain_after_seconds=pilot.drain_after_seconds,
             block=pilot.block,

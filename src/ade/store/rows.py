@@ -383,6 +383,33 @@ class StaleJob(NamedTuple):
     seen_at: int | None
 
 
+class LiveLease(NamedTuple):
+    """Hold which job a worker or agent holds, and until when."""
+
+    lease_owner: str
+    workspace_id: str
+    id: str
+    kind: str
+    fence: int
+    lease_expires_at: int
+    started_at: int | None
+
+
+class QueuePauseRow(NamedTuple):
+    """Hold that jobs of a workspace, of a kind, or of both do not start; None stands for all.
+
+    Or that a worker takes no jobs: it drains.
+    """
+
+    scope: str
+    workspace_id: str | None
+    kind: str | None
+    worker: str | None
+    reason: str
+    paused_by: str
+    paused_at: int
+
+
 class HostRow(NamedTuple):
     """Hold a host that was heard of; `info` is the JSON of its last heartbeat."""
 
@@ -409,6 +436,21 @@ class AgentRow(NamedTuple):
     rotated_at: int | None = None
     revoked_at: int | None = None
     last_used_at: int | None = None
+
+
+class EnvironmentArchive(NamedTuple):
+    """Hold where the archive of an environment is, and what the environment was made of."""
+
+    environment: str
+    archive: str
+    archive_bytes: int
+    installed_bytes: int
+    interpreter: str
+    installer: str
+    source_builds: int
+    lock: str
+    created_at: int
+    used_at: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import structlog
 from pydantic import ValidationError
 
 from ade.domain.build import KIND as BUILD
+from ade.domain.build import environment_made
 from ade.domain.errors import (
     AdeError,
     InvalidRequest,
@@ -262,9 +263,11 @@ class Attempt:
 
         A job whose files cannot be kept has failed, unless it was stopped: then its result says so.
         """
-        if not outcome.files or not self._is_trusted():
-            return outcome
         try:
+            if self.claim.kind == BUILD and (environment := environment_made(outcome.result)):
+                await self._job_io.made_environment(environment)
+            if not outcome.files or not self._is_trusted():
+                return outcome
             artifacts = await self._job_io.keep(self.claim.workspace_id, outcome.files)
         except (StorageFull, Unavailable) as error:
             if self._stop is not None and outcome.status is not Status.SUCCEEDED:

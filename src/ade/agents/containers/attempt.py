@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from ade.agents.containers.attempt_folder import END, STARTED, AttemptFolder
+from ade.agents.containers.attempt_folder import END, STARTED, AttemptFolder, OutputFile
 from ade.agents.containers.delivery import OutputDelivery, OutputSink
 from ade.agents.containers.engine import (
     Attached,
@@ -46,7 +46,7 @@ from ade.agents.containers.order import (
 )
 from ade.agents.containers.rules import HostRules, check_config, create_request
 from ade.agents.contract_calls import Backoff, ContractCalls
-from ade.domain.errors import AdeError, NotFound, Unavailable
+from ade.domain.errors import AdeError, InvalidTransition, NotFound, StaleAttempt, Unavailable
 from ade.domain.vocabulary import AgentStatus
 
 WATCH_SECONDS = 3.0
@@ -191,10 +191,7 @@ class ContainerAttempt:
             was_whole = False
             state = await self._from_engine(lambda: engine.wait(container))
         if state is not None and not was_whole:
-            seen_bytes = output.seen_bytes
-            await self._from_engine(
-                lambda: engine.kept_output(container, seen_bytes, output.append)
-            )
+            await self._from_engine(lambda: complete_output(engine, container, output))
         return state
 
     async def _watch(self) -> None:
@@ -213,22 +210,16 @@ class ContainerAttempt:
                 self._heed(await self._host.calls.status(self.order.job_id))
             except Unavailable:
                 continue
-            except NotFound:
+            except (NotFound, StaleAttempt, InvalidTransition) as error:
+                self._log.info("the job is not held any more", reason=error.detail)
                 self.stop("over")
             except AdeError as error:
                 self._log.info("the server refuses a report", reason=error.detail)
-                self._heed(await self._status_or_nothing())
-
-    async def _status_or_nothing(self) -> dict[str, Any]:
-        with contextlib.suppress(AdeError):
-            return await self._host.calls.status(self.order.job_id)
-        return {}
 
     def _heed(self, said: dict[str, Any]) -> None:
         """Do what the status of the job asks for."""
-        attempt = said.get("attempt_number")
-        is_other = isinstance(attempt, int) and attempt != self.order.attempt
-        if said and (is_other or said.get("status") not in _LIVE):
+        holder = said.get("worker_id")
+        if said.get("status") not in _LIVE or holder not in (None, self._host.rules.agent):
             self.stop("over")
         elif said.get("stop_requested") is True:
             self.stop("stopped")
@@ -302,8 +293,20 @@ class ContainerAttempt:
         await asyncio.to_thread(self.folder.delete)
 
     async def _remove(self) -> None:
-        if (container := self.container) is not None:
+        if (container := self.container) is None:
+            return
+        try:
             await self._from_engine(lambda: self._host.engine.remove(container))
+        except ContainerError as error:  # it has ended; the next start tries again
+            self._log.warning("the container cannot be removed", reason=error.message)
+
+
+async def complete_output(engine: ContainerEngine, container: str, output: OutputFile) -> None:
+    """Append what the engine has of the output of an ended container and the agent has not."""
+    try:
+        await engine.kept_output(container, output.seen_bytes, output.append)
+    except ContainerError as error:
+        log.warning("the end of the output is lost", container=container, reason=error.message)
 
 
 def end_of(report: dict[str, Any], state: ContainerState) -> dict[str, Any]:

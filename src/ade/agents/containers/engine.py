@@ -8,8 +8,8 @@ engine itself, which then forgets the exit code: it is removed once its end is o
     failure                                 what happens
     --------------------------------------  ------------------------------------------------------
     the engine does not answer              EngineAway; the caller tries again
-    it cannot create or start a container   ContainerError with its message; what was created is
-                                            removed
+    it answers with an error                ContainerError with its message; what was created for
+                                            an attempt is removed
     the connection of the output is cut     the rest is read from the engine's own log at the end
     `OOMKilled` is false after such a kill  exit code 137, a memory limit and no stop of ours count
 """
@@ -75,17 +75,24 @@ class ContainerEngine:
             client.close()
 
     async def _call(self, work: Callable[[Any], Value], *, seconds: float = CALL_SECONDS) -> Value:
-        """Run calls to the engine in a thread; raise EngineAway if it does not answer."""
+        """Run calls to the engine in a thread.
+
+        Raise EngineAway if it does not answer, and ContainerError if it answers with an error.
+        """
 
         def run() -> Value:
-            return work(self._client(seconds))
+            import docker
 
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, run)
-        except (ContainerError, EngineAway):
-            raise
-        except Exception as error:
-            raise _away(error) from None
+            try:
+                return work(self._client(seconds))
+            except docker.errors.APIError as error:
+                raise ContainerError(f"The container engine: {_said(error)}") from None
+            except ContainerError:
+                raise
+            except Exception as error:
+                raise EngineAway(f"The container engine does not answer: {_said(error)}") from None
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, run)
 
     def _client(self, seconds: float) -> Any:
         import docker
@@ -191,9 +198,8 @@ class ContainerEngine:
             state = await self.state(container)
             if state is None or not state.is_running:
                 return state
-            with contextlib.suppress(EngineAway):  # its wait has a time limit, too
-                wait_seconds = WAIT_SECONDS
-                await self._call(lambda client: client.wait(container), seconds=wait_seconds)
+            with contextlib.suppress(EngineAway, ContainerError):  # its wait has a limit, too
+                await self._call(lambda client: client.wait(container), seconds=WAIT_SECONDS)
 
     async def stop(self, container: str, grace_seconds: float) -> None:
         """End a container by SIGTERM, and by SIGKILL after the grace period."""
@@ -367,7 +373,3 @@ def _engine_reason(what: str) -> Iterator[None]:
 
 def _said(error: Any) -> str:
     return str(getattr(error, "explanation", None) or error)[:MESSAGE_CHARS_MAX]
-
-
-def _away(error: Exception) -> EngineAway:
-    return EngineAway(f"The container engine does not answer: {_said(error)}")

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from ade.agents.containers.attempt import Host, end_of, failed
+from ade.agents.containers.attempt import Host, complete_output, end_of, failed
 from ade.agents.containers.attempt_folder import END, ORDER, STARTED, AttemptFolder, StateFolder
 from ade.agents.containers.engine import EngineAway
 from ade.agents.containers.order import AGENT_RESTARTED, ContainerError, Order, read_order
@@ -41,12 +41,19 @@ async def recover(host: Host, state: StateFolder) -> list[tuple[Order, AttemptFo
             await asyncio.to_thread(folder.write, END, await _end(host, folder, order, container))
         folder.output.complete()
         if container is not None:
-            await host.engine.remove(container)
+            await _remove(host, container)
         ends.append((order, folder))
     for container in containers.values():
         log.warning("removing a container that no order is known for", container=container[:12])
-        await host.engine.remove(container)
+        await _remove(host, container)
     return ends
+
+
+async def _remove(host: Host, container: str) -> None:
+    try:
+        await host.engine.remove(container)
+    except ContainerError as error:
+        log.warning("a container cannot be removed", container=container, reason=error.message)
 
 
 async def _containers(host: Host) -> dict[Any, str]:
@@ -89,8 +96,7 @@ async def _end(
         grace_seconds = min(order.inputs.stop_grace_seconds, STOP_SECONDS_MAX)
         await host.engine.stop(container, grace_seconds)
         state = await host.engine.wait(container) or state
-    seen_bytes = folder.output.seen_bytes
-    await host.engine.kept_output(container, seen_bytes, folder.output.append)
+    await complete_output(host.engine, container, folder.output)
     report |= {"container_id": container, "exit_code": state.exit_code}
     if was_running:
         return failed(report, RESTARTED, AGENT_RESTARTED)

@@ -23,6 +23,7 @@ from ade.domain.errors import AdeError
 from ade.domain.vocabulary import AgentStatus
 
 UNDELIVERED_MAX = 200
+QUICK_SECONDS = 1.0
 log = structlog.get_logger()
 
 
@@ -32,7 +33,7 @@ class WorkRules:
 
     slots: int = 1
     drain_seconds: float = 30.0
-    deliver_seconds: float = 10.0  # how long ends are delivered at the end; the rest is on disk
+    deliver_seconds: float = 5.0  # how long ends are delivered at the end; the rest is on disk
 
 
 class ContainerWork:
@@ -73,12 +74,16 @@ class ContainerWork:
         """Bring earlier attempts to an end, then take jobs until drained, and wait for them."""
         for order, folder in await recover(self._host, self._state):
             self._deliver(order, folder, None)
-        backoff = Backoff()
+        backoff, now = Backoff(), asyncio.get_running_loop().time
         while await self._wait_for_slot():
             try:
+                asked = now()
                 payload = await self._next_job()
                 if payload is not None:
                     await self._begin(payload)
+                elif now() - asked < QUICK_SECONDS:  # it does not wait: it drains, or is older
+                    await self._unless_drained(backoff.wait())
+                    continue
                 backoff.reset()
             except AdeError as error:
                 log.warning("cannot ask for a job", reason=error.detail)

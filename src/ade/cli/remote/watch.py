@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from ade.cli.remote.connect import come_back, is_watched
 from ade.cli.remote.show import console, printable
 
@@ -72,6 +74,7 @@ def watched(one: Any, timeout_seconds: float | None = None) -> Any:
     """Wait for the end of a job or a run and return it; show how far it is."""
     with bars() as progress:
         if progress is None:
+            say_waiting(one)
             return one.wait(timeout_seconds)
         bar = progress.add_task(words_of(one), total=None)
         if timeout_seconds is not None:
@@ -87,9 +90,17 @@ def watched(one: Any, timeout_seconds: float | None = None) -> Any:
         return one.refresh()
 
 
+def say_waiting(one: Any) -> None:
+    """Say where nobody watches that it is waited for; a log shows then what takes so long."""
+    if not one.has_ended:
+        typer.echo(f"Waiting for {one.id}; Ctrl-C leaves it running.", err=True)
+
+
 def built(build: Any, timeout_seconds: float | None = None) -> Any:
     """Wait for the end of a build and return it; show the last line of its log."""
     with bars() as progress:
+        if progress is None:
+            say_waiting(build)
         if progress is None or build.job_id is None or timeout_seconds is not None:
             return build.wait(timeout_seconds)
         bar = progress.add_task(f"build {build.status}", total=None)

@@ -5,12 +5,14 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from ade import __version__
+from ade.app.agent_environments import AgentEnvironments
 from ade.app.agent_inputs import AgentInputs
 from ade.app.agent_leases import AgentLeases
 from ade.app.agent_uploads import AgentUploads
 from ade.app.attempt_proofs import AttemptProofs
 from ade.app.simulations import Simulations
 from ade.domain.errors import AdeError
+from ade.environments.shared import SharedEnvironments
 from ade.http.access_log import AccessLog
 from ade.http.contract.agent_files import AgentFiles, agent_file_routes
 from ade.http.contract.agent_jobs import agent_job_routes
@@ -25,7 +27,6 @@ from ade.http.contract.jobs import job_routes
 from ade.http.contract.simulations import simulation_routes
 from ade.http.contract.worker import WorkerCalls, worker_routes
 from ade.http.middleware import RequestMiddleware
-from ade.storage.attempt_logs import AttemptLogs
 
 
 def contract_app(context: ContractContext, access_log: AccessLog | None = None) -> FastAPI:
@@ -44,17 +45,20 @@ def contract_app(context: ContractContext, access_log: AccessLog | None = None) 
     proofs = AttemptProofs(context.directory, kernel.store.clock)
     uploads = AgentUploads(catalogue, context.blobs, proofs, context.settings, kernel.store.clock)
     leases = AgentLeases(kernel, context.settings.jobs_dir, uploads)
-    files = AgentFiles(leases, AgentInputs(kernel, catalogue, proofs), uploads, proofs)
+    inputs = AgentInputs(kernel, catalogue, proofs)
+    shared = SharedEnvironments(catalogue.environments, context.blobs, context.settings)
+    environments = AgentEnvironments(shared, inputs, uploads, proofs)
+    files = AgentFiles(leases, inputs, uploads, environments, proofs)
     simulations = Simulations(context.settings, context.job_requests, context.shared_folder)
     for router in (
         job_routes(context),
         simulation_routes(context, simulations),
-        job_file_routes(context, AttemptLogs(context.shared_folder.root)),
+        job_file_routes(context),
         job_control_routes(context),
         worker_routes(calls),
         host_routes(context),
-        enrolment_routes(context.agents, context.enrolled, context.wrong_keys),
         agent_output_routes(context),
+        enrolment_routes(context.agents, context.enrolled, context.wrong_keys),
         agent_job_routes(leases, context.callers),
         agent_file_routes(files, context.callers, context.blobs),
     ):

@@ -24,8 +24,7 @@ from ade.http.download import SAFE
 from ade.http.query import check_parameters
 from ade.http.responses import json_response
 from ade.http.sse import NEVER_STORED
-from ade.storage.attempt_logs import AttemptLogs
-from ade.store.rows import AgentJob, JobRef
+from ade.store.rows import AgentJob, JobRef, JobRow
 
 TEXT = "text/plain; charset=utf-8"
 READ_BYTES = 256 * 1024
@@ -53,12 +52,10 @@ class LogStreams:
             self._open -= 1
 
 
-def job_file_routes(
-    context: ContractContext, logs: AttemptLogs, streams: LogStreams | None = None
-) -> APIRouter:
+def job_file_routes(context: ContractContext, streams: LogStreams | None = None) -> APIRouter:
     """Make the routes."""
     router = APIRouter(tags=["jobs"])
-    kernel = context.kernel
+    kernel, output = context.kernel, context.output
     counted = streams or LogStreams()
 
     async def find(request: Request, job_id: str) -> AgentJob:
@@ -66,36 +63,42 @@ def job_file_routes(
         check_parameters(request)
         return await context.job(caller, job_id)
 
-    async def has_ended(ref: JobRef) -> bool:
-        job = await kernel.read(lambda reading: reading.read_job(ref))
-        return job is None or Status(job.status) in TERMINAL
+    async def has_ended(job: JobRow) -> bool:
+        ref = JobRef(job.workspace_id, job.id)
+        found = await kernel.read(lambda reading: reading.read_job(ref))
+        return found is None or Status(found.status) in TERMINAL
 
-    async def followed(ref: JobRef) -> AsyncIterator[bytes]:
-        start = 0
-        with kernel.subscribe(ref.id, output_topic(ref.id)) as news:
+    async def followed(job: JobRow) -> AsyncIterator[bytes]:
+        attempt, start = None, 0
+        with kernel.subscribe(job.id, output_topic(job.id)) as news:
             while True:
-                ended = await has_ended(ref)  # before the last read, so that it reads all
-                async for piece in _pieces(logs, ref.id, start):
-                    start += len(piece)
-                    yield piece
+                ended = await has_ended(job)  # before the last read, so that it reads all
+                while (part := await output.look(job, start, READ_BYTES)) is not None:
+                    if part.attempt != attempt and start:
+                        start = 0  # another attempt has begun a file of its own
+                    elif part.piece:
+                        start += len(part.piece)
+                        yield part.piece
+                    else:
+                        break
+                    attempt = part.attempt
                 if ended:
                     return
                 await news.wait(LOOK_SECONDS)
-                size = await asyncio.to_thread(logs.size, ref.id)
-                if size is not None and size < start:
-                    start = 0  # another attempt has begun a file of its own
 
     @router.get("/logs/{job_id}")
     async def follow_logs(request: Request, job_id: str) -> Response:
         """Stream the output of a job from its beginning until the job has ended."""
         job = (await find(request, job_id)).job
-        return _Stream(followed(JobRef(job.workspace_id, job.id)), counted)
+        await output.look(job, 0, 0)  # it raises where the answer can still say so
+        return _Stream(followed(job), counted)
 
     @router.get("/file-logs/{job_id}")
     async def read_logs(request: Request, job_id: str) -> Response:
         """Stream the output of a job as far as it has come."""
         job = (await find(request, job_id)).job
-        return _Stream(_pieces(logs, job.id, 0), counted)
+        await output.look(job, 0, 0)
+        return _Stream(output.stream(job), counted)
 
     @router.get("/progress/{job_id}")
     async def read_progress(request: Request, job_id: str) -> Response:
@@ -127,13 +130,6 @@ def job_file_routes(
         return outputs.get("result_json") if isinstance(outputs, dict) else None
 
     return router
-
-
-async def _pieces(logs: AttemptLogs, job_id: str, start: int) -> AsyncIterator[bytes]:
-    """Read output from a place to its end."""
-    while piece := await asyncio.to_thread(logs.read, job_id, start, READ_BYTES):
-        start += len(piece)
-        yield piece
 
 
 class _Stream(StreamingResponse):

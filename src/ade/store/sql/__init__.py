@@ -19,8 +19,10 @@ from ade.store.sql import (
     catalogue,
     claims,
     directory,
+    environment_archives,
     jobs,
     output,
+    queue_pauses,
     reads,
     scaling,
     submissions,
@@ -227,6 +229,21 @@ _USER_SESSIONS: dict[str, Statement] = {
     "delete_links": _one(user_sessions.delete_links, "ids"),
     "delete_links_of_key": _one(user_sessions.delete_links_of_key, "key_id"),
 }
+_ENVIRONMENT_ARCHIVES: dict[str, Statement] = {
+    "find_environment_archive": _one(environment_archives.find_environment_archive, "environment"),
+    "insert_environment_archive": _one(
+        environment_archives.insert_environment_archive, *rows.EnvironmentArchive._fields
+    ),
+    "archived_environments": _one(environment_archives.archived_environments),
+    "unused_archives": _one(environment_archives.unused_archives, "used_at", "limit"),
+    "use_environment_archive": _one(
+        environment_archives.use_environment_archive, "environment", "at", "used_at"
+    ),
+    "delete_environment_archive": _one(
+        environment_archives.delete_environment_archive, "environment", "used_at"
+    ),
+    "environment_archive_digests": _one(environment_archives.environment_archive_digests),
+}
 _WORKERS: dict[str, Statement] = {
     "insert_worker": _one(workers.insert_worker, *rows.WorkerRow._fields),
     "refresh_worker": _one(
@@ -285,6 +302,13 @@ _AGENTS: dict[str, Statement] = {
     "record_agent_keys": _one(agents.record_agent_keys, "digests", "last_used_at"),
     "record_old_agent_keys": _one(agents.record_old_agent_keys, "digests", "last_used_at"),
 }
+_QUEUE_PAUSES: dict[str, Statement] = {
+    "list_queue_pauses": _one(queue_pauses.list_queue_pauses),
+    "insert_queue_pause": _one(queue_pauses.insert_queue_pause, *rows.QueuePauseRow._fields),
+    "change_queue_pause": _one(queue_pauses.change_queue_pause, "scope", "reason", "paused_by"),
+    "delete_queue_pause": _one(queue_pauses.delete_queue_pause, "scope"),
+    "delete_pauses_of_gone_workers": _one(queue_pauses.delete_pauses_of_gone_workers),
+}
 _READS: dict[str, Statement] = {
     "read_job": _one(reads.read_job, *_IN_WORKSPACE),
     "read_payload": _one(reads.read_payload, *_IN_WORKSPACE),
@@ -296,6 +320,9 @@ _READS: dict[str, Statement] = {
     "count_ahead": _one(reads.count_ahead, "workspace_id", "pool", "rank", "id", "limit"),
     "count_lane": _one(reads.count_lane, *rows.Lane._fields, "limit"),
     "workspace_ids": _one(reads.workspace_ids),
+    "known_jobs": _one(reads.known_jobs, "ids"),
+    "list_leases": _one(reads.list_leases, "limit"),
+    "find_workspace_of_job": _one(reads.find_workspace_of_job, "id"),
     "count_by_status": _one(reads.count_by_status),
 }
 STATEMENTS = {
@@ -306,7 +333,9 @@ STATEMENTS = {
     **_DIRECTORY,
     **_USER_SESSIONS,
     **_WORKERS,
+    **_ENVIRONMENT_ARCHIVES,
     **_SCALING,
     **_AGENT_JOBS,
     **_AGENTS,
+    **_QUEUE_PAUSES,
 }
