@@ -83,7 +83,13 @@ async def test_a_key_is_traded_for_a_code_and_read_again_after_a_rotation(
         await broken.heartbeat({}, [])
     path.write_text(key)
     await broken.heartbeat({}, [])
-    await enrol(http, "not even looked at", path)
+    await enrol(http, "not valid", path)
+    await enrol(http, made["enrolment_code"], path)
+    assert path.read_text() == key
+    rotated = (await server.http.post("/api/v1/agents/a/rotate", json={})).json()
+    await enrol(http, rotated["enrolment_code"], path)
+    assert path.read_text() != key
+    await broken.heartbeat({}, [])
 
 
 async def test_a_server_that_is_away_is_unavailable() -> None:

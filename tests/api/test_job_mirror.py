@@ -48,6 +48,12 @@ def contents(server: Server) -> dict[str, str]:
     }
 
 
+async def health(server: Server) -> str:
+    components = (await server.http.get("/api/v1/health")).json()["components"]
+    [found] = [one["status"] for one in components if one["name"] == "shared-folder"]
+    return str(found)
+
+
 @contextlib.asynccontextmanager
 async def mirrored(server: Server) -> AsyncIterator[None]:
     task = asyncio.create_task(server.app.mirror.run())
@@ -149,11 +155,14 @@ async def test_a_folder_that_cannot_be_written_stops_no_job(
     with capture_logs() as logs:
         async with mirrored(server):
             await until(lambda: any("behind" in line["event"] for line in logs))
+            assert await health(server) == "degraded"
             await worker.take()
             assert (await worker.say(job_id, "running")).status_code == 200
             jobs.unlink()
             server.app.mirror.walk_soon()
             await until(lambda: read(server, job_id)["status"] == "running")
+            await until(lambda: server.app.mirror.trouble is None)
+            assert await health(server) == "ok"
 
 
 async def test_files_of_deleted_jobs_go(server: Server, worker: PlainWorker) -> None:

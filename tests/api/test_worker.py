@@ -9,6 +9,7 @@ from tests.api.server import Server
 
 from ade.domain.errors import Unavailable
 from ade.domain.job import StopRequest
+from ade.stages.agents.hosts import HostNote
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.stop import Stop
 from ade.store.rows import JobRef
@@ -303,6 +304,26 @@ async def test_a_draining_server_answers_long_polls(server: Server, worker: Plai
         assert (await asking).status_code == 204
     await submit_container(server)
     assert (await worker.next_job()).status_code == 204
+
+
+async def test_an_agent_that_drains_keeps_no_work_from_the_others(
+    server: Server, worker: PlainWorker
+) -> None:
+    name = worker.worker_id
+    await server.kernel.note_hosts([HostNote(name, 0, None, 0, "{}", frozenset())])
+    body = {"worker": name, "reason": "new disk"}
+    drained = await server.http.post("/api/v1/ops/drain", json=body)
+    assert drained.status_code == 200
+    asking = asyncio.create_task(worker.next_job(wait=25))
+    other = PlainWorker(server.http, "other")
+    job_id = await submit_container(server)
+    async with asyncio.timeout(20):
+        assert (await other.take(wait=25))["job_id"] == job_id
+    second = await submit_container(server)
+    resumed = await server.http.post("/api/v1/ops/undrain", json={"worker": name})
+    assert resumed.status_code == 204
+    async with asyncio.timeout(60):
+        assert (await asking).json()["job_id"] == second
 
 
 async def test_available_hosts_are_those_that_get_work(serve: Serve) -> None:

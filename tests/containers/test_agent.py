@@ -122,6 +122,17 @@ def test_what_could_not_be_delivered_is_delivered_after_a_restart(
     assert hosts.log(job) == lines(30)
 
 
+def test_an_engine_that_is_away_costs_no_line(hosts: Cluster, podman: Engine) -> None:
+    agent = hosts.agent("a")
+    job = hosts.submit(LINES.format(count=60))
+    hosts.said(job, b"line 1\n")
+    podman.end_service()  # the container goes on, and the connection of its output is cut
+    agent.said("the container engine is away")
+    podman.serve()
+    assert hosts.ended(job)["status"] == "succeeded"
+    assert hosts.log(job) == lines(60)
+
+
 def test_a_draining_agent_stops_what_takes_too_long(hosts: Cluster, podman: Engine) -> None:
     agent = hosts.agent("a", "--drain-seconds", "0")
     job = hosts.submit(LONG, stop_grace_seconds=0)

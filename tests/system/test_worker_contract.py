@@ -94,10 +94,10 @@ class Contract:
         return known[job_id]["status"] if job_id in known else None
 
     @contextlib.contextmanager
-    def worker(self, name: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Run the program of a worker while inside."""
+    def worker(self, name: str, key: str = "") -> Iterator[subprocess.Popen[bytes]]:
+        """Run the program of a worker while inside, without a key unless one is given."""
         environ = {"PATH": os.environ["PATH"], "SERVER": self.url, "WORKER_ID": name}
-        environ |= {"SHARED": str(self.shared), "KEY": KEY}
+        environ |= {"SHARED": str(self.shared), "KEY": key}
         process = subprocess.Popen([sys.executable, str(PROGRAM)], env=environ)
         try:
             yield process
@@ -164,7 +164,7 @@ def test_a_job_finishes_with_log_progress_and_result(contract: Contract) -> None
 
 def test_a_job_fails_with_its_exit_code(contract: Contract) -> None:
     job_id = contract.submit(*python("import sys; print('oh'); sys.exit(3)"))
-    with contract.worker("w2"):
+    with contract.worker("w2", KEY):
         failed = contract.reaches(job_id, "failed")
     assert (failed["exit_code"], failed["error"]) == (3, "the container failed")
     assert contract.http.get(f"/file-logs/{job_id}").text == "oh\n"

@@ -29,6 +29,7 @@ from typer.main import get_command
 from ade.agents.scale_config import key_rows
 from ade.app.job_requests import Caller, JobRequests
 from ade.app.request_schemas import JobRequest
+from ade.app.simulations import SimulationRequest
 from ade.cli import app as command_line
 from ade.cli.exit_codes import ExitCode
 from ade.domain import errors
@@ -298,9 +299,19 @@ def test_every_page_is_reached_from_the_first() -> None:
 def test_variables_are_settings(page: Path) -> None:
     known = {variable for setting in all_settings() for variable in setting.variables}
     known |= CLIENT_VARIABLES
+    known |= set(_variables_of_options())
     known |= REMOVED_SETTINGS if page.name == "CHANGELOG.md" else set()
     named = set(re.findall(r"\bADE_[A-Z0-9_]+\b", page.read_text()))
     assert {name for name in named - known if not name.startswith(TEST_PREFIX)} == set()
+
+
+def _variables_of_options() -> Iterator[str]:
+    """Find the variables that stand for options of commands, such as those of `ade agent`."""
+    commands: Any = get_command(command_line)
+    for command in commands.commands.values():
+        for param in command.params:
+            given = param.envvar or ()
+            yield from [given] if isinstance(given, str) else given
 
 
 # --- paths and names in the source ----------------------------------------------------------------
@@ -353,6 +364,7 @@ BODIES: dict[str, Any] = {
     "/keys": directory.KeyRequest,
     "/workspaces": directory.WorkspaceRequest,
     "/configurations": catalogue.ConfigurationRequest,
+    "/run-simulation": SimulationRequest,
     "/agents": agents.AgentRequest,
     "/pause": operations.PauseRequest,
     "/resume": operations.ResumeRequest,
@@ -403,7 +415,7 @@ EXAMPLES = [
 def test_the_pages_that_should_have_examples_have_them() -> None:
     found = {str(example.id).rpartition("-")[0] for example in EXAMPLES}
     expected = {"README", "quickstart", "lanes", "retry-safely", "keys-and-roles", "run-a-cell"}
-    expected |= {"documents-and-configurations"}
+    expected |= {"documents-and-configurations", "agents-from-nothing"}
     assert expected <= found
 
 
@@ -411,7 +423,13 @@ def test_the_pages_that_should_have_examples_have_them() -> None:
 def test_an_example_is_a_request_that_the_api_takes(
     method: str, path: str, body: str | None
 ) -> None:
-    described = json.loads((DOCS / "reference" / "openapi.json").read_text())["paths"]
+    described = {
+        path: operations
+        for name in ("openapi", "worker-contract")
+        for path, operations in json.loads((DOCS / "reference" / f"{name}.json").read_text())[
+            "paths"
+        ].items()
+    }
     fitting = [
         operations
         for template, operations in described.items()

@@ -16,6 +16,7 @@ woken, a few at a time; one that gets a job wakes others.
     the client leaves before the claim      no job is taken
     the client leaves during the claim      the job is handed back, and is queued again
     the client leaves during the answer     the claim expires (`ade.domain.staleness`)
+    an operator drains the agent            it is told of no work, and the others get it
     a preferred host asks no more           others get its jobs `ASKING_SECONDS` later, and as
                                             much later as servers write down who asked
 """
@@ -42,6 +43,7 @@ from ade.kernel import Kernel
 from ade.stages.agents.dispatch import Dispatch
 from ade.stages.agents.report import AgentReport
 from ade.stages.claim import Rotation
+from ade.stages.queue_pauses import paused_scopes
 from ade.store.port import Reading
 from ade.store.rows import Claim, JobRef
 
@@ -91,6 +93,7 @@ class AgentWork:
         self._kernel = kernel
         self._hosts = hosts
         self._pools: Sequence[AgentPool] = ()
+        self._drained: Collection[str] = ()
         self._asking = _AskingHosts(hosts)
         self._looked_at: float | None = None
         self._looks = 0
@@ -172,6 +175,8 @@ class AgentWork:
 
     def _pools_of(self, agent: AskingAgent) -> list[AgentPool]:
         """List the pools with work that an agent may take, in the order in which it does."""
+        if agent.name in self._drained:  # or its vain claims would hide the work from others
+            return []
         return in_order([pool for pool in self._pools if self._serves(agent, pool)], agent.name)
 
     def _serves(self, agent: AskingAgent, pool: AgentPool) -> bool:
@@ -220,7 +225,8 @@ class AgentWork:
                 await self._hints.wait(0)  # it ends at once
             self._is_outdated = False
             try:
-                self._pools, self._asking.elsewhere = await self._kernel.read(self._look)
+                look = await self._kernel.read(self._look)
+                self._pools, self._asking.elsewhere, self._drained = look
             except AdeError:
                 self._pools = ()  # and it is tried again when what is known is old
                 raise
@@ -228,11 +234,12 @@ class AgentWork:
                 self._looks += 1
                 self._looked_at = self._kernel.monotonic()
 
-    def _look(self, reading: Reading) -> tuple[list[AgentPool], Collection[str]]:
+    def _look(self, reading: Reading) -> tuple[list[AgentPool], Collection[str], Collection[str]]:
         pools = reading.agent_jobs.waiting_pools()
+        drained = {scope.worker for scope in paused_scopes(reading) if scope.worker is not None}
         preferred = {pool.host for pool in pools if pool.host and not pool.require_host}
         if not preferred:
-            return pools, ()
+            return pools, (), drained
         window_seconds = ASKING_SECONDS + self._kernel.settings.staleness.note_seconds
         since = self._kernel.store.clock.now_us() - int(window_seconds * MICROSECONDS)
         asking = {
@@ -240,7 +247,7 @@ class AgentWork:
             for host in reading.agent_jobs.hosts()
             if host.name in preferred and (host.asked_at or 0) >= since
         }
-        return pools, asking
+        return pools, asking, drained
 
     # --- long polls -------------------------------------------------------------------------------
 

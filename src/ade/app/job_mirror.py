@@ -41,6 +41,7 @@ PAGE = 500
 WATCHED_MAX = 1000
 OLDER_PER_LOOK = 100
 LOOK_SECONDS = 1.0
+IDLE_SECONDS = 5.0  # while no job waits or runs
 WALK_SECONDS = 60.0
 REGISTRY_SECONDS = 2.0
 # Notifications that come within this time are answered together.
@@ -63,7 +64,8 @@ class JobMirror:
         self._is_registry_written = False
         self._registry_written_at: float | None = None
         self._walked_at: float | None = None
-        self._is_in_trouble = False
+        # Why the files are behind; None while they are not.
+        self.trouble: str | None = None
         self._looked_up_to = ""
         self._one_at_a_time = asyncio.Lock()
 
@@ -74,24 +76,29 @@ class JobMirror:
     async def run(self) -> None:
         """Keep the files in step until cancelled."""
         while True:
-            live = [id_ for id_, version in self._written.items() if version.finished_at is None]
-            topics = (work_topic(AGENT_POOL), *live[-WATCHED_MAX:])
-            with self._kernel.subscribe(*topics) as changes:
+            live = self._live()
+            with self._kernel.subscribe(work_topic(AGENT_POOL), *live) as changes:
                 try:
                     await (self.walk() if self._is_walk_due() else self.look())
-                    self._is_in_trouble = False
+                    self.trouble = None
                 except Exception as error:
                     self._report_trouble(error)
-                await changes.wait(LOOK_SECONDS)
+                if self._live() == live:  # else some are not listened to yet
+                    await changes.wait(LOOK_SECONDS if live else IDLE_SECONDS)
                 await asyncio.sleep(GATHER_SECONDS)
+
+    def _live(self) -> list[str]:
+        """Name the newest jobs that had not ended."""
+        live = [id_ for id_, version in self._written.items() if version.finished_at is None]
+        return sorted(live)[-WATCHED_MAX:]
 
     def _is_walk_due(self) -> bool:
         return self._walked_at is None or self._now() - self._walked_at >= WALK_SECONDS
 
     def _report_trouble(self, error: Exception) -> None:
-        if not self._is_in_trouble:
-            self._is_in_trouble = True
-            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        known, self.trouble = self.trouble, reason
+        if known is None:
             log.warning("the shared folder is behind", path=str(self.folder.root), reason=reason)
 
     async def look(self) -> None:
@@ -112,8 +119,7 @@ class JobMirror:
             missing = await asyncio.to_thread(self.folder.jobs_without_status, known)
             await self._write_jobs(self._changed(versions) | missing)
             if len(versions) < JOBS_MAX:
-                for job_id in self._written.keys() - known:
-                    await self._forget(job_id)
+                await self._forget_deleted(self._written.keys() - known)
             await self._clean_queue()
             self._is_registry_written &= await asyncio.to_thread(self.folder.has_registry)
             self._registry_written_at = None
@@ -123,19 +129,25 @@ class JobMirror:
     async def refresh(self, ref: JobRef) -> None:
         """Write the files of a job that a request has changed; trouble is for `run` to report."""
         with contextlib.suppress(AdeError, OSError, TimeoutError):
-            async with asyncio.timeout(WAIT_SECONDS), self._one_at_a_time:
+            async with asyncio.timeout(WAIT_SECONDS):
                 await self._write_jobs({ref.id})
 
     async def delete(self, job_id: str) -> None:
         """Delete the files of a job that is gone; trouble leaves them behind."""
         with contextlib.suppress(AdeError, OSError, TimeoutError):
-            async with asyncio.timeout(WAIT_SECONDS), self._one_at_a_time:
+            async with asyncio.timeout(WAIT_SECONDS):
                 await self._forget(job_id)
 
     async def clean_queue(self) -> list[str]:
         """Remove the entries of the queue that stand for no waiting job, and return which."""
         async with self._one_at_a_time:
             return await self._clean_queue()
+
+    async def _forget_deleted(self, job_ids: Collection[str]) -> None:
+        for job_id in job_ids:
+            # It may be newer than what was read before.
+            if await self._kernel.read(partial(_shown, job_id=job_id)) is None:
+                await self._forget(job_id)
 
     async def _forget(self, job_id: str) -> None:
         await asyncio.to_thread(self.folder.delete_job, job_id)

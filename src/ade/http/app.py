@@ -34,7 +34,7 @@ from ade.http.contract.app import contract_app
 from ade.http.contract.context import ContractContext
 from ade.http.fair_share import FairShare, Shares
 from ade.http.fast_path import Application
-from ade.http.health import Health, Probe
+from ade.http.health import Component, Health, Probe
 from ade.http.middleware import RequestMiddleware, trace_id_in
 from ade.http.problems import problem_response
 from ade.http.public_address import PublicAddress
@@ -109,6 +109,7 @@ def create_app(
     tokens = AttemptTokens(directory)
     folder = shared_folder or SharedFolder(settings.shared_fallback_dir)
     mirror = JobMirror(kernel, folder)
+    probes = {"shared-folder": _folder_probe(mirror), **(health_probes or {})}
     logs = AttemptLogs(folder.root, settings.agent_output_max_mb * MIB)
     agent_output = AgentOutput(kernel, tokens, logs)
     context = AppContext(
@@ -164,7 +165,7 @@ def create_app(
         operation_routes(context),
         session_routes(context),
         schema_routes(kinds),
-        health_routes(context, Health(kernel, settings, blobs, health_probes or {})),
+        health_routes(context, Health(kernel, settings, blobs, probes)),
         login_routes(context),
         agent_routes(context, directory.agents(), enrolled),
     ):
@@ -209,6 +210,17 @@ def create_app(
     openapi.install(app)
     app.state.context = context
     return app
+
+
+def _folder_probe(mirror: JobMirror) -> Probe:
+    """Check the shared folder by what became of writing to it."""
+
+    def shared_folder() -> Component:
+        if mirror.trouble is None:
+            return Component("ok", f"{mirror.folder.root} holds what the database says.")
+        return Component("degraded", f"{mirror.folder.root} is behind: {mirror.trouble}")
+
+    return shared_folder
 
 
 async def _problem(request: Request, error: Exception) -> Response:

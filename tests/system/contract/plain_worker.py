@@ -1,9 +1,9 @@
 """A worker of the worker contract, written from its text alone: the standard library, no ADE.
 
-It is a program: `python plain_worker.py`, with `SERVER`, `WORKER_ID`, `SHARED` and `KEY` in its
-environment. In place of a container it runs the command of the job on this machine, in which
-`/data` is the shared folder. It ends when it receives SIGTERM, and fails loudly on any answer that
-the contract does not have.
+It is a program: `python plain_worker.py`, with `SERVER`, `WORKER_ID` and `SHARED` in its
+environment, and `KEY` where the server requires one. In place of a container it runs the command
+of the job on this machine, in which `/data` is the shared folder. It ends when it receives SIGTERM,
+and fails loudly on any answer that the contract does not have.
 """
 
 import json
@@ -20,7 +20,9 @@ from typing import Any
 
 SERVER, WORKER_ID = os.environ["SERVER"], os.environ["WORKER_ID"]
 SHARED = Path(os.environ["SHARED"])
-KEY = os.environ["KEY"]
+HEADERS = {"Content-Type": "application/json"}
+if key := os.environ.get("KEY"):
+    HEADERS["Authorization"] = f"Bearer {key}"
 BEAT_SECONDS, POLL_SECONDS, REPORT_SECONDS = 0.5, 0.05, 0.1
 ended = threading.Event()
 
@@ -30,7 +32,7 @@ def call(method: str, path: str, body: Any = None) -> tuple[int, Any]:
     request = urllib.request.Request(
         SERVER + path,
         None if body is None else json.dumps(body).encode(),
-        {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"},
+        HEADERS,
         method=method,
     )
     try:
