@@ -19,6 +19,7 @@ from ade.store.sql import (
     catalogue,
     claims,
     directory,
+    job_counts,
     jobs,
     output,
     reads,
@@ -296,7 +297,13 @@ _READS: dict[str, Statement] = {
     "count_ahead": _one(reads.count_ahead, "workspace_id", "pool", "rank", "id", "limit"),
     "count_lane": _one(reads.count_lane, *rows.Lane._fields, "limit"),
     "workspace_ids": _one(reads.workspace_ids),
-    "count_by_status": _one(reads.count_by_status),
+    "count_by_status": _one(job_counts.count_by_status),
+    "sum_counters": _one(job_counts.sum_counters, "workspace_id"),
+    "insert_counters": Statement(job_counts.insert_counters, job_counts.COUNTER),
+    "add_to_counters": Statement(job_counts.add_to_counters, job_counts.COUNTER),
+    "read_facets": Statement(job_counts.read_facets, _fields(rows.JobRef)),
+    "delete_counters": _one(job_counts.delete_counters),
+    "count_anew": _one(job_counts.count_anew),
 }
 STATEMENTS = {
     **_JOBS,
