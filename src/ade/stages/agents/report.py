@@ -171,6 +171,7 @@ def _error(job: JobRow, facts: dict[str, Any]) -> JobError:
     """Say why a job failed, as far as its agent said."""
     details = facts.get("details")
     code = details.get("code") if isinstance(details, dict) else None
+    code = code if isinstance(code, str) else None  # `details` is anything that an agent says
     if code == "TIMED_OUT":
         return timed_out_error(job.timeout_ms)
     exit_code, said = facts.get("exit_code"), facts.get("error")
