@@ -165,9 +165,9 @@ def test_progress_and_result_are_read(shared: SharedFolder) -> None:
     assert shared.read_progress(JOB) is None
     for folder, name in (("progress", "progress.json"), ("results", "result.json")):
         (job_folder(shared) / folder).mkdir(parents=True)
-        (job_folder(shared) / folder / name).write_text('{"a": NaN, "b": 1}')
-    assert shared.read_progress(JOB) == {"a": None, "b": 1}
-    assert shared.read_result(JOB, 100) == {"a": None, "b": 1}
+        (job_folder(shared) / folder / name).write_text('{"a": NaN, "b": 1, "c": -1e999}')
+    assert shared.read_progress(JOB) == {"a": None, "b": 1, "c": None}
+    assert shared.read_result(JOB, 100) == {"a": None, "b": 1, "c": None}
     with pytest.raises(PayloadTooLarge):
         shared.read_result(JOB, 5)
 
