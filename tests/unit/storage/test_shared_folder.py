@@ -217,6 +217,21 @@ def test_deleting_a_job_follows_no_link(shared: SharedFolder) -> None:
     assert (secret / "secret.json").exists()
 
 
+def test_a_job_is_deleted_however_deep_its_folders_are(shared: SharedFolder) -> None:
+    job_folder(shared).mkdir(parents=True)
+    (job_folder(shared) / "beside").mkdir()
+    (job_folder(shared) / "beside" / "file").write_text("x")
+    folder = os.open(job_folder(shared), os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("in", dir_fd=folder)
+        inner = os.open("in", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    shared.delete_job(JOB)
+    assert not job_folder(shared).exists()
+
+
 # --- the choice of the root -----------------------------------------------------------------------
 
 
