@@ -82,8 +82,9 @@ class SharedFolder:
     def check_writable(self) -> None:
         """Raise OSError if nothing can be written here."""
         name = f"{contained_paths.UNFINISHED_PREFIX}probe-{os.getpid()}"
-        contained_paths.replace_file(self.root, [name], b"")
-        contained_paths.remove_file(self.root, [name])
+        for parts in ([name], [JOBS, name]):
+            contained_paths.replace_file(self.root, parts, b"")
+            contained_paths.remove_file(self.root, parts)
 
     def claim(self, owner: str, *, force: bool = False) -> str:
         """Say whose folder this is, unless it has an owner; return the name of its owner."""
