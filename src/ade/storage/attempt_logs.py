@@ -88,7 +88,7 @@ class AttemptLogs:
                 os.close(descriptor)
 
     def _append(self, descriptor: int, offset_bytes: int, piece: bytes) -> LogState:
-        state = _state(descriptor)
+        state = self._state(descriptor)
         if state.is_cut:
             return state
         if offset_bytes > state.held_bytes:
@@ -109,8 +109,16 @@ class AttemptLogs:
         with contextlib.suppress(FileNotFoundError), self._folder(job_id) as folder:
             if _current_attempt(folder) == attempt:
                 with _opened(folder, job_id) as descriptor:
-                    return _state(descriptor)
+                    return self._state(descriptor)
         return LogState(0)
+
+    def _state(self, descriptor: int) -> LogState:
+        size = os.fstat(descriptor).st_size
+        end = size - len(CUT_LINE)
+        # Before the limit, the line is one that the job itself has written.
+        if end >= self.bytes_max and os.pread(descriptor, len(CUT_LINE), end) == CUT_LINE:
+            return LogState(end, is_cut=True)
+        return LogState(size)
 
     def sync(self, job_id: str) -> None:
         """Bring the output of the current attempt to disk."""
@@ -211,14 +219,6 @@ def _opened(folder: int, job_id: str) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _state(descriptor: int) -> LogState:
-    size = os.fstat(descriptor).st_size
-    end = max(size - len(CUT_LINE), 0)
-    if os.pread(descriptor, len(CUT_LINE), end) == CUT_LINE:
-        return LogState(end, is_cut=True)
-    return LogState(size)
 
 
 def _write(descriptor: int, piece: memoryview) -> None:

@@ -88,6 +88,14 @@ def test_output_is_cut_at_its_limit_and_says_so_once(logs: AttemptLogs) -> None:
     assert logs.append(JOB, 2, 0, b"x" * 100) == LogState(100)
 
 
+def test_a_job_that_writes_the_last_line_itself_goes_on(tmp_path: Path) -> None:
+    logs = AttemptLogs(tmp_path, bytes_max=1000)
+    held = logs.append(JOB, 1, 0, b"x" + CUT_LINE)
+    assert held == LogState(1 + len(CUT_LINE)) == logs.held(JOB, 1)
+    logs.append(JOB, 1, held.held_bytes, b"rest")
+    assert text(logs) == b"x" + CUT_LINE + b"rest"
+
+
 def test_pieces_that_come_at_once_are_all_there_once(logs: AttemptLogs) -> None:
     with ThreadPoolExecutor(8) as pool:
         for at in range(0, 80, 8):
