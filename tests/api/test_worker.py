@@ -118,17 +118,15 @@ async def test_a_job_that_was_cancelled_before_its_start_is_not_handed_out(
     assert (await worker.status(job_id))["status"] == "canceled"
 
 
-@pytest.mark.parametrize("status", ["queued", "launching", "stopped", "unknown", "not_found"])
-async def test_what_may_not_follow_is_refused(
-    server: Server, worker: PlainWorker, status: str
-) -> None:
+async def test_what_may_not_follow_is_refused(server: Server, worker: PlainWorker) -> None:
     job_id = await submit_container(server)
     await worker.take()
     await worker.say(job_id, "running")
-    refused = await worker.say(job_id, status)
-    assert (refused.status_code, refused.json()["code"]) == (409, "invalid_transition")
-    assert isinstance(refused.json()["detail"], str)
-    assert (await worker.status(job_id))["status"] == "running"
+    for status in ("queued", "launching", "stopped", "unknown", "not_found"):
+        refused = await worker.say(job_id, status)
+        assert (refused.status_code, refused.json()["code"]) == (409, "invalid_transition")
+        assert isinstance(refused.json()["detail"], str)
+        assert (await worker.status(job_id))["status"] == "running"
 
 
 async def test_an_end_is_final(server: Server, worker: PlainWorker) -> None:
