@@ -5,6 +5,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,25 @@ async def test_files_of_deleted_jobs_go(server: Server, worker: PlainWorker) -> 
     await server.app.mirror.walk()
     assert [path.name for path in (root(server) / "jobs").iterdir()] == [kept]
     assert set(registry(server)) == {kept}
+
+
+async def test_servers_that_share_the_folder_agree_in_the_end(
+    server: Server, worker: PlainWorker
+) -> None:
+    other = JobMirror(server.kernel, server.app.mirror.folder)
+    running = asyncio.create_task(other.run())
+    async with mirrored(server):
+        jobs = [await submit(server) for _ in range(8)]
+        for end in ("finished", "failed", "stopped", None) * 2:
+            job_id = (await worker.take())["job_id"]
+            await worker.say(job_id, "running")
+            if end == "stopped":
+                await server.http.post(f"/stop/{job_id}")
+            if end is not None:
+                await worker.say(job_id, end, exit_code=1)
+        for job_id in jobs:
+            known = (await server.http.get(f"/status/{job_id}")).json()
+            await until(partial(lambda job, body: read(server, job) == body, job_id, known))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert list((root(server) / "queue").iterdir()) == []

@@ -64,10 +64,11 @@ class Cluster:
         process.said(says)
         return process
 
-    def submit(self, script: str, **inputs: Any) -> str:
+    def submit(self, script: str, limits: dict[str, int] | None = None, **inputs: Any) -> str:
         """Submit a container that runs a script, and return the id of its job."""
         asked = {"image": IMAGE, "command": ["/bin/sh", "-c", script], **inputs}
-        answer = self.http.post(JOBS, json={"job_type": "container", "inputs": asked})
+        body = {"job_type": "container", "inputs": asked, "limits": limits or {}}
+        answer = self.http.post(JOBS, json=body)
         assert answer.status_code == 202, answer.text
         return str(answer.json()["job_id"])
 

@@ -43,6 +43,7 @@ def test_containers_end_as_they_do(hosts: Cluster, podman: Engine) -> None:
     failed = hosts.submit("echo no; exit 4")
     outside = hosts.submit("true", volumes=[{"host": "/etc", "container": "/data"}])
     no_gpu = hosts.submit("true", resources={"gpus": 64})
+    slow = hosts.submit(LONG, {"timeout_ms": 1000}, stop_grace_seconds=0)
     no_image = hosts.submit("true", image="localhost/ade-nothing:1", pull="never")
     assert hosts.ended(done)["status"] == "succeeded"
     assert hosts.log(done) == b"this\nand this\n"
@@ -53,6 +54,7 @@ def test_containers_end_as_they_do(hosts: Cluster, podman: Engine) -> None:
     assert "outside of the folders" in refused["message"]
     assert "64 GPUs" in hosts.ended(no_gpu)["error"]["message"]
     assert hosts.ended(no_image)["error"]["code"] == "IMAGE_UNAVAILABLE"
+    assert hosts.ended(slow)["status"] == "timed_out"
     assert hosts.status(done)["worker_id"] == "a"
     state = hosts.folder / "state-a"
     assert stat.S_IMODE(state.stat().st_mode) == 0o700

@@ -44,6 +44,7 @@ LOOK_SECONDS = 1.0
 IDLE_SECONDS = 5.0  # while no job waits or runs
 WALK_SECONDS = 60.0
 REGISTRY_SECONDS = 2.0
+REGISTRY_SHARE = 0.02
 # Notifications that come within this time are answered together.
 GATHER_SECONDS = 0.05
 # A request waits for its files this long; they come later where the disk is slow.
@@ -62,7 +63,7 @@ class JobMirror:
         self._registry: dict[str, dict[str, Any]] = {}
         self._waiting: set[str] = set()
         self._is_registry_written = False
-        self._registry_written_at: float | None = None
+        self._registry_due_at = 0.0
         self._walked_at: float | None = None
         # Why the files are behind; None while they are not.
         self.trouble: str | None = None
@@ -122,7 +123,7 @@ class JobMirror:
                 await self._forget_deleted(self._written.keys() - known)
             await self._clean_queue()
             self._is_registry_written &= await asyncio.to_thread(self.folder.has_registry)
-            self._registry_written_at = None
+            self._registry_due_at = 0.0
             await self._write_registry()
             self._walked_at = self._now()
 
@@ -219,15 +220,20 @@ class JobMirror:
             folder.remove_queue_entry(job_id)
 
     async def _write_registry(self) -> None:
-        if self._is_registry_written:
+        if self._is_registry_written or self._now() < self._registry_due_at:
             return
-        written_at = self._registry_written_at
-        if written_at is not None and self._now() - written_at < REGISTRY_SECONDS:
-            return
-        self._registry_written_at = self._now()
+        began = self._now()
         newest_first = dict(sorted(self._registry.items(), reverse=True))
-        await asyncio.to_thread(self.folder.write_registry, newest_first)
-        self._is_registry_written = True
+        self._is_registry_written = True  # what changes while it is written makes it false again
+        try:
+            await asyncio.to_thread(self.folder.write_registry, newest_first)
+        except BaseException:
+            self._is_registry_written = False
+            raise
+        took_seconds = self._now() - began
+        # A long list is written less often, so that it takes a small part of the time only.
+        pause_seconds = max(REGISTRY_SECONDS, took_seconds / REGISTRY_SHARE)
+        self._registry_due_at = began + pause_seconds
 
 
 def _shown(reading: Reading, job_id: str) -> ShownJob | None:
