@@ -42,6 +42,7 @@ from ade.store.rows import Claim, JobRef
 FENCING = "attempt_fencing_v1"
 NO_JOB_HEADER = b"ade-no-job"
 WAIT_SECONDS_MAX = 25
+TROUBLE_SECONDS = 2.0
 REPORT_BYTES_MAX = MIB
 INFO_CHARS_MAX = 16_384
 DETAILS_CHARS_MAX = 16_384
@@ -124,14 +125,13 @@ class WorkerCalls:
         capabilities = frozenset(message.capabilities or ())
         labels = caller.labels if caller.name is not None else frozenset(message.labels or ())
         agent = AskingAgent(name, labels, FENCING in capabilities)
-        try:
-            async with disconnect(receive) as gone:
+        async with disconnect(receive) as gone:
+            try:
                 answer = await self._next_job(agent, capabilities, wait_seconds, gone)
-        except AdeError as error:
-            answer = _no_job(error.code)
-        except Exception:
-            log.exception("next-job failed", worker_id=name)
-            answer = _no_job("internal_error")
+            except Exception as error:
+                answer = _no_job(_code(error, name))
+                # Else a long poll would be sent again at once, by every worker.
+                await asyncio.wait({gone}, timeout=min(wait_seconds, TROUBLE_SECONDS))
         if preferred is not None:
             applied = (b"preference-applied", b"wait=%d" % min(preferred, WAIT_SECONDS_MAX))
             answer = answer._replace(headers=(*answer.headers, applied))
@@ -151,14 +151,14 @@ class WorkerCalls:
             except InvalidRequest as error:  # submitted to a server of another version
                 await self._refuse(claim, agent, error)
                 continue
-            except AdeError:
+            except BaseException:
                 await work.give_back(agent.name, claim)
                 raise
             if gone.done():
                 await work.give_back(agent.name, claim)
                 break
             return RawResponse(200, json.dumps(payload).encode())
-        return _no_job("safe_mode" if self._context.kernel.settings.safe_mode else "idle")
+        return _no_job(work.why_none(agent))
 
     async def _payload(self, claim: Claim, agent: AskingAgent, *, whole: bool) -> dict[str, Any]:
         known = await self._context.kernel.read(lambda reading: reading.agent_jobs.find(claim.id))
@@ -242,6 +242,14 @@ def _speaks_for(caller: Caller, worker_id: str | None) -> str:
         raise InvalidRequest("worker_id: say which worker this is.")
     caller.check_worker(name)
     return name
+
+
+def _code(error: Exception, worker_id: str) -> str:
+    """Return the code of an error; an unexpected one is logged."""
+    if isinstance(error, AdeError):
+        return error.code
+    log.error("next-job failed", worker_id=worker_id, exc_info=error)
+    return AdeError.code
 
 
 def _no_job(reason: str) -> RawResponse:
