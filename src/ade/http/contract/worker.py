@@ -34,6 +34,7 @@ from ade.domain.vocabulary import AgentStatus
 from ade.http.body import SMALL_BODY_BYTES_MAX, parse, read_body
 from ade.http.contract.callers import Caller
 from ade.http.contract.context import NO_JOB, ContractContext, find_job
+from ade.http.contract.described import described
 from ade.http.contract.disconnect import disconnect
 from ade.http.responses import RawResponse
 from ade.stages.agents.report import AgentReport
@@ -217,17 +218,21 @@ def worker_routes(calls: WorkerCalls) -> APIRouter:
     """Make the routes."""
     router = APIRouter(prefix="/api/agent", tags=["agents"])
 
-    @router.post("/next-job")
+    @router.post(
+        "/next-job", **described(_NEXT, 401, 403, 422, s200="A job", s204="There is none now")
+    )
     async def next_job(request: Request) -> Response:
         """Give a worker a job, or answer 204; with `wait`, wait for one up to 25 s."""
         return (await calls.next_job(request.scope, request.receive)).as_response()
 
-    @router.post("/job-status")
+    @router.post(
+        "/job-status", **described(_STATUS, 401, 403, 404, 409, 422, s200="The job's status")
+    )
     async def job_status(request: Request) -> Response:
         """Record what a worker reports of a job that it holds; 409 if it may not."""
         return (await calls.job_status(request.scope, request.receive)).as_response()
 
-    @router.post("/heartbeat")
+    @router.post("/heartbeat", **described(_BEAT, 401, 403, 422, s200="It is noted"))
     async def heartbeat(request: Request) -> Response:
         """Note that a worker is there, how it is, and which jobs it runs."""
         return (await calls.heartbeat(request.scope, request.receive)).as_response()
