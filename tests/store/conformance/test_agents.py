@@ -385,3 +385,13 @@ def test_what_a_host_says_of_itself_is_its_latest_heartbeat(acts: Acts) -> None:
     note('{"load": 2}', 3)
     note('{"load": 0}', 20, seen=20)  # an older one, from a server that was slow
     assert known() == ('{"load": 2}', 0, 3_000_000)
+
+
+def test_many_hosts_are_noted_at_once(acts: Acts) -> None:
+    notes = [HostNote(f"h{number}", number, None, number) for number in range(30)]
+    acts.kernel.now.note_hosts([*notes, HostNote("h3", 1, None, 1, '{"load": 1}')])
+    acts.kernel.now.note_hosts(notes)
+    hosts = acts.kernel.now.read(lambda reading: reading.agent_jobs.hosts())
+    assert len(hosts) == 30
+    (third,) = [host for host in hosts if host.name == "h3"]
+    assert (acts.clock.now_us() - third.seen_at, third.info) == (1_000_000, '{"load": 1}')

@@ -164,13 +164,13 @@ def waiting_agent_pools(d: Dialect, p: Parameters) -> Executable:
     return select(*_columns(agent_pools, rows.AgentPoolRow)).where(waits)
 
 
-def insert_host(d: Dialect, p: Parameters) -> Insert:
-    """Insert a host that was heard of for the first time."""
+def insert_hosts(d: Dialect, p: Parameters) -> Insert:
+    """Insert hosts that were heard of for the first time."""
     return insert_values(p, hosts, {name: p[name] for name in rows.HostRow._fields})
 
 
-def change_host(d: Dialect, p: Parameters) -> Update:
-    """Note that a host was heard of again, and what it said if this is its latest heartbeat.
+def change_hosts(d: Dialect, p: Parameters) -> Update:
+    """Note that hosts were heard of again, and what each said if that is its latest heartbeat.
 
     A host may speak to several servers, and each of them notes what it heard itself. Times are
     reckoned back from that of the transaction, so one heartbeat may have slightly different ones.
@@ -185,7 +185,12 @@ def change_host(d: Dialect, p: Parameters) -> Update:
         for name in ("seen_at", "asked_at", "beat_at")
     }
     info = case((is_later("beat_at", BEAT_SLACK_US), p["info"]), else_=hosts.c.info)
-    return update(hosts).where(same(hosts, p, "name")).values(**changed, info=info)
+    return (
+        update(hosts)
+        .where(same(hosts, p, "name"))
+        .values(**changed, info=info)
+        .returning(hosts.c.name)
+    )
 
 
 def list_hosts(d: Dialect, p: Parameters) -> Executable:
