@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 from tests.container_engine import container_engine, why_none
@@ -80,7 +81,7 @@ def stream(hosts: Cluster, agents: int, seconds: int, *, restarts: bool) -> dict
     jobs = []
     for number in range(agents):
         script = SCRIPT.format(agent=number, seconds=seconds, size=PIECE_BYTES)
-        wanted = {"preferred_host": f"a{number}", "require_host": True}
+        wanted: dict[str, Any] = {"preferred_host": f"a{number}", "require_host": True}
         jobs.append(hosts.submit(script, **wanted))
     until(lambda: all(hosts.log_size(job) > 0 for job in jobs))
     began, used = time.monotonic(), cpu_seconds(server.pid)

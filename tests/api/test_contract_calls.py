@@ -83,7 +83,22 @@ async def test_a_key_is_traded_for_a_code_and_read_again_after_a_rotation(
         await broken.heartbeat({}, [])
     path.write_text(key)
     await broken.heartbeat({}, [])
-    await enrol(http, "not even looked at", path)
+    await enrol(http, "not valid", path)
+    await enrol(http, made["enrolment_code"], path)
+    assert path.read_text() == key
+    rotated = (await server.http.post("/api/v1/agents/a/rotate", json={})).json()
+    await enrol(http, rotated["enrolment_code"], path)
+    assert path.read_text() != key
+    await broken.heartbeat({}, [])
+
+
+async def test_an_error_of_something_else_is_no_answer() -> None:
+    def proxy(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(404, text="<h1>Not Found</h1>")
+
+    http = httpx.AsyncClient(transport=httpx.MockTransport(proxy), base_url="http://ade")
+    with pytest.raises(Unavailable, match="404"):
+        await ContractCalls(http, "a", []).status(NOWHERE)
 
 
 async def test_a_server_that_is_away_is_unavailable() -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.api.agents import PlainWorker, submit_container
 from tests.api.conftest import Serve
-from tests.api.server import Server
+from tests.api.server import JOBS, Server
 
 from ade.domain.errors import Unavailable
 from ade.domain.job import StopRequest
@@ -360,3 +360,26 @@ async def test_a_long_poll_whose_client_has_left_takes_no_job(server: Server) ->
         job = await other.take(wait=25, capabilities=["attempt_fencing_v1"])
         assert (job["job_id"], job["attempt_number"]) == (job_id, 1)
         await other.http.aclose()
+
+
+async def why(server: Server, job_id: str) -> str:
+    waiting = (await server.http.get(f"{JOBS}/{job_id}")).json()["waiting"]
+    assert waiting["reason"] == "agent"
+    return str(waiting["detail"])
+
+
+async def test_a_waiting_job_says_what_its_hosts_are_doing(
+    server: Server, worker: PlainWorker
+) -> None:
+    job_id = await submit_container(server, host="tiago-gpu", require_host=True, labels=("gpu",))
+    assert "tiago-gpu, which has not been heard of" in await why(server, job_id)
+    await worker.beat(slots=1)
+    await server.app.state.agent_hosts.write()
+    assert "does not have the label gpu" in await why(server, job_id)
+    await worker.take(labels=["gpu"])
+    await server.app.state.agent_hosts.write()
+    second = await submit_container(server, host="tiago-gpu", require_host=True, labels=("gpu",))
+    assert "at its capacity: it runs 1 of 1 jobs" in await why(server, second)
+    await worker.beat(slots=2, draining=True)
+    await server.app.state.agent_hosts.write()
+    assert "is drained" in await why(server, second)

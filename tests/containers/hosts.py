@@ -2,7 +2,7 @@
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +24,18 @@ def free_port() -> int:
 class Cluster:
     """Start a server and agents, again and again; all are buried at the end."""
 
-    def __init__(self, folder: Path, engine: Engine, **settings: object) -> None:
+    def __init__(
+        self, folder: Path, engine: Engine, address: str = "127.0.0.1", **settings: object
+    ) -> None:
         self.folder = folder
         self.engine = engine
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{address}:{self.port}"
         self.http = httpx.Client(
             base_url=self.url, headers={"Authorization": f"Bearer {KEY}"}, timeout=30
         )
-        self._settings = {"ADE_PORT": self.port, "ADE_QUEUE_SIZE": 0, **settings}
+        listens = {"ADE_HOST": address, "ADE_PORT": self.port, "ADE_QUEUE_SIZE": 0}
+        self._settings = {**listens, **settings}
         self._processes: list[Process] = []
         self._server: Process | None = None
         self._key_file = folder / "operator-key"
@@ -45,24 +48,27 @@ class Cluster:
             self._server = self._kept(["serve"], env, r"is ready: http")
         return self._server
 
-    def agent(self, name: str, *options: str) -> Process:
-        """Start an agent, with the same state each time."""
+    def agent(self, name: str, *options: str, under: Sequence[str] = ()) -> Process:
+        """Start an agent, with the same state each time; `under` is a command that starts it."""
         env = environment(self.folder / "nothing")
         command = ["agent", "--server", self.url, "--name", name, "--watch-seconds", "0.3"]
         command += ["--key-file", str(self._key_file), "--engine", self.engine.url]
         command += ["--state-dir", str(self.folder / f"state-{name}"), *options]
-        return self._kept(command, env, rf"agent {name} is ready")
+        return self._kept(command, env, rf"agent {name} is ready", under)
 
-    def _kept(self, command: list[str], env: dict[str, str], says: str) -> Process:
-        process = Process(command, env, self.folder)
+    def _kept(
+        self, command: list[str], env: dict[str, str], says: str, under: Sequence[str] = ()
+    ) -> Process:
+        process = Process(command, env, self.folder, under)
         self._processes.append(process)
         process.said(says)
         return process
 
-    def submit(self, script: str, **inputs: Any) -> str:
+    def submit(self, script: str, limits: dict[str, int] | None = None, **inputs: Any) -> str:
         """Submit a container that runs a script, and return the id of its job."""
         asked = {"image": IMAGE, "command": ["/bin/sh", "-c", script], **inputs}
-        answer = self.http.post(JOBS, json={"job_type": "container", "inputs": asked})
+        body = {"job_type": "container", "inputs": asked, "limits": limits or {}}
+        answer = self.http.post(JOBS, json=body)
         assert answer.status_code == 202, answer.text
         return str(answer.json()["job_id"])
 
@@ -115,9 +121,11 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, engine: Engine, **settings: object) -> Iterator[Cluster]:
+def cluster(
+    folder: Path, engine: Engine, address: str = "127.0.0.1", **settings: object
+) -> Iterator[Cluster]:
     """Start processes while inside."""
-    made = Cluster(folder, engine, **settings)
+    made = Cluster(folder, engine, address, **settings)
     try:
         yield made
     finally:

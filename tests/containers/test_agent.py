@@ -43,6 +43,7 @@ def test_containers_end_as_they_do(hosts: Cluster, podman: Engine) -> None:
     failed = hosts.submit("echo no; exit 4")
     outside = hosts.submit("true", volumes=[{"host": "/etc", "container": "/data"}])
     no_gpu = hosts.submit("true", resources={"gpus": 64})
+    slow = hosts.submit(LONG, {"timeout_ms": 1000}, stop_grace_seconds=0)
     no_image = hosts.submit("true", image="localhost/ade-nothing:1", pull="never")
     assert hosts.ended(done)["status"] == "succeeded"
     assert hosts.log(done) == b"this\nand this\n"
@@ -53,6 +54,7 @@ def test_containers_end_as_they_do(hosts: Cluster, podman: Engine) -> None:
     assert "outside of the folders" in refused["message"]
     assert "64 GPUs" in hosts.ended(no_gpu)["error"]["message"]
     assert hosts.ended(no_image)["error"]["code"] == "IMAGE_UNAVAILABLE"
+    assert hosts.ended(slow)["status"] == "timed_out"
     assert hosts.status(done)["worker_id"] == "a"
     state = hosts.folder / "state-a"
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
@@ -120,6 +122,17 @@ def test_what_could_not_be_delivered_is_delivered_after_a_restart(
     hosts.agent("a")
     assert hosts.ended(job)["status"] == "succeeded"
     assert hosts.log(job) == lines(30)
+
+
+def test_an_engine_that_is_away_costs_no_line(hosts: Cluster, podman: Engine) -> None:
+    agent = hosts.agent("a")
+    job = hosts.submit(LINES.format(count=60))
+    hosts.said(job, b"line 1\n")
+    podman.end_service()  # the container goes on, and the connection of its output is cut
+    agent.said("the container engine is away")
+    podman.serve()
+    assert hosts.ended(job)["status"] == "succeeded"
+    assert hosts.log(job) == lines(60)
 
 
 def test_a_draining_agent_stops_what_takes_too_long(hosts: Cluster, podman: Engine) -> None:

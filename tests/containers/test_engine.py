@@ -175,6 +175,12 @@ async def test_the_container_of_another_owner_is_left_alone(
     podman.podman("rm", "-f", "ade-test-engine")
 
 
+async def test_podman_gives_no_gpu_and_does_not_pretend_to(engine: ContainerEngine) -> None:
+    rules = HostRules("agent-of-engine-tests", gpus=1)
+    with pytest.raises(ContainerError, match="Podman"):
+        await engine.create(request("true", rules, resources={"gpus": 1}))
+
+
 async def test_containers_are_found_by_the_agent(engine: ContainerEngine) -> None:
     container = await engine.create(request("exit 0"))
     (found,) = await engine.find_all("agent-of-engine-tests")

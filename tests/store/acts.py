@@ -1,6 +1,7 @@
 """What APIs and workers do to a kernel, in one line each, and what must be true afterwards."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -251,6 +252,7 @@ class Acts:
                 lanes.setdefault((job.workspace_id, job.target_id), []).append(job)
         for lane in lanes.values():
             _check_lane(lane)
+        self.kernel.now.read(_check_counts)
         return seen
 
 
@@ -272,6 +274,27 @@ def _look_at_everything(reading: Reading) -> Seen:
     logs = {id_: reading.read_events(ref(job), 0, ALL) for id_, job in jobs.items()}
     bodies = {id_: reading.read_result(ref(job)) for id_, job in jobs.items()}
     return Seen(jobs, logs, {id_: json.loads(body or "null") for id_, body in bodies.items()})
+
+
+def _check_counts(reading: Reading) -> None:
+    """The counters are what there is, by each of their filters."""
+    live: Counter[tuple[str, str]] = Counter()
+    for workspace_id in reading.workspace_ids():
+        jobs = reading.list_jobs(workspace_id, {}, None, ALL)
+        live += Counter((job.pool, job.status) for job in jobs if job.status not in TERMINAL)
+        for filters in (
+            {},
+            *({"kind": kind} for kind in {job.kind for job in jobs}),
+            *({"priority": priority} for priority in {job.priority for job in jobs}),
+        ):
+            wanted = filters.items()
+            right = Counter(
+                job.status
+                for job in jobs
+                if all(getattr(job, name) == value for name, value in wanted)
+            )
+            assert reading.count_jobs(workspace_id, filters) == right, filters
+    assert reading.count_by_status() == live
 
 
 def _check_log(job: JobRow, events: list[NewEvent]) -> None:

@@ -142,6 +142,12 @@ def _output_without_job(d: Damaged) -> str:
     return GONE
 
 
+def _counts_differ(d: Damaged) -> str:
+    d.acts.submit()
+    d.sql("UPDATE job_counts SET jobs = jobs + 1")
+    return WORKSPACE
+
+
 DAMAGE: dict[str, Callable[[Damaged], str]] = {
     name: globals()[f"_{name}"]
     for name in (check.name for check in ROW_CHECKS)

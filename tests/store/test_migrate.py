@@ -44,6 +44,7 @@ REVISIONS = [
     "0015_agent_jobs",
     "0016_agents",
     "0020_environment_archives",
+    "0023_counts_of_jobs",
     "0024_queue_pauses",
 ]
 HEAD = REVISIONS[-1]
@@ -384,6 +385,26 @@ def test_builds_that_are_queued_forget_when_their_work_began(
 def _upgrade(url: str, start: Any, answers: Any) -> None:
     start.wait()
     answers.put(migrate.upgrade(url))
+
+
+def test_jobs_that_are_there_are_counted(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = _upgrade_up_to("0023_counts_of_jobs", empty_url, monkeypatch)
+    workspace = uuid7(1, 1)
+    job = {"pool": "local", "status": "queued", "eligible": 1, "rank": 1, "holds_lane": 0}
+    job |= {"fence": 0, "retries_left": 2, "event_seq": 1, "timeout_ms": 1, "history": ""}
+    request = {"kind": "echo", "priority": "low", "submitted_by": "someone", "submitted_at": 1}
+    request |= {"limits": "{}", "payload": "{}"}
+    with SqlDatabase("", empty_url).connect() as connection:
+        _insert(connection, "workspaces", id=workspace, slug="w", name="w", created_at=1)
+        for number in range(3):
+            ids = {"workspace_id": workspace, "id": uuid7(2, number)}
+            _insert(connection, "requests", **ids, **request)
+            _insert(connection, "jobs", **ids, **job)
+    assert migrate.upgrade(empty_url) == left
+    with SqlDatabase("", empty_url).connect() as connection:
+        assert connection.execute(schema.job_counts.select()).all() == [
+            (workspace, "local", "echo", "low", "queued", 0, 3)
+        ]
 
 
 def test_two_processes_at_once_apply_each_revision_once(empty_url: str) -> None:

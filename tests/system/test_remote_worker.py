@@ -111,14 +111,31 @@ def test_a_server_that_restarts_costs_no_result(tmp_path: Path) -> None:
 
 
 def _restart(start: Start) -> None:
-    first = start.server_without_worker()
+    patient = {"ADE_LEASE_SECONDS": 120}  # longer than a busy machine takes to start a server
+    first = start.server_without_worker(**patient)
     start.remote_worker(first.url)
     job = first.submit(**long_echo(3, value="kept"))
     first.running_job(job)
     first.kill()
-    second = start.server_without_worker(ADE_PORT=first.url.rpartition(":")[2])
+    second = start.server_without_worker(ADE_PORT=first.url.rpartition(":")[2], **patient)
     assert second.ended_job(job)["status"] == "succeeded"
     assert worker_of(second, job) == ["agent"]
+
+
+def test_an_enrolled_agent_takes_sandboxed_jobs(start: Start, server: Server) -> None:
+    enrolled = server.http.post("/api/v1/agents", json={"name": "host-1"})
+    assert enrolled.status_code == 201, enrolled.text
+    (start.folder / "host-1.key").write_text(enrolled.json()["key"])
+    state = start.folder / "state"
+    command = ["agent", "--server", server.url, "--name", "host-1", "--key-file", "host-1.key"]
+    command += ["--state-dir", str(state), "--no-containers", "--kinds", "echo"]
+    agent = start.command(*command, ADE_STORAGE_DATA_DIR="")
+    agent.said(r"agent host-1 is ready: 2 slots in the sandbox")
+    job = server.submit(value="enrolled")
+    assert server.ended_job(job)["status"] == "succeeded"
+    assert worker_of(server, job) == ["host-1"]
+    assert agent.stop() == 0
+    assert not list((state / "sandboxed" / "jobs").iterdir())
 
 
 def test_a_key_that_is_not_valid_ends_the_start(start: Start, server: Server) -> None:

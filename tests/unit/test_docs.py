@@ -299,9 +299,19 @@ def test_every_page_is_reached_from_the_first() -> None:
 def test_variables_are_settings(page: Path) -> None:
     known = {variable for setting in all_settings() for variable in setting.variables}
     known |= CLIENT_VARIABLES
+    known |= set(_variables_of_options())
     known |= REMOVED_SETTINGS if page.name == "CHANGELOG.md" else set()
     named = set(re.findall(r"\bADE_[A-Z0-9_]+\b", page.read_text()))
     assert {name for name in named - known if not name.startswith(TEST_PREFIX)} == set()
+
+
+def _variables_of_options() -> Iterator[str]:
+    """Find the variables that stand for options of commands, such as those of `ade agent`."""
+    commands: Any = get_command(command_line)
+    for command in commands.commands.values():
+        for param in command.params:
+            given = param.envvar or ()
+            yield from [given] if isinstance(given, str) else given
 
 
 # --- paths and names in the source ----------------------------------------------------------------

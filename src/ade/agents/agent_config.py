@@ -32,6 +32,9 @@ class AgentConfig:
     drain_seconds: float = 30.0
     heartbeat_seconds: float = 10.0
     watch_seconds: float = 3.0
+    containers: bool = True
+    # The sandboxed kinds that this agent takes, if it takes any.
+    kinds: tuple[str, ...] = ()
 
 
 def default_name() -> str:

@@ -1,16 +1,19 @@
 """The key of an agent: a file that only its user can read, made by trading a one-time code."""
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Generator
 from pathlib import Path
 
 import httpx
+import structlog
 
 from ade.agents.contract_calls import trade_code
 from ade.domain.errors import Unauthenticated
 
 KEY_CHARS_MAX = 500
+log = structlog.get_logger()
 
 
 class KeyFile(httpx.Auth):
@@ -51,17 +54,37 @@ def read_key(path: Path) -> str:
 
 
 async def enrol(http: httpx.AsyncClient, code: str, path: Path) -> None:
-    """Trade a code for a key and keep it; a key that is there already is used instead."""
-    if not await asyncio.to_thread(path.exists):
+    """Trade a code for a key and keep it; a code that was traded before is left alone.
+
+    A key that is there stays if the code is not valid, since it may have been traded for that key.
+    """
+    traded = path.with_name(f"{path.name}.code")
+    digest = hashlib.sha256(code.encode()).hexdigest()
+    if await asyncio.to_thread(_read, traded) == digest:
+        return
+    try:
         key = await trade_code(http, code)
-        await asyncio.to_thread(_keep, path, key)
+    except Unauthenticated as error:
+        if await asyncio.to_thread(_read, path) is None:
+            raise
+        log.warning("the code is not valid; the key that is there is used", reason=error.detail)
+        return
+    await asyncio.to_thread(_keep, path, key)
+    await asyncio.to_thread(_keep, traded, digest)
 
 
-def _keep(path: Path, key: str) -> None:
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return None
+
+
+def _keep(path: Path, text: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(f"{key}\n")
+        file.write(f"{text}\n")
         file.flush()
         os.fsync(file.fileno())
     unfinished.rename(path)

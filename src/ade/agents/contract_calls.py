@@ -28,7 +28,8 @@ CAPABILITIES = ["attempt_fencing_v1", "container_spec_v1"]
 WAIT_SECONDS = 25
 ANSWER_SECONDS = 30.0
 DETAIL_CHARS_MAX = 300
-_RETRIED = frozenset({401, 408, 425, 429})  # 401: a key may be given back, or rotated on disk
+# 401 and 403: another key may be put into the file meanwhile.
+_RETRIED = frozenset({401, 403, 408, 425, 429})
 _REFUSED: dict[int, type[AdeError]] = {404: NotFound, 409: InvalidTransition}
 
 
@@ -168,7 +169,9 @@ def _object(answer: httpx.Response) -> dict[str, Any]:
 
 def _error_of(answer: httpx.Response) -> AdeError:
     code, detail = _detail(answer)
-    if answer.status_code >= 500 or answer.status_code in _RETRIED:
+    # An error without a code is not one of ADE's: a proxy answers, or another server.
+    is_ours = bool(code) or answer.request.method == "HEAD"
+    if answer.status_code >= 500 or answer.status_code in _RETRIED or not is_ours:
         return Unavailable(detail)
     offset = answer.headers.get("upload-offset", "")
     if code == OutputGap.code and offset.isdigit():

@@ -16,6 +16,7 @@ attempt never waits behind it.
 """
 
 import asyncio
+import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,7 @@ from ade.app.agent_messages import (
     ReportMessage,
 )
 from ade.clock import Clock, SystemClock
-from ade.domain.errors import AdeError, LeaseLost, Unavailable
+from ade.domain.errors import AdeError, LeaseLost, Unauthenticated
 from ade.domain.lease import LeaseRule
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish, Finished
@@ -50,6 +51,9 @@ from ade.stages.workers import RunningWorker
 from ade.store.rows import Claim, JobRef, LeaseRef, Renewed
 
 WAIT_SECONDS_MAX = 25
+# Before a claim is tried again: at random up to this, in addition to the worker's own pause.
+AWAY_SECONDS = 2.0
+REFUSED_SECONDS = 60.0
 # Until the server has said how long its leases last: short, so that a first claim does not wait.
 FIRST_LEASE = LeaseRule(lease_seconds=10, margin_seconds=3, renew_seconds=2)
 log = structlog.get_logger()
@@ -103,14 +107,23 @@ class RemoteKernel:
         trusted_seconds = self._lease.lease_seconds - self._lease.margin_seconds
         wait_seconds = 0 if self._held else int(min(WAIT_SECONDS_MAX, trusted_seconds / 2))
         message = ClaimMessage(request.limit, sorted(request.kinds or ()))
-        answer: ClaimsMessage = await self._calls.post(
-            "claims", message, ClaimsMessage, wait_seconds=wait_seconds, repeats=False
-        )
+        try:
+            answer: ClaimsMessage = await self._calls.post(
+                "claims", message, ClaimsMessage, wait_seconds=wait_seconds, repeats=False
+            )
+        except AdeError as error:
+            is_refused = isinstance(error, Unauthenticated)
+            await self._pause(REFUSED_SECONDS if is_refused else AWAY_SECONDS)
+            raise
         self._lease = answer.lease
         now = self.monotonic()
         for one in answer.claims:
             self._held[LeaseRef(one.workspace_id, one.id, one.fence)] = now
         return answer.claims
+
+    async def _pause(self, seconds_max: float) -> None:
+        """Wait for a random time: many agents must not come back in the same moment."""
+        await asyncio.sleep(random.uniform(0, seconds_max))
 
     async def renew(self, leases: list[LeaseRef]) -> Sequence[Renewed | AdeError]:
         """Renew leases; for a lost one, LeaseLost stands in its place.
@@ -165,7 +178,7 @@ class RemoteKernel:
             finished.append(answer)
         try:
             claims = await self.claim(request)
-        except Unavailable as error:  # the ends are recorded, and must be known to be
+        except AdeError as error:  # the ends are recorded, and must be known to be
             log.warning("cannot claim", reason=error.detail)
             claims = []
         return FinishedAndClaimed(finished, claims)

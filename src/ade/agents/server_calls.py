@@ -114,7 +114,7 @@ class ServerCalls:
             return await self.http.post(url, content=body, headers=headers, timeout=allowed)
 
 
-def away(error: httpx.HTTPError) -> Unavailable:
+def away(error: Exception) -> Unavailable:
     """Say that the server cannot be reached."""
     return Unavailable(f"The server does not answer: {type(error).__name__}.")
 

@@ -53,7 +53,7 @@ class Uploads:
             response = await self._calls.http.put(
                 url, content=_pieces(path), headers=headers, timeout=STORED_TIMEOUT
             )
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.StreamError) as error:  # or it would be read twice
             raise away(error) from None
         if not response.is_success:
             raise error_of(response)

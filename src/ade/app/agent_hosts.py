@@ -13,8 +13,9 @@ A host may speak to several servers; the database adds up what they write.
 """
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import structlog
 
@@ -31,7 +32,8 @@ class _Heard:
     asked: float | None = None
     beat: float | None = None
     info: str = "{}"
-    active_jobs: frozenset[str] = field(default_factory=frozenset)
+    active_jobs: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
 
 
 class AgentHosts:
@@ -44,10 +46,10 @@ class AgentHosts:
         self._unwritten: set[str] = set()
         self._writing: asyncio.Task[None] | None = None
 
-    def asked(self, name: str) -> None:
-        """Note that a host asked for work."""
+    def asked(self, name: str, labels: frozenset[str] = frozenset()) -> None:
+        """Note that a host asked for work, and which labels it has."""
         heard = self._hear(name)
-        heard.asked = heard.seen
+        heard.asked, heard.labels = heard.seen, labels
 
     def beat(self, name: str, info: str, active_jobs: frozenset[str]) -> None:
         """Note a heartbeat: what the host says of itself, and which jobs it runs."""
@@ -113,6 +115,11 @@ class AgentHosts:
             max(now - heard.seen, 0.0),
             ago(heard.asked),
             ago(heard.beat),
-            heard.info,
+            _with_labels(heard.info, heard.labels),
             heard.active_jobs,
         )
+
+
+def _with_labels(info: str, labels: frozenset[str]) -> str:
+    """Add the labels of a host to what it says of itself."""
+    return json.dumps(json.loads(info) | {"labels": sorted(labels)}) if labels else info

@@ -117,7 +117,7 @@ class AgentWork:
         self, agent: AskingAgent, wait_seconds: float, gone: "asyncio.Future[None]"
     ) -> Claim | None:
         """Claim a job, waiting for one up to a time; once `gone` is done, claim none."""
-        self._hosts.asked(agent.name)
+        self._hosts.asked(agent.name, agent.labels)
         if self._kernel.settings.safe_mode:
             return None
         until = self._kernel.monotonic() + wait_seconds
@@ -135,7 +135,7 @@ class AgentWork:
                     break
                 await _first(waiting.turn, gone, left_seconds)
                 waiting.turn.clear()
-                self._hosts.asked(agent.name)
+                self._hosts.asked(agent.name, agent.labels)
                 found = await self._try(agent, gone)
         finally:
             del self._waiting[id(waiting)]

@@ -156,6 +156,13 @@ ROW_CHECKS = (
         "It is deleted.",
         "",
     ),
+    # The last one: the other repairs may change what is counted.
+    Check(
+        "counts_differ",
+        "counters of jobs that are not what there is (ids of the workspaces)",
+        "All jobs are counted again.",
+        "",
+    ),
 )
 LOG_CHECK = Check(
     "event_log_gap",
@@ -239,9 +246,16 @@ def _promote_lanes(tx: SqlTransaction, refs: list[JobRef]) -> int:
     return len(jobs) if lanes else 0
 
 
+def _count_anew(tx: SqlTransaction, refs: list[JobRef]) -> int:
+    """Count all jobs again, whichever counters are wrong."""
+    tx.job_counts.recount()
+    return len(refs)
+
+
 _REPAIRS: dict[str, Repair] = {
     "build_not_settled": _settle_builds,
     "lane_stands_still": _promote_lanes,
+    "counts_differ": _count_anew,
 }
 
 

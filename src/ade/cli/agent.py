@@ -1,14 +1,32 @@
-"""``ade agent``: run the containers of jobs on this host, for a server elsewhere."""
+"""``ade agent``: run jobs on this host, for a server elsewhere: containers, and sandboxed jobs."""
+
+from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ade.cli.event_loop import run
 from ade.cli.exit_codes import ExitCode
+from ade.cli.settings import settings_or_exit
+
+if TYPE_CHECKING:
+    from ade.settings import Settings
 
 STATE_DIR = Path("/var/lib/ade-agent")
+
+
+def sandbox_settings(state_dir: Path) -> Settings:
+    """Load the settings of sandboxed jobs; by default their data is kept in the state folder."""
+    settings = settings_or_exit()
+    if settings.origin("storage_data_dir") != "default":
+        return settings
+    folder = state_dir / "sandboxed"
+    changes = {"storage_data_dir": folder}
+    if settings.origin("activation_envs_dir") == "default":
+        changes["activation_envs_dir"] = folder / "venvs"
+    return settings.model_copy(update=changes)
 
 
 def agent(
@@ -150,8 +168,20 @@ def agent(
             help="Time between two looks whether a running job is to be stopped.",
         ),
     ] = 3.0,
+    containers: Annotated[
+        bool, typer.Option(envvar="ADE_AGENT_CONTAINERS", help="Take jobs with containers.")
+    ] = True,
+    kinds: Annotated[
+        str,
+        typer.Option(
+            envvar="ADE_AGENT_KINDS",
+            metavar="KINDS",
+            help="Sandboxed job types to take, by commas, or `all`; ADE_MAX_CONCURRENCY says how"
+            " many run at once.",
+        ),
+    ] = "",
 ) -> None:
-    """Take jobs with containers from a server, and run them on this host."""
+    """Take jobs from a server, and run them on this host."""
     from ade.agents.agent_config import AgentConfig, default_engine, default_name
     from ade.process.agent import run_agent
     from ade.telemetry.log_setup import set_up_logs
@@ -181,10 +211,15 @@ def agent(
         drain_seconds=drain_seconds,
         heartbeat_seconds=heartbeat_seconds,
         watch_seconds=watch_seconds,
+        containers=containers,
+        kinds=tuple(kind for kind in kinds.split(",") if kind),
     )
+    if not (config.containers or config.kinds):
+        raise typer.BadParameter("without containers, name kinds", param_hint="--kinds")
+    settings = sandbox_settings(state_dir) if config.kinds else None
     set_up_logs("auto", "info")
     try:
-        run(lambda: run_agent(config, typer.echo))
+        run(lambda: run_agent(config, typer.echo, settings))
     except PermissionError as refused:
         typer.echo(f"ade: {refused.filename}: {refused.strerror}", err=True)
         raise typer.Exit(ExitCode.USAGE) from None

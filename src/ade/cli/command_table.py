@@ -64,7 +64,7 @@ COMMANDS = {
         ),
         "agent": Lazy(
             "ade.cli.agent:agent",
-            "Take jobs with containers from a server, and run them on this host.",
+            "Run jobs on this host for a server elsewhere: containers, and sandboxed jobs.",
         ),
         "agents": Lazy(
             "ade.cli.agents:app",

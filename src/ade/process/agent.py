@@ -3,11 +3,13 @@
 import asyncio
 import signal
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Any
 
 import httpx
 import structlog
 
-from ade.agents.agent import Agent
+from ade.agents.agent import Agent, AgentPart
 from ade.agents.agent_config import AgentConfig
 from ade.agents.agent_key import KeyFile, enrol
 from ade.agents.containers.attempt import Host
@@ -18,46 +20,83 @@ from ade.agents.containers.order import Order
 from ade.agents.containers.rules import HostRules, gpu_count
 from ade.agents.containers.work import ContainerWork, WorkRules
 from ade.agents.contract_calls import Backoff, ContractCalls
+from ade.agents.sandboxed_part import SandboxedPart
 from ade.domain.errors import Unavailable
 from ade.domain.units import MIB
+from ade.process.remote_worker import chosen_kinds, remote_worker
+from ade.settings import Settings
 from ade.storage.attempt_logs import AttemptLogs
 
 THREADS_KEPT = 8
+ALL_KINDS = "all"
 CONNECT_SECONDS = 10.0
 log = structlog.get_logger()
 
 
-async def run_agent(config: AgentConfig, ready: Callable[[str], None]) -> None:
-    """Run an agent until SIGTERM or SIGINT; a second one stops what still runs."""
+async def run_agent(
+    config: AgentConfig, ready: Callable[[str], None], settings: Settings | None = None
+) -> None:
+    """Run an agent until SIGTERM or SIGINT; a second one stops what still runs.
+
+    `settings` are those of sandboxed jobs, if it takes any.
+    """
     state = StateFolder(config.state_dir, config.spool_mb * MIB)
-    engine = ContainerEngine(config.engine, 2 * config.slots + THREADS_KEPT)
     with state.opened():
-        try:
+        async with AsyncExitStack() as stack:
             await _enrol(config)
-            async with _client(config) as http:
-                calls = ContractCalls(http, config.name, list(config.labels))
-                host = Host(
-                    engine,
-                    calls,
-                    host_rules(config),
-                    _sinks(config, calls),
-                    config.shared_folder,
-                    config.watch_seconds,
-                )
-                rules = WorkRules(config.slots, config.drain_seconds)
-                about = {
-                    "labels": list(config.labels),
-                    "engine": await _engine_version(engine),
-                    "gpu_count": host.rules.gpus,
-                }
-                work = ContainerWork(host, state, rules)
-                agent = Agent(calls, [work], config.state_dir, about, config.heartbeat_seconds)
-                for number in (signal.SIGTERM, signal.SIGINT):
-                    asyncio.get_running_loop().add_signal_handler(number, agent.drain)
-                ready(f"agent {config.name} is ready: {config.slots} slots, {about['engine']}")
-                await agent.run()
-        finally:
-            engine.close()
+            http = await stack.enter_async_context(_client(config))
+            calls = ContractCalls(http, config.name, list(config.labels))
+            parts, about = list[AgentPart](), dict[str, Any](labels=list(config.labels))
+            if config.containers:
+                parts.append(await _containers(config, state, calls, about, stack))
+            if settings is not None:
+                parts.append(await _sandboxed(config, settings, http, stack))
+            agent = Agent(calls, parts, config.state_dir, about, config.heartbeat_seconds)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, agent.drain)
+            ready(f"agent {config.name} is ready: {_what_it_runs(config, settings, about)}")
+            await agent.run()
+
+
+def _what_it_runs(config: AgentConfig, settings: Settings | None, about: dict[str, Any]) -> str:
+    runs = [f"{config.slots} slots, {about['engine']}"] if config.containers else []
+    if settings is not None:
+        runs.append(f"{settings.max_concurrency} slots in the sandbox")
+    return "; ".join(runs)
+
+
+async def _containers(
+    config: AgentConfig,
+    state: StateFolder,
+    calls: ContractCalls,
+    about: dict[str, Any],
+    stack: AsyncExitStack,
+) -> ContainerWork:
+    engine = ContainerEngine(config.engine, 2 * config.slots + THREADS_KEPT)
+    stack.callback(engine.close)
+    host = Host(
+        engine,
+        calls,
+        host_rules(config),
+        _sinks(config, calls),
+        config.shared_folder,
+        config.watch_seconds,
+    )
+    about["engine"] = await _engine_version(engine)
+    about["gpu_count"] = host.rules.gpus
+    return ContainerWork(host, state, WorkRules(config.slots, config.drain_seconds))
+
+
+async def _sandboxed(
+    config: AgentConfig,
+    settings: Settings,
+    http: httpx.AsyncClient,
+    stack: AsyncExitStack,
+) -> SandboxedPart:
+    kinds = chosen_kinds([] if config.kinds == (ALL_KINDS,) else list(config.kinds))
+    working = remote_worker(settings, http, config.name, kinds)
+    worker = await stack.enter_async_context(working)
+    return SandboxedPart(worker, kinds.names())
 
 
 def host_rules(config: AgentConfig) -> HostRules:

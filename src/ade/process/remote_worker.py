@@ -68,16 +68,25 @@ async def work_remotely(
     pilot: Pilot | None = None,
 ) -> None:
     """Run jobs of a server until SIGTERM or SIGINT, or until a pilot has to leave."""
+    given = pilot or Pilot()
+    name = access.name or worker_name(given.block)
+    async with _client(access) as http, remote_worker(settings, http, name, kinds, given) as worker:
+        on_signals(settings, worker.drain)
+        ready(worker.name)
+        await worker.run()
+
+
+@asynccontextmanager
+async def remote_worker(
+    settings: Settings, http: httpx.AsyncClient, name: str, kinds: Kinds, pilot: Pilot | None = None
+) -> AsyncIterator[Worker]:
+    """Make a worker whose jobs come from a server; its interpreters end with the block."""
     if settings.safe_mode:
         raise Unavailable(SAFE_MODE_DETAIL)
     keep_private(settings, has_database=False)
     await asyncio.to_thread(remove_abandoned, settings.jobs_dir)
-    async with _client(access) as http, isolated(settings) as isolation:
-        worker = await _worker(settings, http, isolation, kinds, access, pilot or Pilot())
-        on_signals(settings, worker.drain)
-        working = asyncio.create_task(worker.run(), name="worker")
-        ready(worker.name)
-        await working
+    async with isolated(settings) as isolation:
+        yield await _worker(settings, http, isolation, kinds, name, pilot or Pilot())
 
 
 @asynccontextmanager
@@ -96,7 +105,7 @@ async def _worker(
     http: httpx.AsyncClient,
     isolation: Isolation,
     kinds: Kinds,
-    access: ServerAccess,
+    name: str,
     pilot: Pilot,
 ) -> Worker:
     calls = ServerCalls(http)
@@ -113,7 +122,7 @@ async def _worker(
         return RemoteJobIO(lease, calls, cache=cache, uploads=uploads, environments=environments)
 
     return Worker(
-        access.name or worker_name(pilot.block),
+        name,
         kernel=kernel,
         kinds=kinds,
         runner=isolation.runner,

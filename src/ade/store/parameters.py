@@ -39,6 +39,7 @@ _EXTRA_TYPES: dict[str, TypeEngine[Any]] = {
     "at": BigInteger(),
     "now": BigInteger(),
     "expires_at": BigInteger(),
+    "first_id": schema.Id,
     "limit": Integer(),
     "places": Integer(),
     "seq": Integer(),

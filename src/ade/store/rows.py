@@ -78,6 +78,7 @@ class Claim(NamedTuple):
     payload: str
     # Where the row is in its table, if the database tells: a hint, which may be out of date.
     address: Any = None
+    priority: str = "normal"
 
 
 class Claimed(NamedTuple):

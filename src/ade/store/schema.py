@@ -474,6 +474,47 @@ _partial(
 _build_id = requests.c.build_id
 _partial("ix_requests_build", requests.c.workspace_id, _build_id, where=_build_id.is_not(None))
 
+# One index for each filter of a list, which ends with the identifier: lists are in its order.
+# Those by status are partial, so that no statement which knows the identifier of a job takes them.
+_partial("ix_jobs_ended", _c.workspace_id, _c.status, _c.id, where=_c.finished_at.is_not(None))
+_partial("ix_jobs_unfinished", _c.workspace_id, _c.status, _c.id, where=_c.finished_at.is_(None))
+for _filtered in (_c.target_id, _c.evaluation):
+    _partial(
+        f"ix_jobs_{_filtered.name}",
+        _c.workspace_id,
+        _filtered,
+        _c.id,
+        where=_filtered.is_not(None),
+    )
+_r = requests.c
+for _filtered in (_r.kind, _r.priority):
+    Index(f"ix_requests_{_filtered.name}", _r.workspace_id, _filtered, _r.id)
+for _filtered in (_r.configuration_id, _r.document_id):
+    _partial(
+        f"ix_requests_{_filtered.name}",
+        _r.workspace_id,
+        _filtered,
+        _r.id,
+        where=_filtered.is_not(None),
+    )
+
+# How many jobs there are, kept in the transactions that change them (see `ade.store.job_counts`).
+# Half of each page stays free, so that PostgreSQL changes a row within its page.
+job_counts = Table(
+    "job_counts",
+    metadata,
+    Column("workspace_id", Id, ForeignKey("workspaces.id"), primary_key=True),
+    Column("pool", Word, primary_key=True),
+    Column("kind", String(63), primary_key=True),
+    Column("priority", Word, primary_key=True),
+    Column("status", Word, primary_key=True),
+    Column("shard", SmallInteger, primary_key=True, autoincrement=False),
+    Column("jobs", BigInteger, nullable=False),
+    CheckConstraint("shard >= 0", name="shard"),
+    sqlite_with_rowid=False,
+    postgresql_with={"fillfactor": 50},
+)
+
 events = Table(
     "events",
     metadata,

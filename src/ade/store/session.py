@@ -17,6 +17,7 @@ from ade.store.database_time import sync_clock
 from ade.store.dialects import dialect_for
 from ade.store.executor import Executor
 from ade.store.group_commit import GroupCommit, OutcomeUnknown, Unreachable
+from ade.store.job_counts import CounterMemory
 from ade.store.port import OnCommit, Result, Transaction, Verb
 from ade.store.storage_usage import VersionSizes
 from ade.store.transaction import SqlReading, SqlTransaction
@@ -70,6 +71,7 @@ class Session:
         self.on_commit = on_commit
         self._compiler = Compiler(self.dialect, rewrite)
         self._version_sizes: VersionSizes = {}
+        self._counters = CounterMemory()
         self._connection: Any = None
         self._reader = threading.local()
         self._opened: set[Any] = set()
@@ -161,11 +163,15 @@ class Session:
             self.dialect.begin(cursor, write=True)
             began = True
             sql = Executor(cursor, self._compiler)
-            transaction = SqlTransaction(sql, self._version_sizes, self.clock.now_us())
+            transaction = SqlTransaction(
+                sql, self._version_sizes, self.clock.now_us(), self._counters
+            )
             outcome = work(transaction)
+            new_counters = transaction.job_counts.flush()
             topics = list(transaction.topics)
             committing = True
             self.dialect.commit(cursor, topics)
+            self._counters.keys |= new_counters
         except BaseException as error:
             self._connection = self._roll_back(self._connection, error)
             if committing and self._connection is None:

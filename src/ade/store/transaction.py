@@ -22,6 +22,8 @@ from ade.store.environment_archives import (
     EnvironmentArchiveReading,
 )
 from ade.store.executor import Executor, pieces
+from ade.store.job_counts import CounterMemory, Facets, JobCountChanges
+from ade.store.job_lists import JobLists
 from ade.store.port import LostRace, Result
 from ade.store.queue_pauses import QueuePauseChanges, QueuePauseReading
 from ade.store.rows import (
@@ -53,7 +55,6 @@ from ade.store.rows import (
     WorkerRow,
 )
 from ade.store.scaling import ScalingChanges, ScalingReading
-from ade.store.sql import reads
 from ade.store.storage_usage import StorageUsage, VersionSizes
 from ade.store.user_sessions import UserSessionChanges, UserSessionReading
 
@@ -120,6 +121,11 @@ class SqlReading:
         """Find rows that contradict each other."""
         return ConsistencyReading(self._sql)
 
+    @cached_property
+    def job_lists(self) -> JobLists:
+        """List and count jobs."""
+        return JobLists(self._sql)
+
     def export_snapshot(self) -> str:
         """Return a name by which other programs can read what this transaction sees."""
         return self._sql.dialect.export_snapshot(self._sql.cursor)
@@ -136,37 +142,11 @@ class SqlReading:
 
         A filter is a value, or a tuple of values of which a job must have one.
         """
-        names, several, wanted = self._filters(filters)
-        paged = before is not None
-        page = (before,) if paged else ()
-        found = self._sql.adhoc(
-            ("list_jobs", names, several, paged),
-            lambda: reads.list_jobs(names, paged=paged, several=several),
-            *(workspace_id, *page, *wanted, limit),
-        )
-        return [JobRow._make(row) for row in found]
+        return self.job_lists.list_jobs(workspace_id, filters, before, limit)
 
     def count_jobs(self, workspace_id: str, filters: Mapping[str, Any]) -> dict[str, int]:
         """Count the jobs of a workspace that match all filters, by status."""
-        names, several, wanted = self._filters(filters)
-        found = self._sql.adhoc(
-            ("count_jobs", names, several),
-            lambda: reads.count_jobs(names, several),
-            *(workspace_id, *wanted),
-        )
-        return {str(status): int(count) for status, count in found}
-
-    def _filters(
-        self, filters: Mapping[str, Any]
-    ) -> tuple[tuple[str, ...], frozenset[str], list[Any]]:
-        """Return the names of filters, which of them are lists, and their parameters."""
-        names = tuple(sorted(filters))
-        several = frozenset(name for name in names if isinstance(filters[name], tuple))
-        as_list = self._sql.dialect.list_parameter
-        values = [
-            as_list(list(filters[name])) if name in several else filters[name] for name in names
-        ]
-        return names, several, values
+        return self.job_lists.count_jobs(workspace_id, filters)
 
     def read_payload(self, ref: JobRef) -> str | None:
         """Read the payload of a job."""
@@ -232,15 +212,20 @@ class SqlReading:
 
     def count_by_status(self) -> dict[tuple[str, str], int]:
         """Count live jobs by pool and status, for the metrics."""
-        return {(pool, status): count for pool, status, count in self._sql.rows("count_by_status")}
+        found = self._sql.rows("count_by_status")
+        return {(pool, status): int(count) for pool, status, count in found}
 
 
 class SqlTransaction(SqlReading):
     """Change jobs and their logs with one cursor."""
 
-    def __init__(self, sql: Executor, version_sizes: VersionSizes, now_us: int) -> None:
+    def __init__(
+        self, sql: Executor, version_sizes: VersionSizes, now_us: int, counters: CounterMemory
+    ) -> None:
         super().__init__(sql, version_sizes)
         self.now_us = now_us
+        # What this transaction changes in the counters of jobs.
+        self.job_counts = JobCountChanges(sql, counters)
         self.topics: dict[str, None] = {}
 
     @cached_property
@@ -352,6 +337,7 @@ class SqlTransaction(SqlReading):
                 for sql, parameters in calls(self._sql.compiler, name, columns, equal):
                     self._sql.cursor.execute(sql, parameters)
             self._sql.rows_changed += len(rows)
+        self.job_counts.born(born)
 
     def forget_executions(self, registered: Sequence[NewExecution]) -> None:
         """Delete the registrations of jobs for their work."""
@@ -418,8 +404,13 @@ class SqlTransaction(SqlReading):
     def claim(self, query: ClaimQuery) -> Claimed:
         """Take those of the next eligible jobs of a workspace that the claimer can run; log it."""
         line = job_log.started_line(query.event_type, query.cause, json.dumps(query.owner))
-        if self._sql.dialect.chains_changes:
-            return self._claim_at_once(query, line)
+        take = self._claim_at_once if self._sql.dialect.chains_changes else self._pick_and_take
+        claimed = take(query, line)
+        self.job_counts.claimed(query, claimed.jobs)
+        return claimed
+
+    def _pick_and_take(self, query: ClaimQuery, line: tuple[str, str]) -> Claimed:
+        """Claim with two statements, where one cannot return what it changed."""
         picked = list(map(_as_claim, self._sql.rows("pick", *query)))
         taken = picked
         if query.kinds is not None:
@@ -493,6 +484,11 @@ class SqlTransaction(SqlReading):
 
     def finish(self, rows: Sequence[FinishRow]) -> list[bool]:
         """Record how running attempts ended, and log it; False for one that lost its lease."""
+        recorded = self._record_ends(rows)
+        self.job_counts.ended([row for row, is_new in zip(rows, recorded, strict=True) if is_new])
+        return recorded
+
+    def _record_ends(self, rows: Sequence[FinishRow]) -> list[bool]:
         if self._sql.dialect.takes_many:
             found = [row for piece in pieces(rows) for row in self._end("end_returning", piece)]
             if len(found) == len(rows):
@@ -546,6 +542,7 @@ class SqlTransaction(SqlReading):
             log += own[JobRef(*seen[:2])]
             log.append(NewEvent(*seen[:2], seen.event_seq, to.at, to.event_type, to.event_data))
         self._sql.run_many("insert_events", log)
+        self.job_counts.moved([wanted[seen[:3]] for seen in moved])
         return moved
 
     def append(self, appends: Sequence[Append]) -> list[Moved]:
@@ -627,9 +624,11 @@ class SqlTransaction(SqlReading):
         """Delete old finished jobs with their logs, and return which; locked ones are skipped."""
         newest = uuid7(finished_before, 0)
         found = self._sql.rows("finished_jobs", workspace_id, newest, finished_before, limit)
-        refs = [JobRef(workspace_id, job_id) for _, job_id, _ in found]
-        self.forget_executions([NewExecution(ws, key, id_) for ws, id_, key in found if key])
+        refs = [JobRef(workspace_id, row[1]) for row in found]
+        self.forget_executions([NewExecution(ws, key, id_) for ws, id_, key, *_ in found if key])
         self._delete_rows(refs)
+        for _, _, _, status, *facets in found:
+            self.job_counts.gone(workspace_id, Facets(*facets), status)
         return refs
 
     def delete_job(self, job: JobRow) -> None:
@@ -638,6 +637,8 @@ class SqlTransaction(SqlReading):
         if job.execution_key:
             self.forget_executions([NewExecution(job.workspace_id, job.execution_key, job.id)])
         self._delete_rows([ref])
+        facets = Facets(job.pool, job.kind, job.priority)
+        self.job_counts.gone(job.workspace_id, facets, job.status)
 
     def _delete_rows(self, refs: list[JobRef]) -> None:
         for name in (

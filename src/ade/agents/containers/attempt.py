@@ -105,7 +105,7 @@ class ContainerAttempt:
             end = self._failed(refused.message, refused.code)
         self.folder.output.complete()
         await asyncio.to_thread(self.folder.write, END, end)
-        await self._remove()
+        await self.remove_container()
         self._log.info("the container has ended", status=end["status"], code=end.get("exit_code"))
         return True
 
@@ -289,10 +289,11 @@ class ContainerAttempt:
             with contextlib.suppress(asyncio.CancelledError):
                 await self.delivery
             self.delivery = None
-        await self._remove()
+        await self.remove_container()
         await asyncio.to_thread(self.folder.delete)
 
-    async def _remove(self) -> None:
+    async def remove_container(self) -> None:
+        """Remove the container, also if it runs."""
         if (container := self.container) is None:
             return
         try:

@@ -22,7 +22,14 @@ import structlog
 from ade.agents.containers.attempt_folder import END, AttemptFolder, OutputFile
 from ade.agents.containers.order import AGENT_RESTARTED
 from ade.agents.contract_calls import Backoff, ContractCalls
-from ade.domain.errors import AdeError, InvalidTransition, OutputGap, StorageFull, Unavailable
+from ade.domain.errors import (
+    AdeError,
+    InvalidTransition,
+    NotFound,
+    OutputGap,
+    StorageFull,
+    Unavailable,
+)
 from ade.domain.vocabulary import AgentStatus
 from ade.storage.attempt_logs import AttemptLogs, LogState
 
@@ -61,8 +68,11 @@ class HttpOutput:
         return await self._calls.append_output(self._proof, offset_bytes, piece, is_last=is_last)
 
     async def held(self) -> LogState:
-        """Ask the server."""
-        return await self._calls.held_output(self._proof)
+        """Ask the server; why it refuses, it says to a piece only."""
+        try:
+            return await self._calls.held_output(self._proof)
+        except (NotFound, InvalidTransition):
+            return LogState(0)
 
 
 class SharedOutput:

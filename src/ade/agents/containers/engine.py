@@ -133,6 +133,8 @@ class ContainerEngine:
         """
 
         def work(client: Any) -> str:
+            if "device_requests" in request.host and _is_podman(client):
+                raise ContainerError("The engine of this host is Podman, which gives no GPUs so.")
             _remove_same_name(client, request)
             with _engine_reason("The container could not be created"):
                 made = client.create_container(
@@ -301,6 +303,11 @@ def _exactly(file: io.BufferedReader, size_bytes: int) -> bytes:
 def was_out_of_memory(state: ContainerState, *, has_limit: bool, was_stopped: bool) -> bool:
     """Tell whether a container was probably killed for its memory; engines may not say so."""
     return state.out_of_memory or (state.exit_code == KILLED and has_limit and not was_stopped)
+
+
+def _is_podman(client: Any) -> bool:
+    """Tell whether the engine accepts requests for GPUs and ignores them."""
+    return any("podman" in one["Name"].lower() for one in client.version().get("Components") or ())
 
 
 def _has_image(client: Any, image: str) -> bool:

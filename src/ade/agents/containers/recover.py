@@ -16,10 +16,8 @@ import structlog
 
 from ade.agents.containers.attempt import Host, complete_output, end_of, failed
 from ade.agents.containers.attempt_folder import END, ORDER, STARTED, AttemptFolder, StateFolder
-from ade.agents.containers.engine import EngineAway
 from ade.agents.containers.order import AGENT_RESTARTED, ContainerError, Order, read_order
 from ade.agents.containers.rules import attempt_of
-from ade.agents.contract_calls import Backoff
 from ade.domain.vocabulary import AgentStatus
 
 STOP_SECONDS_MAX = 10.0
@@ -28,7 +26,10 @@ log = structlog.get_logger()
 
 
 async def recover(host: Host, state: StateFolder) -> list[tuple[Order, AttemptFolder]]:
-    """End what was left, and return the attempts whose end is to be delivered."""
+    """End what was left, and return the attempts whose end is to be delivered.
+
+    If the engine does not answer, EngineAway is raised, and it can be begun anew.
+    """
     containers = await _containers(host)
     ends = []
     for folder in await asyncio.to_thread(state.left):
@@ -57,15 +58,9 @@ async def _remove(host: Host, container: str) -> None:
 
 
 async def _containers(host: Host) -> dict[Any, str]:
-    """Find the containers of this agent; wait for the engine as long as it takes."""
-    backoff = Backoff(most_seconds=10)
-    while True:
-        try:
-            found = await host.engine.find_all(host.rules.agent)
-            return {attempt_of(one.labels) or one.id: one.id for one in found}
-        except EngineAway as away:
-            log.warning("the container engine is away", reason=str(away))
-            await backoff.wait()
+    """Find the containers of this agent."""
+    found = await host.engine.find_all(host.rules.agent)
+    return {attempt_of(one.labels) or one.id: one.id for one in found}
 
 
 async def _order(folder: AttemptFolder) -> Order | None:

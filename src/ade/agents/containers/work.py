@@ -16,6 +16,7 @@ import structlog
 from ade.agents.containers.attempt import ContainerAttempt, Host
 from ade.agents.containers.attempt_folder import END, AttemptFolder, StateFolder
 from ade.agents.containers.delivery import OutputDelivery, deliver_end
+from ade.agents.containers.engine import EngineAway
 from ade.agents.containers.order import ContainerError, Order, identity_of, read_order
 from ade.agents.containers.recover import recover
 from ade.agents.contract_calls import Backoff
@@ -72,8 +73,7 @@ class ContainerWork:
 
     async def run(self) -> None:
         """Bring earlier attempts to an end, then take jobs until drained, and wait for them."""
-        for order, folder in await recover(self._host, self._state):
-            self._deliver(order, folder, None)
+        await self._unless_drained(self._recover())
         backoff, now = Backoff(), asyncio.get_running_loop().time
         while await self._wait_for_slot():
             try:
@@ -92,6 +92,18 @@ class ContainerWork:
                 log.error("cannot take a job", reason=str(error))
                 await self._unless_drained(backoff.wait())
         await self._end()
+
+    async def _recover(self) -> None:
+        backoff = Backoff(most_seconds=10)
+        while True:
+            try:
+                left = await recover(self._host, self._state)
+                break
+            except EngineAway as away:
+                log.warning("the container engine is away", reason=str(away))
+                await backoff.wait()
+        for order, folder in left:
+            self._deliver(order, folder, None)
 
     async def _wait_for_slot(self) -> bool:
         """Wait until a job may be taken; False once draining."""
@@ -146,8 +158,9 @@ class ContainerWork:
         try:
             wanted = await attempt.run()
         except Exception:
-            # Its container is found and brought to an end at the next start.
+            # Its folder stays, and is brought to an end at the next start.
             log.exception("an attempt broke off", job=attempt.order.job_id)
+            await attempt.remove_container()
             return
         if wanted:
             self._deliver(attempt.order, attempt.folder, attempt.delivery)

@@ -24,7 +24,7 @@ from ade.app.agent_messages import (
     ReportedMessage,
     ReportMessage,
 )
-from ade.domain.errors import AdeError, InvalidRequest
+from ade.domain.errors import AdeError, InvalidRequest, Unauthenticated
 from ade.domain.units import MIB
 from ade.http.body import parse, read_body
 from ade.http.contract.callers import Callers
@@ -105,6 +105,8 @@ def agent_job_routes(leases: AgentLeases, callers: Callers) -> APIRouter:
 async def agent_name(callers: Callers, scope: Scope) -> str:
     """Authenticate a request, and return the name of the agent that it is from."""
     caller = await callers.worker(scope)
+    if caller.name is None and caller.user is None:  # a trusted network, for containers only
+        raise Unauthenticated("This needs an agent's or an operator's key.")
     given = dict(scope["headers"]).get(AGENT_NAME)
     name = given.decode("latin-1") if given is not None else caller.name
     if name is None:

@@ -133,7 +133,7 @@ async def _report_of(context: AppContext, build: Build) -> dict[str, Any] | None
     ref = JobRef(build.workspace_id, build.job_id)
     body = await context.kernel.read(lambda reading: reading.read_result(ref))
     report = (stored_json(body) or {}).get("outputs", {}).get("result_json")
-    return report if isinstance(report, dict) else None
+    return report if isinstance(report, dict) and "packages" in report else None
 
 
 def activation_routes(context: AppContext) -> APIRouter:

@@ -66,6 +66,10 @@ class Dialect(ABC):
         """Lock the rows that are read, and skip those that others have locked."""
         return query
 
+    def unindexed(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        """Return a column in a form that no index is chosen for, where the planner needs that."""
+        return column
+
     def insert_or_pass(self, table: Table) -> Insert | None:
         """Return an insert that skips rows whose key exists, if the database has one."""
         return None
@@ -146,6 +150,9 @@ class Dialect(ABC):
     def lock_lanes(self, cursor: Any, lanes: list[str]) -> None:
         """Lock which job is next in these lanes until the transaction ends."""
 
+    def lock_table(self, cursor: Any, name: str) -> None:  # noqa: B027 (one writer needs none)
+        """Keep others from changing any row of a table until the transaction ends."""
+
     def readable_error(self, error: Exception) -> AdeError | None:
         """Return an error that an operator or a caller can act on, if there is one."""
         return None
@@ -168,6 +175,10 @@ class Dialect(ABC):
 
     def plan_freely(self, cursor: Any) -> None:
         """Allow any plan until the end of the transaction, for statements over whole tables."""
+        return
+
+    def plan_by_values(self, cursor: Any) -> None:
+        """Plan for the values of the parameters until the end of the transaction."""
         return
 
     def export_snapshot(self, cursor: Any) -> str:

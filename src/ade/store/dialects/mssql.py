@@ -90,6 +90,11 @@ class MssqlDialect(Dialect):
                 (lane[:255],),
             )
 
+    def lock_table(self, cursor: Any, name: str) -> None:
+        """Lock with TABLOCKX until the end of the transaction."""
+        cursor.execute(f"SELECT 1 FROM {name} WITH (TABLOCKX, HOLDLOCK) WHERE 1 = 0")
+        cursor.fetchall()
+
     def server_now_us(self, connection: Any) -> int | None:
         """Ask the server, so that hosts whose clocks differ agree on when a lease ends."""
         query = "SELECT DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME())"

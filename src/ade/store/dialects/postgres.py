@@ -121,6 +121,10 @@ class PostgresDialect(Dialect):
             (sorted(lanes),),
         )
 
+    def lock_table(self, cursor: Any, name: str) -> None:
+        """Lock in EXCLUSIVE mode: others may still read."""
+        cursor.execute(f"LOCK TABLE {name} IN EXCLUSIVE MODE".encode())
+
     def readable_error(self, error: Exception) -> AdeError | None:
         """Recognise a full disk, a slow statement and a server that cannot be reached."""
         if isinstance(error, psycopg.errors.DiskFull):
@@ -152,6 +156,11 @@ class PostgresDialect(Dialect):
         cursor.execute(b"SET LOCAL plan_cache_mode = force_custom_plan")
         cursor.execute(b"SET LOCAL statement_timeout = 0")
         cursor.connection.deadline_seconds = FREE_SECONDS
+
+    def plan_by_values(self, cursor: Any) -> None:
+        """Plan each statement for its values: a generic plan takes a rare status for a usual one,
+        and a tenth of the table for the length of a page."""
+        cursor.execute(b"SET LOCAL plan_cache_mode = force_custom_plan")
 
     def export_snapshot(self, cursor: Any) -> str:
         """Export the snapshot of a reading transaction, which may then stay idle for long."""

@@ -7,7 +7,8 @@ from sqlalchemy import BigInteger, Insert, Table, literal_column
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import URL
-from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql import operators
+from sqlalchemy.sql.elements import ColumnElement, UnaryExpression
 from sqlalchemy.sql.expression import FromClause
 
 from ade.domain.errors import AdeError, StorageFull, Unavailable
@@ -69,6 +70,11 @@ class SqliteDialect(Dialect):
         """Compare with the constant: SQLite plans a statement anew for each parameter that it
         compares with what a partial index is about."""
         return is_running(job)
+
+    def unindexed(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        """Put a plus before it: without statistics, SQLite takes the first index that fits."""
+        plus = operators.custom_op[Any]("+")
+        return UnaryExpression(column, operator=plus, type_=column.type)
 
     def rows_changed(self, cursor: Any) -> int:
         """Ask SQLite: the driver does not count for statements that begin with WITH."""

@@ -20,6 +20,7 @@ from ade.store.sql import (
     claims,
     directory,
     environment_archives,
+    job_counts,
     jobs,
     output,
     queue_pauses,
@@ -323,7 +324,13 @@ _READS: dict[str, Statement] = {
     "known_jobs": _one(reads.known_jobs, "ids"),
     "list_leases": _one(reads.list_leases, "limit"),
     "find_workspace_of_job": _one(reads.find_workspace_of_job, "id"),
-    "count_by_status": _one(reads.count_by_status),
+    "count_by_status": _one(job_counts.count_by_status),
+    "sum_counters": _one(job_counts.sum_counters, "workspace_id"),
+    "insert_counters": Statement(job_counts.insert_counters, job_counts.COUNTER),
+    "add_to_counters": Statement(job_counts.add_to_counters, job_counts.COUNTER),
+    "read_facets": Statement(job_counts.read_facets, _fields(rows.JobRef)),
+    "delete_counters": _one(job_counts.delete_counters),
+    "count_anew": _one(job_counts.count_anew),
 }
 STATEMENTS = {
     **_JOBS,

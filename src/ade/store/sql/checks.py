@@ -49,6 +49,7 @@ from ade.store.schema import (
     requests,
 )
 from ade.store.sql.clauses import same_job, same_row
+from ade.store.sql.job_counts import wrong_counters
 
 Rows = Select[Any]
 LOST_KIND = "lost"
@@ -246,6 +247,7 @@ FINDS: dict[str, Callable[[], Rows]] = {
     "artifact_without_job": lambda: _orphans(artifacts),
     "events_without_job": lambda: _orphans(events),
     "output_without_job": lambda: _orphans(output_batches),
+    "counts_differ": wrong_counters,
 }
 
 

@@ -2,7 +2,6 @@
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.sql.base import Executable
-from sqlalchemy.sql.elements import ColumnElement
 
 from ade.store import rows
 from ade.store.dialects.dialect import Dialect
@@ -18,7 +17,6 @@ from ade.store.schema import (
     workspaces,
 )
 from ade.store.sql.clauses import same_job, same_lane, same_row, whole_jobs
-from ade.store.sql.statement import Statement
 
 
 def read_job(d: Dialect, p: Parameters) -> Executable:
@@ -113,71 +111,3 @@ def known_jobs(d: Dialect, p: Parameters) -> Executable:
     """Find which of these jobs there are, in any workspace."""
     in_workspace = workspaces.join(jobs, jobs.c.workspace_id == workspaces.c.id)
     return select(jobs.c.id).select_from(in_workspace).where(d.one_of(jobs.c.id, "ids"))
-
-
-def count_by_status(d: Dialect, p: Parameters) -> Executable:
-    """Count the unfinished jobs by pool and status."""
-    return (
-        select(jobs.c.pool, jobs.c.status, func.count())
-        .where(jobs.c.finished_at.is_(None))
-        .group_by(jobs.c.pool, jobs.c.status)
-    )
-
-
-# The filters by time, with the parameter of each.
-_TIMES = {"submitted_after": "now", "submitted_before": "at"}
-
-
-def list_jobs(
-    names: tuple[str, ...], *, paged: bool, several: frozenset[str] = frozenset()
-) -> Statement:
-    """List jobs of a workspace, newest first: identifiers sort by time, so the key is the order.
-
-    A job must match all filters by these names; of those in `several`, one of a list of values.
-    """
-    parameters = _parameters(names, several)
-
-    def build(d: Dialect, p: Parameters) -> Executable:
-        query = whole_jobs().where(jobs.c.workspace_id == p["workspace_id"])
-        if paged:
-            query = query.where(jobs.c.id < p["id"])
-        for name, parameter in parameters.items():
-            query = query.where(_matches(d, p, name, parameter, is_list=name in several))
-        return d.limited(query.order_by(jobs.c.id.desc()), p["limit"])
-
-    fields = ("workspace_id", *(["id"] if paged else []), *parameters.values(), "limit")
-    return Statement(build, fields, many=False)
-
-
-def count_jobs(names: tuple[str, ...], several: frozenset[str] = frozenset()) -> Statement:
-    """Count the jobs of a workspace by status, with the filters of `list_jobs`."""
-    parameters = _parameters(names, several)
-
-    def build(d: Dialect, p: Parameters) -> Executable:
-        query = (
-            select(jobs.c.status, func.count())
-            .select_from(jobs.join(requests, same_row()))
-            .where(jobs.c.workspace_id == p["workspace_id"])
-            .group_by(jobs.c.status)
-        )
-        for name, parameter in parameters.items():
-            query = query.where(_matches(d, p, name, parameter, is_list=name in several))
-        return query
-
-    return Statement(build, ("workspace_id", *parameters.values()), many=False)
-
-
-def _parameters(names: tuple[str, ...], several: frozenset[str]) -> dict[str, str]:
-    """Name the parameter of each filter."""
-    return {name: f"{name}_list" if name in several else _TIMES.get(name, name) for name in names}
-
-
-def _matches(
-    d: Dialect, p: Parameters, name: str, parameter: str, *, is_list: bool
-) -> ColumnElement[bool]:
-    if name == "submitted_after":
-        return requests.c.submitted_at > p[parameter]
-    if name == "submitted_before":
-        return requests.c.submitted_at < p[parameter]
-    column = jobs.c[name] if name in jobs.c else requests.c[name]
-    return d.one_of(column, parameter) if is_list else column == p[parameter]

@@ -46,7 +46,15 @@ def finished_jobs(d: Dialect, p: Parameters) -> Executable:
         builds.c.workspace_id == jobs.c.workspace_id, builds.c.job_id == jobs.c.id
     )
     old = (
-        select(jobs.c.workspace_id, jobs.c.id, requests.c.execution_key)
+        select(
+            jobs.c.workspace_id,
+            jobs.c.id,
+            requests.c.execution_key,
+            jobs.c.status,
+            jobs.c.pool,
+            requests.c.kind,
+            requests.c.priority,
+        )
         .select_from(jobs.join(requests, same_row()))
         .where(
             jobs.c.workspace_id == p["workspace_id"],

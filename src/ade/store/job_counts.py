@@ -1,0 +1,145 @@
+"""How many jobs there are of each status, kind, priority and pool, without counting them.
+
+The model. A transaction notes each change of a status as a pair of differences (one less here, one
+more there) and adds their sums to the counters when it ends, in itself: what commits is counted,
+what is rolled back is not, and a crash leaves both or neither. The counters are exact for any
+reader, in the snapshot in which it reads the jobs.
+
+    concern                          answer
+    -------------------------------  ------------------------------------------------------------
+    processes wait for each other    each process has counters of its own, one of SHARDS; a reader
+                                     adds them up. Two that share a shard wait for one commit
+    deadlocks                        the counters are changed last, in the order of their keys
+    the kind of a job that ended     is remembered since its submission or claim in this process,
+                                     else read
+    rows that were changed by hand   are not counted; `ade db check` compares, and counts anew
+
+A shard alone may be negative: jobs are submitted by one process and finished by another.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ade.store.executor import Executor
+from ade.store.port import LostRace
+from ade.store.rows import Claim, ClaimQuery, FinishRow, JobRef, JobRow, Move
+
+SHARDS = 16
+# Of how many jobs a process remembers the kind. What is forgotten is read.
+REMEMBERED_MAX = 10_000
+QUEUED, RUNNING = "queued", "running"
+
+
+class Facets(NamedTuple):
+    """Hold what a job is counted by, besides its workspace and status: it never changes."""
+
+    pool: str
+    kind: str
+    priority: str
+
+
+class CountKey(NamedTuple):
+    """Name a counter, in the order of its key."""
+
+    workspace_id: str
+    pool: str
+    kind: str
+    priority: str
+    status: str
+
+
+class CounterMemory:
+    """Remember, for the one connection that writes, its shard, its counters, and kinds of jobs."""
+
+    def __init__(self, shard: int | None = None) -> None:
+        self.shard = random.randrange(SHARDS) if shard is None else shard
+        # The counters whose rows exist; only what has committed is in here.
+        self.keys: set[CountKey] = set()
+        self.facets: dict[str, Facets] = {}
+
+    def remember(self, job_id: str, facets: Facets) -> None:
+        """Remember a job; when there are too many, the older half is forgotten."""
+        if len(self.facets) >= REMEMBERED_MAX:
+            for old in list(self.facets)[: REMEMBERED_MAX // 2]:
+                del self.facets[old]
+        self.facets[job_id] = facets
+
+
+class JobCountChanges:
+    """Note how a transaction changes the counters, and change them at its end."""
+
+    def __init__(self, sql: Executor, memory: CounterMemory) -> None:
+        self._sql = sql
+        self._memory = memory
+        self._changes: Counter[CountKey] = Counter()
+
+    def born(self, jobs: Iterable[JobRow]) -> None:
+        """Note jobs that were inserted."""
+        for job in jobs:
+            facets = Facets(job.pool, job.kind, job.priority)
+            self._memory.remember(job.id, facets)
+            self._changes[CountKey(job.workspace_id, *facets, job.status)] += 1
+
+    def claimed(self, query: ClaimQuery, claims: Iterable[Claim]) -> None:
+        """Note jobs that were taken from the queue."""
+        for claim in claims:
+            facets = Facets(query.pool, claim.kind, claim.priority)
+            self._memory.remember(claim.id, facets)
+            self._move(claim.workspace_id, facets, QUEUED, RUNNING)
+
+    def ended(self, rows: Sequence[FinishRow]) -> None:
+        """Note attempts whose end was recorded."""
+        found = self._facets([JobRef(row.workspace_id, row.id) for row in rows])
+        for row in rows:
+            if row.id in found:
+                self._move(row.workspace_id, found[row.id], RUNNING, row.status)
+
+    def moved(self, moves: Sequence[Move]) -> None:
+        """Note jobs that were moved."""
+        changed = [move for move in moves if move.source != move.status]
+        found = self._facets([JobRef(move.workspace_id, move.id) for move in changed])
+        for move in changed:
+            if move.id in found:
+                self._move(move.workspace_id, found[move.id], move.source, move.status)
+
+    def gone(self, workspace_id: str, facets: Facets, status: str) -> None:
+        """Note a job that was deleted."""
+        self._changes[CountKey(workspace_id, *facets, status)] -= 1
+
+    def flush(self) -> set[CountKey]:
+        """Add the differences to the counters; return those that exist once this commits."""
+        changes = sorted((key, change) for key, change in self._changes.items() if change)
+        self._changes.clear()
+        if not changes:
+            return set()
+        shard = self._memory.shard
+        new = [key for key, _ in changes if key not in self._memory.keys]
+        self._sql.run_many("insert_counters", [(*key, shard, 0) for key in new])
+        rows = [(*key, shard, change) for key, change in changes]
+        if self._sql.run_many("add_to_counters", rows) != len(rows):
+            self._memory.keys.clear()  # someone has deleted rows: insert them again
+            raise LostRace("counters of jobs were deleted")
+        return set(new)
+
+    def recount(self) -> None:
+        """Count all jobs anew, while no other transaction can commit a change of a counter."""
+        self._sql.dialect.plan_freely(self._sql.cursor)
+        self._sql.dialect.lock_table(self._sql.cursor, "job_counts")
+        self._sql.run("delete_counters")
+        self._sql.run("count_anew")
+        self._memory.keys.clear()
+        self._memory.facets.clear()
+
+    def _move(self, workspace_id: str, facets: Facets, source: str, status: str) -> None:
+        self._changes[CountKey(workspace_id, *facets, source)] -= 1
+        self._changes[CountKey(workspace_id, *facets, status)] += 1
+
+    def _facets(self, refs: Sequence[JobRef]) -> dict[str, Facets]:
+        """Find what jobs are counted by; a job without its request is not counted."""
+        known = self._memory.facets
+        missing = [ref for ref in refs if ref.id not in known]
+        read: list[tuple[Any, ...]] = self._sql.each("read_facets", missing, tuple)
+        found = {str(id_): Facets(*facets) for id_, *facets in read}
+        return found | {ref.id: known[ref.id] for ref in refs if ref.id in known}
