@@ -66,6 +66,18 @@ async def test_jobs_are_listed_newest_first_in_pages(server: Server, worker: Pla
     assert "link" not in (await server.http.get("/jobs?limit=3")).headers
 
 
+async def test_a_container_job_of_the_execution_contract_is_listed_too(server: Server) -> None:
+    inputs = {"image": "x", "preferred_host": "gpu", "env": {"TOKEN": "hush"}}
+    body = {"job_type": "container", "inputs": inputs}
+    answer = await server.http.post("/api/v1/workspaces/default/jobs", json=body)
+    job_id = answer.json()["job_id"]
+    [listed] = (await server.http.get("/jobs")).json()
+    assert (listed["job_id"], listed["job_name"]) == (job_id, job_id)
+    assert [one["preferred_host"] for one in (await server.http.get("/queue")).json()] == ["gpu"]
+    info = await server.http.get(f"/job-info/{job_id}")
+    assert (info.json()["job_name"], "hush" in info.text) == (job_id, False)
+
+
 async def test_the_queue_lists_what_waits_in_its_order(server: Server, worker: PlainWorker) -> None:
     late = await submit(server, priority="low")
     soon = await submit(server)
