@@ -11,7 +11,8 @@ environment; of two processes on one disk, one finds in the end that it was too 
     it has an archive                        the archive is fetched and unpacked
     it was made for another interpreter      its lock is installed here, under another digest
     the archive is damaged or refused        the same
-    it has no archive, or the bytes are gone EnvironmentGone; the next run builds it again
+    the bytes of the archive are gone        the same, and the archive is forgotten
+    it has no archive                        EnvironmentGone; the next run builds it again
 """
 
 import asyncio
@@ -57,6 +58,10 @@ class ArchiveRecords(Protocol):
         """Record an archive, unless the environment has one; return the one that counts."""
         ...
 
+    async def forget(self, environment: str) -> None:
+        """Forget an archive whose bytes are gone."""
+        ...
+
 
 async def obtain(recipe: Recipe, fetch: Fetch, settings: Settings) -> str:
     """See to it that an environment is on this disk; return its digest here.
@@ -86,8 +91,8 @@ async def _install_again(recipe: Recipe, settings: Settings) -> str:
     """Install the same versions for the interpreter of this host."""
     if settings.wheelhouse is None and not settings.build_network:
         raise not_installed(
-            f"The packages were installed for {recipe.interpreter}, and this host"
-            f" ({interpreter()}) cannot install them: ADE_BUILD_NETWORK is off and no"
+            f"The packages that were installed for {recipe.interpreter} cannot be used on this host"
+            f" ({interpreter()}), and it cannot install them: ADE_BUILD_NETWORK is off and no"
             " ADE_WHEELHOUSE is set."
         )
     async with workshop(settings) as folder:
@@ -110,10 +115,7 @@ class SharedEnvironments:
         archive = await self.records.find(environment)
         if archive is None:
             raise EnvironmentGone(GONE)
-        try:
-            return await obtain(recipe_of(archive), lambda: self._fetched(archive), self._settings)
-        except NotFound:
-            raise EnvironmentGone(GONE) from None
+        return await obtain(recipe_of(archive), lambda: self._fetched(archive), self._settings)
 
     async def fetch(self, environment: str) -> None:
         """Fetch an environment if it has an archive; otherwise the caller installs it."""
@@ -121,13 +123,14 @@ class SharedEnvironments:
             return
         archive = await self.records.find(environment)
         if archive is not None and archive.interpreter == interpreter():
-            try:
-                await obtain(recipe_of(archive), lambda: self._fetched(archive), self._settings)
-            except NotFound:
-                log.warning("archive missing", environment=environment)
+            await obtain(recipe_of(archive), lambda: self._fetched(archive), self._settings)
 
     async def _fetched(self, archive: EnvironmentArchive) -> Path:
-        return await asyncio.to_thread(self._blobs.existing, archive.archive)
+        try:
+            return await asyncio.to_thread(self._blobs.existing, archive.archive)
+        except NotFound:
+            await self.records.forget(archive.environment)
+            raise ArchiveRefused("its bytes are gone") from None
 
     async def made(self, environment: str) -> None:
         """Share an environment that was just made, if hosts share their blobs.
@@ -160,6 +163,8 @@ def describe(environment: str, file: Path, settings: Settings) -> EnvironmentArc
     try:
         recipe, size_bytes = read_recipe(environment, settings)
         pack(environment, file, settings)
+    except ArchiveRefused as refused:
+        raise not_installed(f"The packages cannot be shared with other hosts: {refused}.") from None
     except (OSError, ValueError, KeyError):
         raise EnvironmentGone(GONE) from None
     return EnvironmentArchive(

@@ -32,6 +32,10 @@ class Records:
         """Record one; the first counts."""
         return self.archives.setdefault(archive.environment, archive)
 
+    async def forget(self, environment: str) -> None:
+        """Forget one."""
+        self.archives.pop(environment, None)
+
 
 @pytest.fixture
 def records() -> Records:
@@ -112,7 +116,7 @@ async def test_another_platform_installs_the_same_versions(
     assert is_there(rebuilt, there)
     assert not is_there(digest, there)
     lonely, _ = host("three", wheelhouse=None, build_network=False)
-    with pytest.raises(BuildFailed, match="cannot install them"):
+    with pytest.raises(BuildFailed, match="it cannot install them"):
         await lonely.obtain(digest)
 
 
@@ -126,14 +130,27 @@ async def test_a_damaged_archive_is_not_used(host: Host, records: Records, blobs
     assert is_there(digest, there)
 
 
-async def test_what_is_nowhere_is_gone(host: Host, records: Records, blobs: Blobs) -> None:
+async def test_an_archive_whose_bytes_are_gone_is_forgotten(
+    host: Host, records: Records, blobs: Blobs
+) -> None:
+    (one, here), (two, there) = host("one"), host("two")
+    digest = await installed(here)
+    archive = await one.share(digest)
+    blobs.delete(archive.archive)
+    assert await two.obtain(digest) == digest  # installed from its lock
+    assert is_there(digest, there)
+    assert records.archives == {}
+    await one.share(digest)
+    assert blobs.has(archive.archive)
+
+
+async def test_what_is_nowhere_is_gone(host: Host) -> None:
     (one, here), (two, _) = host("one"), host("two")
     digest = await installed(here)
     with pytest.raises(EnvironmentGone):
         await two.obtain(digest)
-    archive = await one.share(digest)
-    blobs.delete(archive.archive)
     with pytest.raises(EnvironmentGone):
-        await two.obtain(digest)
-    with pytest.raises(EnvironmentGone):
-        await two.share("sha256:" + "0" * 64)
+        await two.share(digest)
+    (folder_of(digest, here) / "packages" / "away").symlink_to("/etc")
+    with pytest.raises(BuildFailed, match="cannot be shared"):
+        await one.share(digest)
