@@ -34,7 +34,7 @@ from ade.environments.archive import (
 )
 from ade.environments.environment import EnvironmentGone, interpreter, is_there
 from ade.environments.failure import not_installed
-from ade.environments.install import install, one_at_a_time, workshop
+from ade.environments.install import install, one_at_a_time, to_the_end, workshop
 from ade.environments.resolve import Lock
 from ade.environments.tool import Tool
 from ade.settings import Settings
@@ -84,7 +84,7 @@ async def obtain(recipe: Recipe, fetch: Fetch, settings: Settings) -> str:
 
 async def _unpack(recipe: Recipe, archive: Path, settings: Settings) -> None:
     async with workshop(settings) as folder:
-        await asyncio.to_thread(unpack, archive, recipe, folder, settings)
+        await to_the_end(unpack, archive, recipe, folder, settings)
 
 
 async def _install_again(recipe: Recipe, settings: Settings) -> str:
@@ -147,7 +147,7 @@ class SharedEnvironments:
             if known is not None:
                 return known
             async with workshop(self._settings) as folder:
-                made = await asyncio.to_thread(self._keep, environment, folder / ARCHIVE)
+                made = await to_the_end(self._keep, environment, folder / ARCHIVE)
             return await self.records.add(made)
 
     def _keep(self, environment: str, file: Path) -> EnvironmentArchive:

@@ -1,8 +1,10 @@
 """Environments that hosts share by way of their blobs."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.environments.conftest import Configure, Workbench
@@ -99,6 +101,34 @@ async def test_it_is_packed_and_unpacked_once(host: Host, monkeypatch: pytest.Mo
     await asyncio.gather(*(one.share(digest) for _ in range(3)))
     await asyncio.gather(*(two.obtain(digest) for _ in range(3)))
     assert calls == ["pack", "unpack"]
+
+
+async def test_a_cancelled_fetch_leaves_no_half_of_an_environment(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread goes on; the folder that it works in may be removed only after it."""
+    (one, here), (two, there) = host("one"), host("two")
+    digest = await installed(here)
+    await one.share(digest)
+    begun, go_on, real = threading.Event(), threading.Event(), module.unpack
+
+    def slowly(*given: Any) -> None:
+        begun.set()
+        assert go_on.wait(60)
+        real(*given)
+
+    monkeypatch.setattr(module, "unpack", slowly)
+    fetching = asyncio.create_task(two.obtain(digest))
+    await asyncio.to_thread(begun.wait, 60)
+    fetching.cancel()
+    done, _ = await asyncio.wait([fetching], timeout=0.05)
+    assert not done
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await fetching
+    package = folder_of(digest, there) / "packages" / "greeting.py"
+    assert package.read_text() == "VERSION = '2.0'\n"
+    assert is_there(digest, there)
 
 
 async def test_another_platform_installs_the_same_versions(
