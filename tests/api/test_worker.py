@@ -299,7 +299,8 @@ async def test_a_draining_server_answers_long_polls(server: Server, worker: Plai
     await asyncio.sleep(0)
     server.app.drain()
     async with asyncio.timeout(20):
-        assert (await asking).status_code == 204
+        answer = await asking
+    assert (answer.status_code, answer.headers["ade-no-job"]) == (204, "draining")
     await submit_container(server)
     assert (await worker.next_job()).status_code == 204
 
@@ -381,3 +382,33 @@ async def test_a_waiting_job_says_what_its_hosts_are_doing(
     await worker.beat(slots=2, draining=True)
     await server.app.state.agent_hosts.write()
     assert "is drained" in await why(server, second)
+
+
+async def test_a_heartbeat_that_lists_a_job_keeps_it(server: Server, worker: PlainWorker) -> None:
+    job_id = await submit_container(server)
+    await worker.take()
+
+    async def until() -> int:
+        (held,) = await server.kernel.read(
+            lambda reading: [
+                reading.read_job(JobRef(*one[:2])) for one in reading.agent_jobs.held()
+            ]
+        )
+        assert held is not None
+        return held.lease_expires_at or 0
+
+    for listed in (5, [], ["other"]):  # a count is for people only
+        await worker.beat(active_jobs=listed)
+    await server.app.state.agent_hosts.write()
+    claimed = await until()
+    await worker.beat(active_jobs=[{"job_id": job_id.upper()}])
+    await server.app.state.agent_hosts.write()
+    assert await until() - claimed > 100_000_000  # a status lasts 300 s, a claim 60 s
+
+
+async def test_a_job_that_cannot_be_described_fails(server: Server, worker: PlainWorker) -> None:
+    broken = await submit_container(server, image=7)
+    job_id = await submit_container(server)
+    assert (await worker.take())["job_id"] == job_id
+    shown = await worker.status(broken)
+    assert (shown["status"], "image" in shown["error"]) == ("failed", True)
