@@ -98,6 +98,23 @@ async def test_the_command_names_the_job(server: Server, worker: PlainWorker) ->
     assert (payload["config_path"], payload["job_name"]) == ("configs/demo.yaml", "demo")
 
 
+async def test_a_job_that_is_run_again_keeps_its_name_and_its_host(
+    server: Server, worker: PlainWorker
+) -> None:
+    job_id = await submit(
+        server, save_as="demo.yaml", job_name="mine", target_host="gpu", require_host=True
+    )
+    await worker.take()
+    await worker.say(job_id, "failed", exit_code=1)
+    again = await server.http.post(f"/api/v1/workspaces/default/jobs/{job_id}/retry")
+    assert again.status_code == 202, again.text
+    new_id = again.json()["job_id"]
+    assert (await PlainWorker(server.http, "other").next_job()).status_code == 204
+    payload = await worker.take()
+    assert (payload["job_id"], payload["job_name"]) == (new_id, "mine")
+    assert payload["command"] == f"--config /data/configs/demo.yaml --job_id {new_id}"
+
+
 # --- stop -----------------------------------------------------------------------------------------
 
 
