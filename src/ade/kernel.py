@@ -13,6 +13,7 @@ from typing import Any
 
 from ade.domain.errors import AdeError
 from ade.domain.lease import LeaseRule
+from ade.domain.queue_pause import PauseScope
 from ade.events.event_file import EventFileExporter
 from ade.events.notifier import Notifier, Subscription
 from ade.stages import (
@@ -22,6 +23,7 @@ from ade.stages import (
     finish_and_claim,
     force,
     output,
+    queue_pauses,
     renew,
     report,
     resume,
@@ -42,6 +44,7 @@ from ade.stages.finish_and_claim import FinishAndClaim, FinishedAndClaimed
 from ade.stages.force import Force
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.output import OutputAppend
+from ade.stages.queue_pauses import PauseQueue
 from ade.stages.report import AttemptReport
 from ade.stages.resume import Clear, Resolve, Resume
 from ade.stages.retain import Retain
@@ -50,7 +53,15 @@ from ade.stages.submit import idempotency, submit
 from ade.stages.submit.model import Accepted, Submission
 from ade.stages.workers import RunningWorker
 from ade.store.port import Reading, Result, Store
-from ade.store.rows import Claim, IdempotencyRow, JobRef, JobRow, LeaseRef, Renewed
+from ade.store.rows import (
+    Claim,
+    IdempotencyRow,
+    JobRef,
+    JobRow,
+    LeaseRef,
+    QueuePauseRow,
+    Renewed,
+)
 
 
 def _raise_error(answer: Any) -> Any:
@@ -81,6 +92,8 @@ class Verbs:
         self.forget_worker = partial(workers.forget_worker, settings)
         self.force = partial(force.force, settings)
         self.delete = partial(retain.delete, settings)
+        self.pause_queue = partial(queue_pauses.pause_queue, settings)
+        self.resume_queue = partial(queue_pauses.resume_queue, settings)
         self.dispatch = partial(dispatch.dispatch, settings)
         self.report_status = partial(agent_report.report_status, settings)
         self.note_hosts = partial(agent_hosts.note_hosts, settings)
@@ -213,6 +226,14 @@ class Kernel:
     async def delete(self, ref: JobRef) -> JobRow:
         """Delete a job that has ended, with its logs, and return what it was."""
         return await self._one(self.verbs.delete, ref)
+
+    async def pause_queue(self, request: PauseQueue) -> QueuePauseRow:
+        """Keep the jobs of a workspace or a kind from starting, in all processes."""
+        return await self._one(self.verbs.pause_queue, request)
+
+    async def resume_queue(self, scope: PauseScope) -> None:
+        """Let jobs start again, or raise NotFound if they were not paused."""
+        await self._one(self.verbs.resume_queue, scope)
 
     async def dispatch(self, request: Dispatch) -> Claim | None:
         """Give an agent a job, if there is one that it may take."""

@@ -23,9 +23,11 @@ from ade.settings_reader import (
     FolderOrNone,
     Host,
     Hosts,
+    Image,
     LogFormat,
     LogLevel,
     Network,
+    NetworksOrNone,
     ProxyNetworks,
     PublicUrl,
     Sandbox,
@@ -363,18 +365,30 @@ class Settings(BaseModel):
         3, "Attempts of one job or build, the first included.", "attempts", (1, 100)
     )
 
-    # Agents on other hosts: declared, but nothing reads them before there are agents
+    # Agents on other hosts
     vm_shared_data: Folder = setting(
         Path("/opt/opeva_shared_data"),
-        "Storage that server and agents share.",
+        "Folder that server and agents share, with the output of containers. Where the default"
+        " does not exist or cannot be written, `shared` in the data folder is used.",
         aliases=("VM_SHARED_DATA",),
-        reserved_for="agents",
+    )
+    agent_output_max_mb: int = setting(
+        256, "Output of one container that is kept; the rest is dropped.", "MiB", (1, 900)
+    )
+    worker_networks: NetworksOrNone = setting(
+        None,
+        "Networks whose workers need no key; `none` for no network. Without it: this machine, if"
+        " `ADE_HOST` is a loopback address and neither `ADE_PUBLIC_URL` nor `ADE_TRUSTED_PROXIES`"
+        " is set.",
     )
     available_hosts: Hosts = setting(
         (),
-        "Agents that may take work; empty allows every known one.",
+        "Agents that may take work, and that a job may name; empty allows every one.",
         aliases=("AVAILABLE_HOSTS",),
-        reserved_for="agents",
+    )
+    simulation_image: Image = setting(
+        "calof/opeva_simulator:latest",
+        "Image of `POST /run-simulation` for requests that name none.",
     )
     queue_claim_ttl: float = setting(
         60,
@@ -382,7 +396,6 @@ class Settings(BaseModel):
         "seconds",
         (1, DAY_SECONDS),
         aliases=("QUEUE_CLAIM_TTL",),
-        reserved_for="agents",
     )
     host_heartbeat_ttl: float = setting(
         60,
@@ -390,7 +403,6 @@ class Settings(BaseModel):
         "seconds",
         (1, DAY_SECONDS),
         aliases=("HOST_HEARTBEAT_TTL",),
-        reserved_for="agents",
     )
     worker_stale_grace_seconds: float = setting(
         30,
@@ -398,7 +410,6 @@ class Settings(BaseModel):
         "seconds",
         (0, DAY_SECONDS),
         aliases=("WORKER_STALE_GRACE_SECONDS",),
-        reserved_for="agents",
     )
     job_status_ttl: float = setting(
         300,
@@ -406,7 +417,6 @@ class Settings(BaseModel):
         "seconds",
         (1, DAY_SECONDS),
         aliases=("JOB_STATUS_TTL",),
-        reserved_for="agents",
     )
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -436,6 +446,11 @@ class Settings(BaseModel):
     def jobs_dir(self) -> Path:
         """Folder with one folder per job."""
         return self.storage_data_dir / "jobs"
+
+    @property
+    def shared_fallback_dir(self) -> Path:
+        """Folder that is shared with agents where no other one can be used."""
+        return self.storage_data_dir / "shared"
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ from ade.domain.network import NetworkRule
 
 PREFIX = "ADE_"
 TEST_PREFIX = "ADE_TEST_"
+# What commands and programs that call a server read (ade.client.profiles).
+CLIENT_VARIABLES = frozenset({"ADE_URL", "ADE_API_KEY", "ADE_WORKSPACE", "ADE_PROFILE"})
 DATABASE_SCHEMES = ("sqlite", "postgresql", "mssql")
 BUCKET = "[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]"
 SHOWN_CHARACTERS_MAX = 80
@@ -72,8 +74,12 @@ def _split_hosts(value: object) -> object:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _check_networks(value: tuple[str, ...]) -> tuple[str, ...]:
-    for network in value:
+def _split_networks(value: object) -> object:
+    return () if isinstance(value, str) and value.strip().lower() == "none" else _split_hosts(value)
+
+
+def _check_networks(value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    for network in value or ():
         ipaddress.ip_network(network, strict=False)
     return value
 
@@ -101,6 +107,17 @@ ProxyNetworks = Annotated[
     BeforeValidator(_split_hosts),
     AfterValidator(_check_networks),
     Shape("addresses or networks such as 10.0.0.0/8, separated by commas"),
+]
+Image = Annotated[
+    str,
+    _matching(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}"),
+    Shape("the name of a container image"),
+]
+NetworksOrNone = Annotated[
+    tuple[str, ...] | None,
+    BeforeValidator(_split_networks),
+    AfterValidator(_check_networks),
+    Shape("addresses or networks such as 10.0.0.0/8, separated by commas, or none"),
 ]
 DatabaseUrl = Annotated[
     str,
@@ -303,6 +320,7 @@ def unknown_variables(
 ) -> Iterator[str]:
     """Yield a warning for each variable that looks like a setting and is not one."""
     known = {variable for setting in settings for variable in setting.variables}
+    known |= CLIENT_VARIABLES
     for source in sources:
         for variable in sorted(source.variables.keys() - known):
             if not variable.startswith(PREFIX) or variable.startswith(TEST_PREFIX):

@@ -25,6 +25,7 @@ from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
 from ade.storage import Blobs
+from ade.storage.shared_folder import SharedFolder
 from ade.store.rows import Claim
 from ade.store.session import Session
 
@@ -104,6 +105,8 @@ class Server:
         kernel = Kernel(session, rules or KernelSettings(queue_size=0))
         catalogue = Catalogue(session)
         blobs = given_blobs or Blobs(settings.blobs_dir)
+        shared_folder = SharedFolder(settings.shared_fallback_dir)
+        shared_folder.create(private=True)
         app = create_app(
             kernel,
             directory,
@@ -111,6 +114,7 @@ class Server:
             load_kinds(),
             catalogue=catalogue,
             blobs=blobs,
+            shared_folder=shared_folder,
             inline_tasks=inline_tasks,
             health_probes=probes,
         )

@@ -13,6 +13,7 @@ from tests.api.catalogue import CSV, built, configured, started, uploaded
 from tests.api.conftest import Serve
 from tests.api.server import JOBS, Server
 from tests.api.test_agent_jobs import client
+from tests.wheels import make_wheel
 
 from ade.agents.input_cache import InputCache
 from ade.agents.remote_job_io import RemoteJobIO
@@ -22,6 +23,8 @@ from ade.agents.uploads import Uploads
 from ade.domain.errors import InvalidRequest, LeaseLost, NotFound, StorageFull, Unavailable
 from ade.domain.job import Status
 from ade.domain.outcome import Outcome, OutputFile
+from ade.environments.archive import read_recipe
+from ade.environments.environment import is_there
 from ade.settings import Settings
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
@@ -322,3 +325,109 @@ async def test_what_a_result_says_of_its_files_is_not_believed(
     await agent.kernel.finish(Finish(claim, Outcome(Status.SUCCEEDED, body)))
     result = (await server.http.get(f"{JOBS}/{job['job_id']}/result")).json()
     assert result["artifacts"] == []
+
+
+# --- environments ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    """Make a folder with a wheel."""
+    make_wheel(tmp_path / "wheels", "greeting", "2.0")
+    return tmp_path / "wheels"
+
+
+def host(server: Server, folder: Path, name: str, **settings: Any) -> Agent:
+    """Make an agent with a disk of its own."""
+    agent = Agent(server, folder, name)
+    agent.settings = agent.settings.model_copy(update=settings)
+    return agent
+
+
+async def install(settings: Settings) -> str:
+    """Install a package on a host."""
+    made = await CellEnvironments(settings).installed(["greeting"])
+    assert made.environment is not None
+    return made.environment
+
+
+def ready_with(environment: str) -> Outcome:
+    """End a build well."""
+    report = {"environment": environment, "status": "ready"}
+    return Outcome(Status.SUCCEEDED, {"outputs": {"result_json": report}})
+
+
+async def test_a_build_on_an_agent_makes_an_environment_for_others(
+    server: Server, tmp_path: Path, wheels: Path
+) -> None:
+    one, two = (host(server, tmp_path, name, wheelhouse=wheels) for name in ("one", "two"))
+    configuration, document = await configured(server), await uploaded(server)
+    await started(server, configuration, document)
+    build = await one.claim("build")
+    environment = await install(one.settings)
+    with pytest.raises(InvalidRequest, match="was not sent"):
+        await one.kernel.finish(Finish(build, ready_with(environment)))
+    await one.job_io(build).made_environment(environment)
+    await one.job_io(build).made_environment(environment)
+    puts = [request for request in one.cuts.seen if request.method == "PUT"]
+    assert len(puts) == 1
+    await one.kernel.finish(Finish(build, ready_with(environment)))
+    run = await two.claim("normalize")
+    build_id = json.loads(run.payload)["inputs"]["build_id"]
+    job_io = two.job_io(run)
+    for _ in range(2):
+        assert await job_io.environment(run.workspace_id, build_id) == environment
+    assert is_there(environment, two.settings)
+    fetched = [one.url.path for one in two.cuts.seen if one.method == "GET"]
+    assert len(fetched) == 1
+
+
+async def test_what_the_server_installed_is_packed_for_an_agent(
+    server: Server, tmp_path: Path, wheels: Path
+) -> None:
+    there = Settings(storage_data_dir=tmp_path, wheelhouse=wheels)  # the server's own disk
+    environment = await install(there)
+    configuration, document = await configured(server), await uploaded(server)
+    await started(server, configuration, document)
+    (build,) = await server.kernel.claim(ClaimRequest("builder", 1))
+    await server.kernel.finish(Finish(build, ready_with(environment)))
+    agent = host(server, tmp_path, "a", wheelhouse=None, build_network=False)
+    run = await agent.claim("normalize")
+    build_id = json.loads(run.payload)["inputs"]["build_id"]
+    assert await agent.job_io(run).environment(run.workspace_id, build_id) == environment
+    assert is_there(environment, agent.settings)
+    with pytest.raises(NotFound, match="does not name"):
+        await agent.job_io(run).environment(run.workspace_id, build.id)
+
+
+async def test_an_environment_is_what_its_digest_says(
+    server: Server, tmp_path: Path, wheels: Path
+) -> None:
+    agent = host(server, tmp_path, "a", wheelhouse=wheels)
+    configuration, document = await configured(server), await uploaded(server)
+    await started(server, configuration, document)
+    build = await agent.claim("build")
+    recipe, _ = read_recipe(await install(agent.settings), agent.settings)
+    message = {
+        "lease": lease_of(build),
+        "recipe": recipe._asdict() | {"lock": "evil==1\n"},
+    }
+    other = await agent.http.post("/api/agent/environments", json=message)
+    assert (other.status_code, other.json()["code"]) == (422, "validation_error")
+    message["recipe"] = recipe._asdict()
+    message["archive"] = {
+        "digest": digest_of(CSV),
+        "size_bytes": len(CSV),
+        "installed_bytes": 1,
+        "receipt": "1.x",
+    }
+    unsent = await agent.http.post("/api/agent/environments", json=message)
+    assert (unsent.status_code, unsent.json()["code"]) == (409, "artifact_missing")
+    await server.submit()
+    echo = await agent.claim()
+    message["lease"] = lease_of(echo)
+    no_build = await agent.http.post("/api/agent/environments", json=message)
+    assert (no_build.status_code, no_build.json()["code"]) == (422, "validation_error")
+    broken = Outcome(Status.SUCCEEDED, {"outputs": {}})
+    with pytest.raises(InvalidRequest, match="reports there what it made"):
+        await agent.kernel.finish(Finish(build, broken))

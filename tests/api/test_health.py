@@ -16,7 +16,7 @@ async def test_a_well_server_says_so(server: Server) -> None:
     assert answer.status_code == 200
     assert answer.json()["status"] == "ok"
     names = [one["name"] for one in answer.json()["components"]]
-    assert names == ["database", "storage", "safe-mode"]
+    assert names == ["database", "storage", "safe-mode", "shared-folder"]
     assert (await client.get("/healthz")).text == "ok\n"
     assert (await client.get("/readyz")).text == "ready\n"
 

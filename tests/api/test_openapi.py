@@ -16,6 +16,13 @@ async def test_the_committed_document_is_what_the_server_says(server: Server) ->
     assert answer.json() == committed, f"the API changed; look at it, then run: {REGENERATE}"
 
 
+async def test_the_committed_document_of_the_worker_contract_is_up_to_date(server: Server) -> None:
+    answer = await server.client().get("/api/agent/openapi.json")
+    assert answer.status_code == 200
+    committed = json.loads((COMMITTED.parent / "worker-contract.json").read_text())
+    assert answer.json() == committed, f"the API changed; look at it, then run: {REGENERATE}"
+
+
 async def test_every_operation_knows_its_problems_and_its_keys(server: Server) -> None:
     document = server.app.openapi()
     assert document["openapi"].startswith("3.1")

@@ -136,6 +136,7 @@ class Postgres:
 # Which indexes of jobs and their requests each statement walks along, and no other way.
 KEYS = {"sqlite": "sqlite_autoindex_jobs_1", "postgresql": "pk_jobs"}
 REQUESTS = {"sqlite": "sqlite_autoindex_requests_1", "postgresql": "pk_requests"}
+SHORT = "queue_pauses"  # a table of a few rows, which may be scanned
 WALKS: dict[str, set[str]] = {
     "next_workspaces": {"ix_jobs_eligible"},
     "others_wait": {"ix_jobs_eligible"},
@@ -208,7 +209,8 @@ def test_every_hot_statement_walks_along_its_index(planners: tuple[str, Any, Any
         assert plan == few.plan(sql[statement]), explained
         used = {name for step in plan for name in INDEX.findall(step)} - {EVENTS}
         assert {names.get(name, name) for name in used} == indexes, explained
-        assert not [step for step in plan if SLOW.search(step)], explained
+        slow = [step for step in plan if SLOW.search(step) and SHORT not in step]
+        assert not slow, explained
         for step, condition in zip(plan, [*plan[1:], ""], strict=True):
             if "Index" in step and "using pk_" in step:
                 assert "Index Cond" in condition, explained

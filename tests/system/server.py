@@ -102,6 +102,11 @@ class Process:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"it did not end:\n{self.output}") from None
 
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether it has not ended."""
+        return self._popen.poll() is None
+
     def stop(self, seconds: float = END_SECONDS) -> int:
         """Ask it to end, and return its exit code."""
         self.signal(signal.SIGTERM)
@@ -130,11 +135,27 @@ class Worker(Process):
         self.name = self.said(r"worker (\S+) is ready")[1]
 
 
+class RemoteWorker(Process):
+    """Run `ade worker` for a server, with a data folder of its own and no database."""
+
+    def __init__(self, env: dict[str, str], folder: Path, url: str, *options: str) -> None:
+        data_dir = Path(env["ADE_STORAGE_DATA_DIR"])
+        key_file = folder / f"{data_dir.name}.key"
+        key_file.write_text(f"{KEY}\n")
+        command = ["worker", "--server", url, "--key-file", str(key_file), "--name", data_dir.name]
+        super().__init__([*command, *options], env, folder)
+        self.data_dir = data_dir
+        self.name = self.said(r"worker (\S+) is ready")[1]
+
+
 class Server(Process):
     """Run `ade serve`, with a client that holds the first key."""
 
+    options: Sequence[str] = ()
+
     def __init__(self, env: dict[str, str], folder: Path, under: Sequence[str] = ()) -> None:
-        super().__init__(["serve", "--port", "0"], env, folder, under)
+        command = ["serve", "--port", env.get("ADE_PORT", "0"), *self.options]
+        super().__init__(command, env, folder, under)
         self.url = self.said(r"is ready: (http://[^/\s]+)")[1]
         self.http = httpx.Client(
             base_url=self.url,
@@ -210,6 +231,12 @@ class Server(Process):
         )
 
 
+class ServerWithoutWorker(Server):
+    """Run `ade serve --no-worker`: others run its jobs."""
+
+    options = ("--no-worker",)
+
+
 def echo(limits: dict[str, int] | None = None, **inputs: Any) -> dict[str, Any]:
     """Ask for an echo that is no one else's."""
     body = {"job_type": "echo", "document_revision_id": os.urandom(8).hex(), "inputs": inputs}
@@ -250,9 +277,23 @@ class Start:
         """Start `ade serve` and wait until it is ready."""
         return self._kept(Server, **settings)
 
+    def server_without_worker(self, **settings: object) -> Server:
+        """Start `ade serve --no-worker` and wait until it is ready."""
+        return self._kept(ServerWithoutWorker, **settings)
+
     def worker(self, **settings: object) -> Worker:
         """Start `ade worker` and wait until it is ready."""
         return self._kept(Worker, **settings)
+
+    def remote_worker(
+        self, url: str, *options: str, name: str = "agent", **settings: object
+    ) -> RemoteWorker:
+        """Start a worker that reaches nothing but a server, and wait until it is ready."""
+        made = RemoteWorker.__new__(RemoteWorker)
+        self._processes.append(made)
+        environ = environment(self.folder / name, ADE_POLL_SECONDS=0.1, **settings)
+        made.__init__(environ, self.folder, url, *options)  # type: ignore[misc]
+        return made
 
     def command(self, *command: str, **settings: object) -> Process:
         """Start any command."""

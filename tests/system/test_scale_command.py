@@ -1,13 +1,12 @@
 """`ade scale` as a process: it orders, is stopped and started again, and its pilots go on."""
 
 import asyncio
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.processes import eventually
+from tests.system.scaling import ended_blocks, scaler_status
 from tests.system.server import Start, long_echo
 
 from ade.agents.block_rows import block_prefix
@@ -28,34 +27,27 @@ max_blocks = 1
 """
 
 
-def status(start: Start) -> dict[str, Any]:
-    printed = start.command("scale", "status", "--json")
-    assert printed.ended(SECONDS) == 0
-    (scaler,) = json.loads(printed.output[printed.output.index("{") :])["scalers"]
-    return dict(scaler)
-
-
 def test_pilots_outlive_the_scaler_and_are_adopted_by_the_next(
     start_on_postgres: Start, tmp_path: Path
 ) -> None:
     start = start_on_postgres
     file = tmp_path / "scale.toml"
     file.write_text(FILE.format(name=NAME, folder=tmp_path / "pilots"))
-    server = start.server(ADE_MAX_CONCURRENCY="1")
+    server = start.server_without_worker()
     first = start.command("scale", "--config", str(file))
     first.said("is ready")
-    jobs = [server.submit(**long_echo(8)) for _ in range(3)]
+    jobs = [server.submit(**long_echo(8)) for _ in range(2)]
     eventually(lambda: all(server.job(job)["status"] == "running" for job in jobs), SECONDS)
     assert first.stop(SECONDS) == 0
-    assert "pilots go on" in status(start)["leader"]
+    assert "pilots go on" in scaler_status(start, SECONDS)["leader"]
     (block,) = asyncio.run(LocalLauncher(block_prefix(NAME), tmp_path).poll())
 
     second = start.command("scale", "--config", str(file))
     second.said("is ready")
     assert {server.ended_job(job, SECONDS)["status"] for job in jobs} == {"succeeded"}
-    seen = eventually(lambda: _ended(status(start)), SECONDS)
-    assert [one["name"] for one in seen["blocks"]] == [block.name]
-    assert seen["blocks"][0]["pilot"] == "left"
+    (seen_block,) = ended_blocks(start, SECONDS)
+    assert (seen_block["name"], seen_block["pilot"]) == (block.name, "left")
+    seen = scaler_status(start, SECONDS)
     assert seen["totals"] == {"ordered": 1, "cancelled": 0, "failed": 0, "times_away": 0}
     assert seen["trouble"] is None
 
@@ -67,10 +59,6 @@ def test_pilots_outlive_the_scaler_and_are_adopted_by_the_next(
     assert table.ended(SECONDS) == 0
     assert block.name in table.output
     assert "1 block is ordered" in table.output
-
-
-def _ended(seen: dict[str, Any]) -> dict[str, Any] | None:
-    return seen if {one["state"] for one in seen["blocks"]} == {"ended"} else None
 
 
 def test_a_mistake_in_the_file_is_one_line(start_on_postgres: Start, tmp_path: Path) -> None:

@@ -29,19 +29,21 @@ from typer.main import get_command
 from ade.agents.scale_config import key_rows
 from ade.app.job_requests import Caller, JobRequests
 from ade.app.request_schemas import JobRequest
+from ade.app.simulations import SimulationRequest
 from ade.cli import app as command_line
 from ade.cli.exit_codes import ExitCode
 from ade.domain import errors
+from ade.domain.build import BUILD_FAILED
 from ade.domain.errors import AdeError
 from ade.domain.events import EventType
 from ade.domain.job import TRANSITIONS, WAIT_ENDS, Cause, mermaid
 from ade.domain.outcome import Category
 from ade.domain.retry import RETRIED_BY_ITSELF
 from ade.http.problems import CODES
-from ade.http.schemas import catalogue, directory, jobs
+from ade.http.schemas import agents, catalogue, directory, jobs, operations
 from ade.kinds import load_kinds
 from ade.settings import Settings, all_settings
-from ade.settings_reader import TEST_PREFIX
+from ade.settings_reader import CLIENT_VARIABLES, TEST_PREFIX
 from ade.telemetry import metrics
 from ade_engine.entry import activate, cell
 
@@ -136,6 +138,27 @@ def scale_keys() -> str:
     return table("| key | default | allowed | meaning |", key_rows())
 
 
+def commands() -> str:
+    root: Any = get_command(command_line)
+    return table(
+        "| command | does |",
+        ((f"`{name}`", _first_sentence(command.help)) for name, command in _below("ade", root)),
+    )
+
+
+def _below(words: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """List a command and all below it, without the groups that do nothing by themselves."""
+    below = getattr(command, "commands", {})
+    if words != "ade" and (not below or command.invoke_without_command):
+        yield words, command
+    for name, one in below.items():
+        yield from _below(f"{words} {name}", one)
+
+
+def _first_sentence(help: str) -> str:
+    return " ".join(help.partition("\n\n")[0].split())
+
+
 def layers() -> str:
     return _layers("ade", "domain")
 
@@ -167,6 +190,7 @@ GENERATED: dict[str, tuple[Path, Callable[[], str]]] = {
     "categories": (DOCS / "reference" / "errors.md", categories),
     "metrics": (DOCS / "reference" / "metrics.md", metric_table),
     "scale keys": (DOCS / "reference" / "scale-file.md", scale_keys),
+    "commands": (DOCS / "reference" / "cli.md", commands),
     "layers": (DOCS / "explanation" / "architecture.md", layers),
     "engine layers": (DOCS / "explanation" / "architecture.md", engine_layers),
 }
@@ -200,7 +224,7 @@ def test_every_code_of_a_failed_job_is_described() -> None:
     written = {code for path in (ROOT / "src").rglob("*.py") for code in _job_codes(path)}
     described = _first_column(DOCS / "reference" / "errors.md", r"[A-Z_]+")
     # The codes of an AdeError in a worker are those of its class, in capitals.
-    written |= {"VALIDATION_ERROR", "FILES_GONE"}
+    written |= {"VALIDATION_ERROR", "FILES_GONE", BUILD_FAILED}
     # Exceptions of the engine that declare their own code.
     written |= {cell.NoEntrypoint.code, activate.PackageNotImportable.code}
     assert described - {c.value for c in Category} | {"VALIDATION_ERROR"} == written
@@ -224,7 +248,10 @@ def test_every_command_option_and_exit_code_is_described() -> None:
     for name, command in commands.commands.items():
         assert f"## ade {name}\n" in text
         options = [
-            option for param in command.params for option in param.secondary_opts or param.opts
+            option
+            for param in command.params
+            for option in param.secondary_opts or param.opts
+            if option.startswith("-")  # pages write arguments in capitals
         ]
         assert [option for option in options if f"`{option}`" not in text] == []
     described = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
@@ -271,9 +298,20 @@ def test_every_page_is_reached_from_the_first() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_variables_are_settings(page: Path) -> None:
     known = {variable for setting in all_settings() for variable in setting.variables}
+    known |= CLIENT_VARIABLES
+    known |= set(_variables_of_options())
     known |= REMOVED_SETTINGS if page.name == "CHANGELOG.md" else set()
     named = set(re.findall(r"\bADE_[A-Z0-9_]+\b", page.read_text()))
     assert {name for name in named - known if not name.startswith(TEST_PREFIX)} == set()
+
+
+def _variables_of_options() -> Iterator[str]:
+    """Find the variables that stand for options of commands, such as those of `ade agent`."""
+    commands: Any = get_command(command_line)
+    for command in commands.commands.values():
+        for param in command.params:
+            given = param.envvar or ()
+            yield from [given] if isinstance(given, str) else given
 
 
 # --- paths and names in the source ----------------------------------------------------------------
@@ -326,6 +364,10 @@ BODIES: dict[str, Any] = {
     "/keys": directory.KeyRequest,
     "/workspaces": directory.WorkspaceRequest,
     "/configurations": catalogue.ConfigurationRequest,
+    "/run-simulation": SimulationRequest,
+    "/agents": agents.AgentRequest,
+    "/pause": operations.PauseRequest,
+    "/resume": operations.ResumeRequest,
 }
 
 
@@ -373,7 +415,7 @@ EXAMPLES = [
 def test_the_pages_that_should_have_examples_have_them() -> None:
     found = {str(example.id).rpartition("-")[0] for example in EXAMPLES}
     expected = {"README", "quickstart", "lanes", "retry-safely", "keys-and-roles", "run-a-cell"}
-    expected |= {"documents-and-configurations"}
+    expected |= {"documents-and-configurations", "agents-from-nothing"}
     assert expected <= found
 
 
@@ -381,7 +423,13 @@ def test_the_pages_that_should_have_examples_have_them() -> None:
 def test_an_example_is_a_request_that_the_api_takes(
     method: str, path: str, body: str | None
 ) -> None:
-    described = json.loads((DOCS / "reference" / "openapi.json").read_text())["paths"]
+    described = {
+        path: operations
+        for name in ("openapi", "worker-contract")
+        for path, operations in json.loads((DOCS / "reference" / f"{name}.json").read_text())[
+            "paths"
+        ].items()
+    }
     fitting = [
         operations
         for template, operations in described.items()

@@ -4,6 +4,7 @@ the engine                          the row was        the row becomes
 ----------------------------------  -----------------  ---------------------------------------
 lists the block                     any, or missing    queued or running
 does not list it                    registered         ended
+does not list it                    registered lately  failed: its pilot died without a goodbye
 does not list it                    cancelled by us    cancelled
 does not list it                    order unanswered   cancelled: the order was not taken
 does not list it                    anything else      failed: its pilot never came
@@ -13,6 +14,8 @@ refuses the order                   ordered            failed, with what the eng
 from collections.abc import Sequence
 
 from ade.agents.launchers.port import Block
+from ade.domain.scaling import YOUNG_SECONDS
+from ade.domain.units import MICROSECONDS
 from ade.store.rows import BlockRow
 
 CANCELLED = "cancelled"
@@ -59,7 +62,7 @@ def compare(
         elif found != row:
             changed.append(found)
     gone = (row for row in rows if row.finished_at is None and row.name not in there)
-    changed += [row._replace(status=_end(row), finished_at=now) for row in gone]
+    changed += [_ended(row, now) for row in gone]
     return new, changed
 
 
@@ -73,9 +76,29 @@ def _listed(row: BlockRow, block: Block, now: int) -> BlockRow:
     )
 
 
-def _end(row: BlockRow) -> str:
+def _ended(row: BlockRow, now: int) -> BlockRow:
+    ended = row._replace(finished_at=now)
+    if died_young(ended):
+        seconds = (now - (row.registered_at or now)) / MICROSECONDS
+        detail = f"its pilot died within {seconds:.0f} s"
+        return ended._replace(status="failed", detail=detail)
     if row.registered_at:
-        return "ended"
+        return ended._replace(status="ended")
     was_cancelled = row.status == "queued" and row.detail == CANCELLED
     was_not_taken = row.status == "ordered" and row.detail == UNANSWERED
-    return "cancelled" if was_cancelled or was_not_taken else "failed"
+    return ended._replace(status="cancelled" if was_cancelled or was_not_taken else "failed")
+
+
+def is_young(row: BlockRow, at: int) -> bool:
+    """Tell whether the pilot of a block had come only a short while before a time."""
+    return bool(row.registered_at) and at - (row.registered_at or 0) < YOUNG_SECONDS * MICROSECONDS
+
+
+def died_young(row: BlockRow) -> bool:
+    """Tell whether the pilot of a block was gone soon after it came, without a goodbye."""
+    return bool(row.finished_at) and not row.left_at and is_young(row, row.finished_at or 0)
+
+
+def has_lived(row: BlockRow, now: int) -> bool:
+    """Tell whether the pilot of a block has lived for long enough, or said goodbye."""
+    return bool(row.left_at) or not is_young(row, row.finished_at or now)

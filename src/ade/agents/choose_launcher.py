@@ -4,10 +4,10 @@ from pathlib import Path
 
 from ade.agents.block_rows import block_prefix
 from ade.agents.launchers.local import LocalLauncher
+from ade.agents.launchers.parsl_provider import parsl_launcher
 from ade.agents.launchers.port import Launcher
 from ade.agents.launchers.slurm import SlurmLauncher, SlurmOrder
 from ade.agents.scale_config import ScaleConfig
-from ade.domain.errors import Unavailable
 
 
 def choose_launcher(config: ScaleConfig, folder: Path) -> Launcher:
@@ -23,5 +23,12 @@ def choose_launcher(config: ScaleConfig, folder: Path) -> Launcher:
         )
         return SlurmLauncher(prefix, order)
     if config.scaling.engine == "parsl":
-        raise Unavailable("The engine parsl is not there yet.")
+        return parsl_launcher(
+            prefix,
+            config.parsl.provider,
+            config.parsl.options,
+            folder,
+            timeout_seconds=config.parsl.timeout_seconds,
+            walltime_seconds=config.walltime_seconds,
+        )
     return LocalLauncher(prefix, folder)

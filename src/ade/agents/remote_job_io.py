@@ -1,7 +1,9 @@
 """The inputs and outputs of one attempt on a host that reaches neither database nor storage."""
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,21 +11,32 @@ from ade.agents.input_cache import InputCache
 from ade.agents.server_calls import ServerCalls
 from ade.agents.uploads import Uploads, place_of
 from ade.app.agent_messages import (
+    ArchiveMessage,
     BlobMessage,
     DocumentMessage,
+    EnvironmentMessage,
     FileMessage,
     InputMessage,
+    KnownEnvironmentMessage,
+    MadeEnvironmentMessage,
     PackageMessage,
+    RecipeMessage,
+    SentArchive,
 )
 from ade.app.artifacts import artifact_of
 from ade.clock import SystemClock, new_id
-from ade.domain.errors import Unavailable
 from ade.domain.outcome import Artifact, OutputFile
+from ade.environments.archive import Recipe, read_recipe
+from ade.environments.environment import is_there
+from ade.environments.install import workshop
+from ade.environments.shared import ARCHIVE, describe, obtain
 from ade.kinds.kind import InstalledPackages, VersionPackage
 from ade.store.rows import LeaseRef
 from ade.worker.cell_environments import CellEnvironments
 
 FETCHES_MAX = 8
+# How long the server may take to pack an environment that no other host has asked for yet.
+ARCHIVE_SECONDS = 300.0
 Answer = TypeVar("Answer")
 
 
@@ -79,7 +92,43 @@ class RemoteJobIO:
 
     async def environment(self, workspace_id: str, build_id: str) -> str | None:
         """Return which installed packages a build made; None is ADE's own environment."""
-        raise Unavailable("not yet")
+        named = await self._asked("environment", build_id, EnvironmentMessage)
+        settings = self._environments.settings
+        if named.environment is None or is_there(named.environment, settings):
+            return named.environment
+        found: ArchiveMessage = await self._calls.post(
+            "inputs/environment-archive",
+            InputMessage(self._lease, build_id),
+            ArchiveMessage,
+            patience_seconds=ARCHIVE_SECONDS,
+        )
+        given = found.recipe
+        recipe = Recipe(
+            given.environment,
+            given.lock,
+            given.interpreter,
+            given.installer,
+            given.source_builds,
+        )
+        return await obtain(recipe, lambda: self._fetched(found.file), settings)
+
+    async def made_environment(self, environment: str) -> None:
+        """Send the server the packages that a build installed, unless it has them."""
+        settings = self._environments.settings
+        recipe, _ = await asyncio.to_thread(read_recipe, environment, settings)
+        message = MadeEnvironmentMessage(self._lease, RecipeMessage(*recipe))
+        answer = await self._calls.post("environments", message, KnownEnvironmentMessage)
+        if answer.known:
+            return
+        async with workshop(settings) as folder:
+            packed = await asyncio.to_thread(describe, environment, folder / ARCHIVE, settings)
+            digest = await asyncio.to_thread(_digest_of, folder / ARCHIVE)
+            await self._uploads.send(self._lease, digest, folder / ARCHIVE, packed.archive_bytes)
+        receipt = self._uploads.receipts(self._lease)[digest]
+        sent = SentArchive(digest, packed.archive_bytes, packed.installed_bytes, receipt)
+        await self._calls.post(
+            "environments", replace(message, archive=sent), KnownEnvironmentMessage
+        )
 
     async def _asked(self, what: str, name: str, answer: type[Answer]) -> Answer:
         message = InputMessage(self._lease, name)
@@ -90,3 +139,8 @@ class RemoteJobIO:
         url = f"/api/agent/{place_of(self._lease, file.digest)}?link={file.link}"
         async with self._fetches:
             return await self._cache.fetched(file.digest, url)
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"

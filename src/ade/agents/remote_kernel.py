@@ -16,6 +16,7 @@ attempt never waits behind it.
 """
 
 import asyncio
+import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,7 @@ from ade.app.agent_messages import (
     ReportMessage,
 )
 from ade.clock import Clock, SystemClock
-from ade.domain.errors import AdeError, LeaseLost, Unavailable
+from ade.domain.errors import AdeError, LeaseLost, Unauthenticated
 from ade.domain.lease import LeaseRule
 from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish, Finished
@@ -50,6 +51,9 @@ from ade.stages.workers import RunningWorker
 from ade.store.rows import Claim, JobRef, LeaseRef, Renewed
 
 WAIT_SECONDS_MAX = 25
+# Before a claim is tried again: at random up to this, in addition to the worker's own pause.
+AWAY_SECONDS = 2.0
+REFUSED_SECONDS = 60.0
 # Until the server has said how long its leases last: short, so that a first claim does not wait.
 FIRST_LEASE = LeaseRule(lease_seconds=10, margin_seconds=3, renew_seconds=2)
 log = structlog.get_logger()
@@ -71,7 +75,7 @@ class RemoteKernel:
         self._uploads = uploads or Uploads(self._calls)
         self._clock = clock or SystemClock()
         self._lease = FIRST_LEASE
-        self._held = set[LeaseRef]()
+        self._held: dict[LeaseRef, float] = {}  # since when
 
     @property
     def lease(self) -> LeaseRule:
@@ -91,30 +95,58 @@ class RemoteKernel:
         """Export nothing: the server has the events."""
         return NoEventFiles()
 
+    async def connect(self) -> None:
+        """Check that the server answers and takes the key; learn how long its leases last."""
+        answer: RenewedMessage = await self._calls.post(
+            "renewals", RenewalMessage([]), RenewedMessage
+        )
+        self._lease = answer.lease
+
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Claim jobs; while nothing runs here, wait for some."""
         trusted_seconds = self._lease.lease_seconds - self._lease.margin_seconds
         wait_seconds = 0 if self._held else int(min(WAIT_SECONDS_MAX, trusted_seconds / 2))
         message = ClaimMessage(request.limit, sorted(request.kinds or ()))
-        answer: ClaimsMessage = await self._calls.post(
-            "claims", message, ClaimsMessage, wait_seconds=wait_seconds, repeats=False
-        )
+        try:
+            answer: ClaimsMessage = await self._calls.post(
+                "claims", message, ClaimsMessage, wait_seconds=wait_seconds, repeats=False
+            )
+        except AdeError as error:
+            is_refused = isinstance(error, Unauthenticated)
+            await self._pause(REFUSED_SECONDS if is_refused else AWAY_SECONDS)
+            raise
         self._lease = answer.lease
-        self._held.update(LeaseRef(one.workspace_id, one.id, one.fence) for one in answer.claims)
+        now = self.monotonic()
+        for one in answer.claims:
+            self._held[LeaseRef(one.workspace_id, one.id, one.fence)] = now
         return answer.claims
 
+    async def _pause(self, seconds_max: float) -> None:
+        """Wait for a random time: many agents must not come back in the same moment."""
+        await asyncio.sleep(random.uniform(0, seconds_max))
+
     async def renew(self, leases: list[LeaseRef]) -> Sequence[Renewed | AdeError]:
-        """Renew leases; for a lost one, LeaseLost stands in its place."""
+        """Renew leases; for a lost one, LeaseLost stands in its place.
+
+        What is not to be renewed any more was given up, unless it was claimed just now.
+        """
+        begun_before = self.monotonic() - self._lease.lease_seconds
+        kept = set(leases)
+        for lease in [one for one, since in self._held.items() if since < begun_before]:
+            if lease not in kept:
+                self._forget(lease)
         if not leases:
             return []
         answer: RenewedMessage = await self._calls.post(
             "renewals", RenewalMessage(leases), RenewedMessage
         )
         self._lease = answer.lease
-        return [
-            lease_lost(lease) if one is None else Renewed(*lease, one[0])
-            for lease, one in zip(leases, answer.renewed, strict=True)
-        ]
+        answers = list[Renewed | AdeError]()
+        for lease, one in zip(leases, answer.renewed, strict=True):
+            if one is None:
+                self._forget(lease)
+            answers.append(lease_lost(lease) if one is None else Renewed(*lease, one[0]))
+        return answers
 
     async def finish(self, end: Finish) -> Finished:
         """Record how an attempt ended, or raise LeaseLost."""
@@ -131,7 +163,7 @@ class RemoteKernel:
         return Finished(answer.status)
 
     def _forget(self, lease: LeaseRef) -> None:
-        self._held.discard(lease)
+        self._held.pop(lease, None)
         self._uploads.forget(lease)
 
     async def finish_and_claim(
@@ -146,7 +178,7 @@ class RemoteKernel:
             finished.append(answer)
         try:
             claims = await self.claim(request)
-        except Unavailable as error:  # the ends are recorded, and must be known to be
+        except AdeError as error:  # the ends are recorded, and must be known to be
             log.warning("cannot claim", reason=error.detail)
             claims = []
         return FinishedAndClaimed(finished, claims)

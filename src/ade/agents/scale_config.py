@@ -25,7 +25,12 @@ MINUTE_SECONDS = 60
 OTHERS_MAY = stat.S_IRWXG | stat.S_IRWXO
 # `sbatch` options of ADE's own: another value would break what they are for.
 SLURM_OPTIONS_SET = ("chdir", "export", "job-name", "output", "parsable", "signal", "time", "wrap")
-PARSL_OPTIONS_SET = ("init_blocks", "launcher", "max_blocks", "min_blocks", "walltime")
+PARSL_OPTIONS_SET = (
+    *("cmd_timeout", "init_blocks", "launcher", "max_blocks", "min_blocks"),
+    *("nodes_per_block", "walltime"),
+)
+# Engines of our own, which see more of their blocks than Parsl does.
+BETTER_THAN_PARSL = {"SlurmProvider": "slurm", "LocalProvider": "local"}
 
 Engine = Literal["local", "slurm", "parsl"]
 ENGINES: tuple[str, ...] = get_args(Engine)
@@ -269,6 +274,9 @@ def _problems(config: ScaleConfig) -> Iterator[str]:
                 f"[slurm] options: {option!r} is not allowed: give --name=value; ADE itself sets"
                 f" {', '.join(SLURM_OPTIONS_SET)}"
             )
+    better = BETTER_THAN_PARSL.get(config.parsl.provider)
+    if better is not None:
+        yield f'[parsl] provider={config.parsl.provider!r} is not allowed: use engine = "{better}"'
     for name in config.parsl.options:
         if name in PARSL_OPTIONS_SET:
             yield f"[parsl] options: {name} is not allowed: ADE sets it itself"

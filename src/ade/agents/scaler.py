@@ -10,6 +10,7 @@ renewed longer ago than a third of that, on its own monotonic clock.
     failure                                   what happens
     ----------------------------------------  ---------------------------------------------------
     the engine does not answer                nothing is decided; the state says so
+    a pilot dies soon after it registered     its block failed, as if the pilot had never come
     the process dies between row and order    the row is `ordered`; the next poll does not list it,
                                               and it counts as a block that failed
     the engine refuses an order               the block failed; the rest of the round is not sent
@@ -28,7 +29,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from ade.agents import block_rows
-from ade.agents.block_rows import CANCELLED, block_prefix
+from ade.agents.block_rows import CANCELLED, block_prefix, died_young, has_lived, is_young
 from ade.agents.launchers.port import Block, BlockRefused, EngineAway, Launcher
 from ade.domain.errors import AdeError
 from ade.domain.job import LOCAL_POOL
@@ -122,10 +123,11 @@ class Scaler:
             log.warning("the engine does not answer", reason=str(away))
             await self._write([], [], state.away(self._store.clock.now_us(), str(away)))
             return None
-        failed = await self._reconcile(listed)
+        changed = await self._reconcile(listed)
         seen = await self._look()
         now = self._store.clock.now_us()
-        state = _remember(state, seen, failed, now)
+        failed = [row for row in changed if row.status == "failed"]
+        state = _remember(state, seen, failed, self._rule.scale, now)
         state = state.answered(self._rule.scale, self._launcher.describe())
         decision = decide(seen.signals, self._rule.scale, state.memory, now / MICROSECONDS)
         state = state.decided(seen.signals, seen.too_long, decision, now)
@@ -146,13 +148,20 @@ class Scaler:
         row = await self._store.aread(lambda reading: reading.scaling.find(self._rule.name))
         return ScalerState.from_json(row.state if row else None)
 
-    async def _reconcile(self, listed: Sequence[Block]) -> int:
-        """Bring the rows of blocks up to date with the engine's list; count those that failed."""
-        rows = await self._store.aread(lambda reading: reading.scaling.blocks(self._rule.name))
+    async def _reconcile(self, listed: Sequence[Block]) -> list[BlockRow]:
+        """Bring the rows of blocks up to date with the engine's list; return what changed."""
+        name = self._rule.name
+
+        def known(reading: SqlReading) -> list[BlockRow]:
+            # A block that has run for long is not among the newest where others come and go.
+            newest, live = reading.scaling.blocks(name), reading.scaling.live_blocks(name)
+            return list({row.name: row for row in (*newest, *live)}.values())
+
+        rows = await self._store.aread(known)
         now = self._store.clock.now_us()
         new, changed = block_rows.compare(rows, listed, self._rule.name, now)
         await self._write(new, changed, None)
-        return sum(row.status == "failed" for row in changed)
+        return changed
 
     async def _look(self) -> _Seen:
         """Read what waits, what runs, and what is free."""
@@ -165,17 +174,19 @@ class Scaler:
             fits = [one for one in backlog if one.fits]
             needed_us = max((one.timeout_ms for one in fits), default=0) * 1000
             busy = scaling.running_by_owner(LOCAL_POOL)
-            workers = reading.list_workers(WORKERS_LISTED_MAX)
+            newest = scaling.blocks(self._rule.name, BLOCKS_LOOKED_AT)
+            ended = {block.name for block in newest if block.finished_at}
             free = sum(
                 max(worker.slots - busy.get(worker.name, 0), 0)
-                for worker in workers
-                if _is_free(worker, now, needed_us)
+                for worker in reading.list_workers(WORKERS_LISTED_MAX)
+                if worker.block not in ended and _is_free(worker, now, needed_us)
             )
             blocks = scaling.live_blocks(self._rule.name)
+            live = [block for block in blocks if block.registered_at and not block.left_at]
             waiting = [one for one in blocks if one.registered_at is None]
             oldest = min((one.oldest_at for one in fits), default=now)
             return _Seen(
-                scaling.blocks(self._rule.name, BLOCKS_LOOKED_AT),
+                newest,
                 blocks,
                 ScaleSignals(
                     waiting=sum(one.jobs for one in fits),
@@ -184,7 +195,8 @@ class Scaler:
                     free_slots=free,
                     queued_blocks=tuple(one.name for one in waiting if one.status != "running"),
                     starting_blocks=sum(one.status == "running" for one in waiting),
-                    live_blocks=sum(bool(b.registered_at) and not b.left_at for b in blocks),
+                    live_blocks=len(live),
+                    young_blocks=sum(is_young(block, now) for block in live),
                 ),
                 sum(one.jobs for one in backlog if not one.fits),
             )
@@ -208,10 +220,10 @@ class Scaler:
         except (EngineAway, BlockRefused) as error:
             log.warning("blocks were not cancelled", reason=str(error))
         if orders:
-            await self._order(orders, self._idle_seconds(seen), state)
+            await self._order(orders, self._idle_seconds(seen, len(orders)), state)
 
     async def _order(
-        self, orders: list[BlockRow], idle_seconds: float | None, state: ScalerState
+        self, orders: list[BlockRow], idle_seconds: list[float | None], state: ScalerState
     ) -> None:
         """Order blocks one by one; the first that fails ends the round."""
         changed: list[BlockRow] = []
@@ -221,7 +233,9 @@ class Scaler:
                 changed += [block_rows.not_sent(one, now) for one in orders[position:]]
                 break
             try:
-                await self._launcher.launch(row.name, self._command(row.name, idle_seconds))
+                await self._launcher.launch(
+                    row.name, self._command(row.name, idle_seconds[position])
+                )
             except (EngineAway, BlockRefused) as error:
                 log.warning("a block was not ordered", reason=str(error))
                 now = self._store.clock.now_us()
@@ -236,13 +250,13 @@ class Scaler:
         if changed:
             await self._write([], changed, state)
 
-    def _idle_seconds(self, seen: _Seen) -> float | None:
-        """Return after how long the pilots of new blocks leave; None for those that must stay."""
-        if seen.signals.blocks < self._rule.scale.min_blocks:
-            return None
+    def _idle_seconds(self, seen: _Seen, orders: int) -> list[float | None]:
+        """Return after how long the pilot of each new block leaves; None for those that stay."""
+        staying = min(max(self._rule.scale.min_blocks - seen.signals.blocks, 0), orders)
         starts = ((b.ordered_at, b.registered_at) for b in seen.newest if b.registered_at)
         took = [(registered - ordered) / MICROSECONDS for ordered, registered in starts]
-        return idle_exit_seconds(self._rule.idle_seconds, tuple(took[:STARTS_REMEMBERED]))
+        leaving = idle_exit_seconds(self._rule.idle_seconds, tuple(took[:STARTS_REMEMBERED]))
+        return [None] * staying + [leaving] * (orders - staying)
 
     async def _write(
         self, new: list[BlockRow], changed: list[BlockRow], state: ScalerState | None
@@ -260,9 +274,17 @@ def _is_free(worker: WorkerRow, now: int, needed_us: int) -> bool:
     return is_alive and (worker.drains_at is None or worker.drains_at - now >= needed_us)
 
 
-def _remember(state: ScalerState, seen: _Seen, failed: int, now: int) -> ScalerState:
-    """Forget failures after which a pilot came, then note those of this round."""
-    came = max((block.registered_at or 0 for block in seen.newest), default=0) / MICROSECONDS
-    if state.memory.failures and came > state.memory.failed_at_seconds:
-        state = replace(state, memory=state.memory.registered())
-    return state.failed(failed, now / MICROSECONDS)
+def _remember(
+    state: ScalerState, seen: _Seen, failed: Sequence[BlockRow], rule: ScaleRule, now: int
+) -> ScalerState:
+    """Forget failures that are over, then note those of this round."""
+    memory = state.memory
+    for block in seen.newest:
+        if memory.failures and block.registered_at:
+            came_at = block.registered_at / MICROSECONDS
+            memory = memory.came(came_at, has_lived=has_lived(block, now))
+    pilots_died = any(died_young(block) for block in failed)
+    state = replace(state, memory=memory)
+    state = state.failed(len(failed), now / MICROSECONDS, pilots_died=pilots_died)
+    memory = state.memory.faded(now / MICROSECONDS, rule, seen.signals.tried)
+    return replace(state, memory=memory)

@@ -6,13 +6,17 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from ade.app.agent_messages import (
+    ArchiveMessage,
     BlobMessage,
     ClaimMessage,
     ClaimsMessage,
     DocumentMessage,
     EndedMessage,
     EndMessage,
+    EnvironmentMessage,
     InputMessage,
+    KnownEnvironmentMessage,
+    MadeEnvironmentMessage,
     OutputMessage,
     PackageMessage,
     ReceiptMessage,
@@ -33,16 +37,22 @@ from ade.domain.errors import (
 )
 
 DETAIL_CHARS_MAX = 300
+# A connection that hangs must not outlast a lease; a claim also waits for work.
+TIMEOUT = httpx.Timeout(10.0, connect=5.0, write=30.0, pool=30.0)
 _MESSAGES = {
     message: TypeAdapter[Any](message)
     for message in (
+        ArchiveMessage,
         BlobMessage,
         ClaimMessage,
         ClaimsMessage,
         DocumentMessage,
         EndMessage,
         EndedMessage,
+        EnvironmentMessage,
         InputMessage,
+        KnownEnvironmentMessage,
+        MadeEnvironmentMessage,
         OutputMessage,
         PackageMessage,
         ReceiptMessage,
@@ -68,15 +78,21 @@ class ServerCalls:
         answer: type[Any] | None,
         *,
         wait_seconds: int = 0,
+        patience_seconds: float = 0.0,
         repeats: bool = True,
     ) -> Any:
-        """Send a message and return the answer, or raise what the server answered instead."""
+        """Send a message and return the answer, or raise what the server answered instead.
+
+        The server may take longer than usual: as long as it is asked to wait, and `patience`.
+        """
         headers = {"Content-Type": "application/json"}
         if wait_seconds:
             headers["Prefer"] = f"wait={wait_seconds}"
         body = _MESSAGES[type(message)].dump_json(message)
         try:
-            response = await self._sent(path, body, headers, repeats)
+            response = await self._sent(
+                path, body, headers, repeats, wait_seconds + patience_seconds
+            )
         except httpx.HTTPError as error:
             raise away(error) from None
         if response.is_success:
@@ -84,17 +100,21 @@ class ServerCalls:
         raise error_of(response)
 
     async def _sent(
-        self, path: str, body: bytes, headers: dict[str, str], repeats: bool
+        self, path: str, body: bytes, headers: dict[str, str], repeats: bool, longer_seconds: float
     ) -> httpx.Response:
+        url, allowed = f"/api/agent/{path}", self.http.timeout
+        if longer_seconds and allowed.read is not None:
+            limits = allowed.as_dict()
+            allowed = httpx.Timeout(**limits | {"read": allowed.read + longer_seconds})
         try:
-            return await self.http.post(f"/api/agent/{path}", content=body, headers=headers)
+            return await self.http.post(url, content=body, headers=headers, timeout=allowed)
         except httpx.RemoteProtocolError:  # a connection that the server had closed meanwhile
             if not repeats:
                 raise
-            return await self.http.post(f"/api/agent/{path}", content=body, headers=headers)
+            return await self.http.post(url, content=body, headers=headers, timeout=allowed)
 
 
-def away(error: httpx.HTTPError) -> Unavailable:
+def away(error: Exception) -> Unavailable:
     """Say that the server cannot be reached."""
     return Unavailable(f"The server does not answer: {type(error).__name__}.")
 

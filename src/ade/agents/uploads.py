@@ -19,6 +19,8 @@ from ade.domain.units import MIB
 from ade.store.rows import LeaseRef
 
 PAUSES_SECONDS = (0.5, 1.0, 2.0, 4.0)
+# The server answers once the bytes are in its storage, which may be another network away.
+STORED_TIMEOUT = httpx.Timeout(30.0, read=600.0)
 OCTETS = "application/octet-stream"
 log = structlog.get_logger()
 
@@ -48,8 +50,10 @@ class Uploads:
         headers = {"Content-Type": OCTETS, "Content-Length": str(size_bytes)}
         url = f"/api/agent/{place_of(lease, digest)}"
         try:
-            response = await self._calls.http.put(url, content=_pieces(path), headers=headers)
-        except httpx.HTTPError as error:
+            response = await self._calls.http.put(
+                url, content=_pieces(path), headers=headers, timeout=STORED_TIMEOUT
+            )
+        except (httpx.HTTPError, httpx.StreamError) as error:  # or it would be read twice
             raise away(error) from None
         if not response.is_success:
             raise error_of(response)

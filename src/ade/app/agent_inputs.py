@@ -10,10 +10,17 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ade.app.agent_messages import BlobMessage, DocumentMessage, FileMessage, PackageMessage
+from ade.app.agent_messages import (
+    BlobMessage,
+    DocumentMessage,
+    EnvironmentMessage,
+    FileMessage,
+    PackageMessage,
+)
 from ade.app.attempt_proofs import AttemptProofs
 from ade.app.catalogue import Catalogue
-from ade.domain.errors import NotFound
+from ade.domain.build import BuildStatus
+from ade.domain.errors import NotFound, Unavailable
 from ade.kernel import Kernel
 from ade.store.rows import JobRef, JobRow, LeaseRef
 
@@ -46,6 +53,14 @@ class AgentInputs:
         await self._check_named(job, digest)
         await self._catalogue.check_bytes(job.workspace_id, digest)
         return BlobMessage(await self._file(job, digest))
+
+    async def environment(self, job: JobRow, build_id: str) -> EnvironmentMessage:
+        """Name the installed packages that a build made for the job."""
+        await self._check_named(job, build_id)
+        build = await self._catalogue.find_build(job.workspace_id, build_id)
+        if build.status != BuildStatus.READY:
+            raise Unavailable(f"The run's build is {build.status}.")
+        return EnvironmentMessage(build.environment)
 
     async def _file(self, job: JobRow, digest: str) -> FileMessage:
         return FileMessage(digest, await self._proofs.link(lease_of(job), digest))

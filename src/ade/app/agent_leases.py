@@ -23,6 +23,7 @@ from typing import Any
 
 from ade.app.agent_messages import EndMessage, OutcomeMessage, OutputMessage, ReportMessage
 from ade.app.agent_uploads import AgentUploads
+from ade.domain.build import KIND as BUILD
 from ade.domain.errors import AdeError, InvalidRequest, LeaseLost
 from ade.domain.events import work_topic
 from ade.domain.job import LOCAL_POOL, Status
@@ -110,10 +111,12 @@ class AgentLeases:
     async def _checked(self, job: JobRow, message: OutcomeMessage) -> Outcome:
         """Return the outcome that an agent reports, with the files that are known to be there."""
         outcome = message.as_outcome()
-        artifacts = await self._uploads.accept(job, message.artifacts)
         result = outcome.result
         if result is not None and not isinstance(result.get("outputs", {}), dict):
             raise InvalidRequest("outputs: a result holds an object there.")
+        if job.kind == BUILD and outcome.status is Status.SUCCEEDED:
+            await self._uploads.check_build(outcome)
+        artifacts = await self._uploads.accept(job, message.artifacts)
         if artifacts or (result is not None and "artifacts" in result):
             result = {**(result or {}), "artifacts": [one.as_dict() for one in artifacts]}
         return replace(outcome, result=result, artifacts=artifacts)

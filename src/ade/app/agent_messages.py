@@ -26,6 +26,7 @@ CLAIMS_MAX = 100
 KINDS_MAX = 100
 ARTIFACTS_MAX = 100_100
 KIND_CHARS_MAX = 40
+LOCK_CHARS_MAX = 4_000_000
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Receipt = Annotated[str, Field(max_length=100)]
 EndStatus = Literal["succeeded", "failed", "timed_out", "cancelled", "paused"]
@@ -244,6 +245,58 @@ class BlobMessage:
     """Describe bytes that a job reads."""
 
     file: FileMessage
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentMessage:
+    """Name the installed packages that a build made; None is ADE's own environment."""
+
+    environment: Digest | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeMessage:
+    """Say what an environment is made of; its digest is made of that."""
+
+    environment: Digest
+    lock: Annotated[str, Field(max_length=LOCK_CHARS_MAX)]
+    interpreter: Annotated[str, Field(max_length=200)]
+    installer: Annotated[str, Field(max_length=100)]
+    source_builds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveMessage:
+    """Describe the archive of an environment."""
+
+    recipe: RecipeMessage
+    file: FileMessage
+
+
+@dataclass(frozen=True, slots=True)
+class SentArchive:
+    """Name the archive of an environment, as an attempt sent it."""
+
+    digest: Digest
+    size_bytes: Annotated[int, Field(ge=1)]
+    installed_bytes: Annotated[int, Field(ge=0)]
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class MadeEnvironmentMessage:
+    """Say that a build made an environment; without an archive, ask whether there is one."""
+
+    lease: LeaseRef
+    recipe: RecipeMessage
+    archive: SentArchive | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEnvironmentMessage:
+    """Answer whether the server has an archive of an environment."""
+
+    known: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,9 @@ from ade.app.attempt_proofs import ArtifactMissing, AttemptProofs
 from ade.app.catalogue import Catalogue
 from ade.clock import Clock, new_id
 from ade.domain.build import KIND as BUILD
+from ade.domain.build import environment_made
 from ade.domain.errors import InvalidRequest, PayloadTooLarge, StorageFull, Unavailable, UnsafePath
-from ade.domain.outcome import Artifact, OutputFile
+from ade.domain.outcome import Artifact, Outcome, OutputFile
 from ade.domain.units import MIB
 from ade.settings import Settings
 from ade.storage import Blob, Blobs
@@ -147,6 +148,15 @@ class AgentUploads:
             named.metadata,
         )
         return artifact_of(file, new_id(self._clock), self._blobs.uri(named.digest))
+
+    async def check_build(self, outcome: Outcome) -> None:
+        """Raise ArtifactMissing if a build names an environment that no archive holds."""
+        report = (outcome.result or {}).get("outputs", {}).get("result_json")
+        made = environment_made(outcome.result)
+        if not isinstance(report, dict) or report.get("environment") != made:
+            raise InvalidRequest("outputs.result_json: a build reports there what it made.")
+        if made is not None and await self._catalogue.environments.find(made) is None:
+            raise ArtifactMissing(f"The environment {made[:80]!a} of this build was not sent.")
 
     async def check_sent(self, job: JobRow, digest: str, size_bytes: int, receipt: str) -> None:
         """Raise ArtifactMissing unless this attempt sent these bytes, and they are there."""

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from ade.domain.enrolment import CODE_MINUTES, OVERLAP_MINUTES
-from ade.store.agents import NewAgentKey
-from ade.store.rows import AgentRow, HostRow
+from ade.store.rows import AgentRow, HostRow, NewAgentKey
 from ade.store.session import Session
 
 
@@ -57,6 +56,12 @@ class Agents:
         """Record that keys are in use; the codes that were given out with them are void."""
         await self._session.achange(
             lambda tx: tx.agents.record_use(digests), lambda reading, _: True
+        )
+
+    async def has_key(self, key: str) -> bool:
+        """Tell whether some agent has this key."""
+        return await self._session.aread(
+            lambda reading: reading.agents.find_by_key(key) is not None
         )
 
     async def list_all(self) -> list[AgentRow]:

@@ -51,12 +51,11 @@ class BuildRequests:
     ) -> RequiredBuild:
         """Describe the build of a version; `known` is that build as it was just read.
 
-        A ready build whose packages are not on this disk any more is given up first.
+        A ready build whose packages are neither on this disk nor in an archive is given up first.
         """
         environment = known.environment if known is not None else None
         if environment is not None and not is_there(environment, self._settings):
-            gone = error_json(environment_gone(LOST))
-            await self._catalogue.retire_environment(environment, gone, even_if_needed=True)
+            await self._retire_if_lost(environment)
         return RequiredBuild(
             version=version,
             fingerprint=fingerprint_of(version),
@@ -66,6 +65,12 @@ class BuildRequests:
             rebuild=rebuild,
             activate=activate,
         )
+
+    async def _retire_if_lost(self, environment: str) -> None:
+        environments = self._catalogue.environments
+        if await environments.find(environment) is None:
+            gone = error_json(environment_gone(LOST))
+            await environments.retire(environment, gone, even_if_needed=True)
 
     async def activation(self, caller: Caller, version: Version) -> Submission:
         """Ask that a version become the active one as soon as its build is ready."""

@@ -7,6 +7,7 @@ connection breaks during a commit, the change is looked for, and reported as don
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from ade.app.environment_records import EnvironmentRecords
 from ade.domain.configuration import manifest_digest
 from ade.domain.errors import Conflict, NotFound
 from ade.store.rows import (
@@ -47,6 +48,7 @@ class Catalogue:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.environments = EnvironmentRecords(session)
 
     # --- documents --------------------------------------------------------------------------------
 
@@ -348,23 +350,6 @@ class Catalogue:
         filters = {name: value for name, value in given.items() if value is not None}
         return await self._session.aread(
             lambda reading: reading.builds.list_builds(workspace_id, filters, before, limit)
-        )
-
-    async def environments_in_use(self) -> set[str]:
-        """List the environments that ready builds refer to."""
-        return await self._session.aread(lambda reading: reading.builds.environments_in_use())
-
-    async def retire_environment(
-        self, environment: str, reason: str, *, even_if_needed: bool = False
-    ) -> bool:
-        """Cancel the ready builds of an environment, unless an unfinished job needs one of them.
-
-        The next run of their versions builds again.
-        """
-        return await self._session.achange(
-            lambda tx: tx.builds.retire_environment(
-                environment, reason, even_if_needed=even_if_needed
-            )
         )
 
 

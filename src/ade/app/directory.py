@@ -3,6 +3,7 @@
 Each call is one read or one change of the session, with the same rules as those of the catalogue.
 """
 
+from ade.app.agents import Agents
 from ade.app.user_sessions import UserSessions
 from ade.domain.session_rule import SessionRule
 from ade.store.rows import ApiKey, KeyHolder, Member, NewKey, Workspace
@@ -108,6 +109,10 @@ class Directory:
             lambda tx: tx.directory.revoke_operator_key(key_id, force=force),
             lambda reading, revoked: reading.directory.find_operator_key(key_id) == revoked,
         )
+
+    def agents(self) -> Agents:
+        """Return the agents that were enrolled."""
+        return Agents(self._session)
 
     def user_sessions(self, rule: SessionRule | None = None) -> UserSessions:
         """Return the sessions of browsers, which follow a rule about their lifetime."""

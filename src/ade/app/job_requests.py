@@ -57,6 +57,7 @@ class JobRequests:
     def __init__(self, settings: Settings, kinds: Kinds) -> None:
         self._kinds = kinds
         self._network = settings.runtime_network_access
+        self._hosts = settings.available_hosts
         self._payload_bytes_max = settings.payload_max_kb * 1024
         self._retries_max = settings.retry_max_attempts - 1
         self._batch_max = settings.batch_max
@@ -154,6 +155,9 @@ class JobRequests:
             output_spec = offer.outputs(output_spec, "output_spec")
         work = offer.work(output_spec, environment)
         kind.check(inputs, output_spec or offer.default_output_spec)
+        agent_pool = kind.agent_pool(inputs)
+        if agent_pool is not None:
+            self._check_host(agent_pool.host)
         limits, not_before = request.get("limits"), request.get("not_before")
         return Submission(
             workspace_id=caller.workspace_id,
@@ -174,6 +178,16 @@ class JobRequests:
             and request.get("dedupe") is not False,
             reuse_failed=bool(request.get("reuse_failed")),
             retries=offer.retries,
+            agent_pool=agent_pool,
+        )
+
+    def _check_host(self, host: str | None) -> None:
+        if host is None or not self._hosts or host in self._hosts:
+            return
+        known = ", ".join(self._hosts)
+        raise InvalidRequest(
+            f"There is no host {host} for agents: AVAILABLE_HOSTS lists {known}.",
+            errors=[{"field": "preferred_host", "message": f"one of {known}"}],
         )
 
     def _offer(self, job_type: str) -> "_Offer":

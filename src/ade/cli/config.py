@@ -1,4 +1,4 @@
-"""``ade config``: start a config package, and check one."""
+"""``ade config`` in a folder: start a config package, check it, run its tests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ if TYPE_CHECKING:
     from ade_engine.package import Package, PackageProblem
 
 DEFAULT_EXAMPLE = "member_roster"
-
-app = typer.Typer(
-    help="Start and check config packages.", no_args_is_help=True, pretty_exceptions_enable=False
-)
+PYTEST_FOUND_NONE = 5
+PYTEST_FAILED = (1, PYTEST_FOUND_NONE)
 
 
-@app.command("init")
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
     example: Annotated[
@@ -44,10 +41,34 @@ def init(
     typer.echo(f"Made {folder} from the example {name}. Try it:")
     typer.echo(f"  ade config check {folder}")
     typer.echo(f"  ade run {sample} --config {folder}")
-    typer.echo(f"  pytest {folder}")
+    typer.echo(f"  ade config test {folder}")
 
 
-@app.command("check")
+def run_tests(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="The package.")
+    ] = Path(),
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Passed on to pytest.")
+    ] = None,
+) -> None:
+    """Run the tests of a package with pytest."""
+    import importlib.util
+    import subprocess
+    import sys
+
+    if importlib.util.find_spec("pytest") is None:
+        typer.echo("ade: pytest is not installed here: pip install pytest", err=True)
+        raise typer.Exit(ExitCode.USAGE)
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", str(folder), *(words or ())], check=False
+    )
+    if ended.returncode == PYTEST_FOUND_NONE:
+        typer.echo(f"ade: {folder} has no tests", err=True)
+    code = ExitCode.JOB_FAILED if ended.returncode in PYTEST_FAILED else ExitCode.USAGE
+    raise typer.Exit(code if ended.returncode else ExitCode.OK)
+
+
 def check(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The config package.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

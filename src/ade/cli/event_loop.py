@@ -14,7 +14,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
     import uvloop
 
-    from ade.domain.errors import AdeError
+    from ade.domain.errors import AdeError, Forbidden, Unauthenticated
     from ade.process.compose import collect_garbage_rarely, keep_freed_memory
 
     keep_freed_memory()
@@ -24,6 +24,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
             runner.run(main())
     except AdeError as refused:
         typer.echo(f"ade: {refused.detail}", err=True)
-        raise typer.Exit(ExitCode.UNAVAILABLE) from None
+        is_auth = isinstance(refused, Unauthenticated | Forbidden)
+        raise typer.Exit(ExitCode.AUTH if is_auth else ExitCode.UNAVAILABLE) from None
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.OK) from None

@@ -13,3 +13,4 @@ class ExitCode(IntEnum):
     AUTH = 4
     UNAVAILABLE = 5
     WAIT_TIMED_OUT = 124
+    INTERRUPTED = 130

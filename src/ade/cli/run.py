@@ -81,10 +81,11 @@ def _is_accepted(summary: dict[str, Any], *, strict: bool) -> bool:
 
     evaluation, counts = Evaluation(summary["evaluation"]), summary["summary"]
     issues = {"error": counts["errors"], "warning": counts["warnings"]}
-    found = shortcoming(FailOn.ERRORS, evaluation, issues)
+    unused_tables = counts["skipped"]["tables"]
+    found = shortcoming(FailOn.ERRORS, evaluation, issues, unused_tables)
     by_package = FailOn(summary["fail_on"])
     fail_on = strictest(by_package, FailOn.ERRORS) if strict else by_package
-    failed = shortcoming(fail_on, evaluation, issues)
+    failed = shortcoming(fail_on, evaluation, issues, unused_tables)
     if failed is not None or evaluation is not Evaluation.COMPLETE:
         typer.secho(f"ade: failed: {failed or found}", fg="red", err=True)
         return False

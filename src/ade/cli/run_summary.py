@@ -6,6 +6,7 @@ from typing import Any
 import typer
 
 RANGES_SHOWN_MAX = 3
+SHAPES = {"headerless": "no header", "key_value": "names and values, no header"}
 
 
 def explain(artifact: dict[str, Any]) -> None:
@@ -13,6 +14,12 @@ def explain(artifact: dict[str, Any]) -> None:
     from rich.console import Console
 
     console = Console()
+    shapes = {
+        table["table"]: table["shape"]
+        for event in artifact["events"]
+        if event["stage"] == "structure"
+        for table in event["tables"]
+    }
     for event in artifact["events"]:
         if event["stage"] == "structure" and event["notes"]:
             notes = ", ".join(event["notes"]).replace("_", " ")
@@ -20,7 +27,7 @@ def explain(artifact: dict[str, Any]) -> None:
         if event["stage"] == "structure" and not event["tables"]:
             console.print(f"sheet {event['sheet']!r}: no table was found", markup=False)
         elif event["stage"] == "mapping":
-            _explain_mapping(console, event)
+            _explain_mapping(console, event, shapes[event["table"]])
     _explain_issues(console, artifact)
     counts = artifact["summary"]
     typer.echo(
@@ -64,12 +71,14 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _explain_mapping(console: Any, event: dict[str, Any]) -> None:
+def _explain_mapping(console: Any, event: dict[str, Any], shape: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
     where = f"{event['sheet']}!{event['range']}" if event["sheet"] else event["range"]
-    title = f"table {event['table']}  {where}  {event['evaluation']}"
+    title = "  ".join(
+        filter(None, (f"table {event['table']}", where, SHAPES.get(shape), event["evaluation"]))
+    )
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for name in ("column", "header", "field", "score", "why"):
         table.add_column(name, overflow="fold", header_style="bold")

@@ -15,6 +15,7 @@ from ade.cli.settings import settings_or_exit
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ade.agents.scale_config import ScaleConfig
     from ade.app.scaler_report import BlockReport, ScalerReport
 
 app = typer.Typer(help="Keep pilots on an engine.", invoke_without_command=True)
@@ -43,18 +44,12 @@ def scale(
             "it is missing; `ade scale init slurm > scale.toml` writes an example",
             param_hint="--config",
         )
-    from ade.agents.scale_config import read_scale_config
     from ade.process.compose import is_sqlite
     from ade.process.scale import scale as keep_scaling
-    from ade.settings import SettingsError
     from ade.telemetry.log_setup import set_up_logs
 
     settings = settings_or_exit(env_file)
-    try:
-        read = read_scale_config(config)
-    except SettingsError as refused:
-        typer.echo(f"ade: {refused}", err=True)
-        raise typer.Exit(ExitCode.USAGE) from None
+    read = _config(config)
     if is_sqlite(settings):
         typer.echo(
             "ade: pilots are processes of their own, and SQLite has one owner:"
@@ -64,6 +59,18 @@ def scale(
         raise typer.Exit(ExitCode.USAGE)
     set_up_logs(settings.log_format, settings.log_level)
     run(lambda: keep_scaling(settings, read, typer.echo))
+
+
+def _config(file: Path) -> ScaleConfig:
+    """Read the file, or end with one line that says what is wrong with it."""
+    from ade.agents.scale_config import read_scale_config
+    from ade.settings import SettingsError
+
+    try:
+        return read_scale_config(file)
+    except SettingsError as refused:
+        typer.echo(f"ade: {refused}", err=True)
+        raise typer.Exit(ExitCode.USAGE) from None
 
 
 @app.command("init")
@@ -76,6 +83,33 @@ def init(
     if engine not in ENGINES:
         raise typer.BadParameter(f"give one of {', '.join(ENGINES)}", param_hint="ENGINE")
     typer.echo(example(engine), nl=False)
+
+
+@app.command("drain")
+def drain(
+    config: Annotated[Path, typer.Option(metavar="FILE", help="The TOML file of the scaler.")],
+    env_file: EnvFile = None,
+) -> None:
+    """Cancel the blocks that wait, and let pilots finish their jobs and leave.
+
+    Stop `ade scale` first: while it decides, it orders new blocks for what waits.
+    """
+    import asyncio
+
+    from ade.agents.launchers.port import BlockRefused, EngineAway
+    from ade.domain.errors import AdeError
+    from ade.process.scale import drain as drain_blocks
+
+    settings = settings_or_exit(env_file)
+    try:
+        waiting, started = asyncio.run(drain_blocks(settings, _config(config)))
+    except AdeError as error:
+        typer.echo(f"ade: {error.detail}", err=True)
+        raise typer.Exit(ExitCode.UNAVAILABLE) from None
+    except (EngineAway, BlockRefused) as error:
+        typer.echo(f"ade: {error}", err=True)
+        raise typer.Exit(ExitCode.UNAVAILABLE) from None
+    typer.echo(f"{waiting} waiting blocks were cancelled; {started} pilots were told to leave.")
 
 
 @app.command("status")

@@ -29,6 +29,8 @@ different values in the same place. `ade settings` prints the values in use and 
 
 A variable whose value is not allowed stops the start with one line that names it. A variable that
 begins with `ADE_` and is not listed here is only warned of (`ADE_TEST_*` belongs to the tests).
+`ADE_URL`, `ADE_API_KEY`, `ADE_WORKSPACE` and `ADE_PROFILE` are read by
+[commands that call a server](cli.md).
 
 Three settings depend on each other: `ADE_LEASE_MARGIN_SECONDS` must be less than
 `ADE_LEASE_SECONDS`, and `ADE_RENEW_SECONDS` less than their difference.

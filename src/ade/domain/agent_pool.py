@@ -8,7 +8,7 @@ jobs only while it does not ask for work.
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 
 from ade.domain.job import AGENT_POOL
@@ -38,7 +38,7 @@ class AgentPool:
         asked = json.dumps([self.host, self.require_host, self.labels])
         return f"{AGENT_POOL}:{hashlib.sha256(asked.encode()).hexdigest()[:DIGEST_CHARS]}"
 
-    def serves(self, agent: str, labels: Collection[str], asking: Collection[str]) -> bool:
+    def serves(self, agent: str, labels: Collection[str], asking: Container[str]) -> bool:
         """Tell whether an agent may take jobs of this pool; `asking` are those that want work."""
         if not set(self.labels) <= set(labels):
             return False

@@ -4,7 +4,9 @@ A build's row holds what became of the work; while the work has not ended, the j
 """
 
 import json
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 from ade.domain.job import Status
 from ade.domain.outcome import Category, JobError
@@ -45,6 +47,14 @@ def build_error(job_error: str | None, attempts: int) -> str:
         " that of the machine say more."
     )
     return json.dumps(JobError(Category.INTERNAL_ERROR, "BUILDER_LOST", message).as_dict())
+
+
+def environment_made(result: Mapping[str, Any] | None) -> str | None:
+    """Return which environment the result of a build's job names, if it names one."""
+    outputs = (result or {}).get("outputs")
+    report = outputs.get("result_json") if isinstance(outputs, dict) else None
+    made = report.get("environment") if isinstance(report, dict) else None
+    return made if isinstance(made, str) else None
 
 
 def is_remembered(error: str | None) -> bool:

@@ -24,6 +24,11 @@ class FailOn(StrEnum):
 
 FAIL_ON_DEFAULT = FailOn.UNUSABLE
 _ORDER = list(FailOn)
+_WHY_UNUSED = {
+    "no_header": "without a header row",
+    "no_field": "without a column of any field",
+    "required_missing": "without any required field",
+}
 
 
 def strictest(*words: FailOn) -> FailOn:
@@ -31,10 +36,18 @@ def strictest(*words: FailOn) -> FailOn:
     return max(words, key=_ORDER.index)
 
 
-def shortcoming(fail_on: FailOn, evaluation: Evaluation, issues: Mapping[str, int]) -> str | None:
-    """Return what makes a result a failure, in words, or None if it is none."""
+def shortcoming(
+    fail_on: FailOn,
+    evaluation: Evaluation,
+    issues: Mapping[str, int],
+    unused_tables: Mapping[str, int],
+) -> str | None:
+    """Return what makes a result a failure, in words, or None if it is none.
+
+    `unused_tables` counts the tables that are not in the output, by reason.
+    """
     found = {
-        FailOn.UNUSABLE: "no table could be used" if evaluation is Evaluation.UNUSABLE else None,
+        FailOn.UNUSABLE: _unusable(unused_tables) if evaluation is Evaluation.UNUSABLE else None,
         FailOn.PARTIAL: (
             "a required column is missing" if evaluation is Evaluation.PARTIAL else None
         ),
@@ -43,6 +56,15 @@ def shortcoming(fail_on: FailOn, evaluation: Evaluation, issues: Mapping[str, in
     }
     levels = _ORDER[1 : _ORDER.index(fail_on) + 1]
     return next((words for level in levels if (words := found[level]) is not None), None)
+
+
+def _unusable(tables: Mapping[str, int]) -> str:
+    counted = [
+        f"{count} {'table' if count == 1 else 'tables'} {_WHY_UNUSED[reason]}"
+        for reason, count in sorted(tables.items())
+        if reason in _WHY_UNUSED
+    ]
+    return f"no table could be used ({', '.join(counted) or 'none was found'})"
 
 
 def _found(count: int, noun: str) -> str | None:

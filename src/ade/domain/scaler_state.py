@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ade.domain.scaling import (
+    BLAME,
+    BLAME_DIED,
     FAILURES_SHOWN_MIN,
     FailureMemory,
     ScaleDecision,
@@ -101,10 +103,13 @@ class ScalerState:
             totals=totals,
         )
 
-    def failed(self, blocks: int, now_seconds: float) -> "ScalerState":
+    def failed(
+        self, blocks: int, now_seconds: float, *, pilots_died: bool = False
+    ) -> "ScalerState":
         """Note blocks of one round that failed."""
         totals = replace(self.totals, failed=self.totals.failed + blocks)
-        return replace(self, memory=self.memory.failed(now_seconds, blocks), totals=totals)
+        memory = self.memory.failed(now_seconds, blocks, pilots_died=pilots_died)
+        return replace(self, memory=memory, totals=totals)
 
     def answered(self, rule: ScaleRule, where: str) -> "ScalerState":
         """Note that the engine answered, and until when nothing is ordered after failures."""
@@ -131,8 +136,9 @@ def trouble(
         seconds = (now_us - state.away_since_us) / 1e6
         return f"Scaler {name}: the engine does not answer for {seconds:.0f} s: {state.away_reason}"
     if state.memory.failures >= FAILURES_SHOWN_MIN:
+        cause = BLAME_DIED if state.memory.pilots_died else BLAME
         return (
-            f"Scaler {name}: blocks ended before their pilots registered,"
-            f" {state.memory.failures} times in a row; see `ade scale status`."
+            f"Scaler {name}: {cause[0].lower()}{cause[1:]}, {state.memory.failures} times in a row;"
+            " see `ade scale status`."
         )
     return None

@@ -15,6 +15,8 @@ blocks that are on their way, so that none is ordered twice.
     nothing waits                              cancel blocks that the engine has not started
     a block ended before its pilot registered  order nothing for 30, 60, 120 ... 600 s, then one
     the first pilot registers after that       order for the backlog again
+    a pilot died within 30 s                   the same, until one lives longer or says goodbye
+    nothing is needed for as long again        the failures are forgotten
     fewer blocks than `min_blocks`             order the difference, whatever waits
     `max_blocks` exist                         order nothing, and say so
 """
@@ -25,6 +27,10 @@ from dataclasses import dataclass
 # A pilot drains this long before its grace begins: engines enforce wall times by the minute.
 DRAIN_MARGIN_SECONDS = 60.0
 FAILURES_SHOWN_MIN = 5
+# A pilot that registered and is gone sooner than this, without a goodbye, has failed.
+YOUNG_SECONDS = 30.0
+BLAME = "Blocks ended before their pilots registered"
+BLAME_DIED = f"Pilots died within {YOUNG_SECONDS:.0f} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,8 @@ class ScaleSignals:
 
     `waiting` are jobs that pilots may take now; `free_slots` those of the workers that are live.
     `queued_blocks` has not been started by the engine, newest first; `starting_blocks` were, and
-    their pilots have not registered; `live_blocks` have a registered pilot.
+    their pilots have not registered; `live_blocks` have a registered pilot, and those of
+    `young_blocks` among them registered less than `YOUNG_SECONDS` ago.
     """
 
     waiting: int = 0
@@ -64,11 +71,17 @@ class ScaleSignals:
     queued_blocks: tuple[str, ...] = ()
     starting_blocks: int = 0
     live_blocks: int = 0
+    young_blocks: int = 0
 
     @property
     def coming(self) -> int:
         """Count the blocks that will bring slots, but have not yet."""
         return len(self.queued_blocks) + self.starting_blocks
+
+    @property
+    def tried(self) -> int:
+        """Count the blocks that may still end before they are of use."""
+        return self.coming + self.young_blocks
 
     @property
     def blocks(self) -> int:
@@ -78,18 +91,37 @@ class ScaleSignals:
 
 @dataclass(frozen=True, slots=True)
 class FailureMemory:
-    """Remember how many blocks in a row failed, and when the last one did."""
+    """Remember how many blocks in a row failed, and when the last one did.
+
+    After a pilot that died young, one that has merely registered proves nothing.
+    """
 
     failures: int = 0
     failed_at_seconds: float = 0.0
+    pilots_died: bool = False
 
-    def failed(self, now_seconds: float, blocks: int = 1) -> "FailureMemory":
+    def failed(
+        self, now_seconds: float, blocks: int = 1, *, pilots_died: bool = False
+    ) -> "FailureMemory":
         """Remember a round of blocks that failed; those of one round count once."""
-        return FailureMemory(self.failures + 1, now_seconds) if blocks else self
+        if not blocks:
+            return self
+        died = self.pilots_died or pilots_died
+        return FailureMemory(self.failures + 1, now_seconds, died)
 
-    def registered(self) -> "FailureMemory":
-        """Forget the failures: a pilot has come."""
-        return FailureMemory()
+    def came(self, at_seconds: float, *, has_lived: bool) -> "FailureMemory":
+        """Forget the failures if a pilot came after them; where others died, it must have lived."""
+        is_proof = at_seconds > self.failed_at_seconds and (has_lived or not self.pilots_died)
+        return FailureMemory() if is_proof else self
+
+    def faded(self, now_seconds: float, rule: ScaleRule, tried: int) -> "FailureMemory":
+        """Forget the failures if nothing was tried for as long again as their back-off was.
+
+        `tried` counts the blocks that may still fail.
+        """
+        quiet_seconds = now_seconds - self.failed_at_seconds
+        is_over = not tried and quiet_seconds >= 2 * rule.backoff(self.failures)
+        return FailureMemory() if is_over else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +171,17 @@ def _probe(
 ) -> ScaleDecision:
     """Order a single block once the back-off is over."""
     failed = f"{memory.failures} time{'s' if memory.failures > 1 else ''} in a row"
-    blame = f"Blocks ended before their pilots registered, {failed}"
+    cause = f"{BLAME_DIED if memory.pilots_died else BLAME}, {failed}"
     left = memory.failed_at_seconds + rule.backoff(memory.failures) - now_seconds
     if left > 0:
-        return ScaleDecision(reason=f"{blame}: the next one is ordered in {left:.0f} s.")
+        return ScaleDecision(reason=f"{cause}: the next one is ordered in {left:.0f} s.")
     if signals.coming:
-        return ScaleDecision(reason=f"{blame}: one block is tried, and no pilot has registered.")
-    return ScaleDecision(1, (), f"{blame}: one block is ordered to try again.")
+        return ScaleDecision(reason=f"{cause}: one block is tried, and no pilot has registered.")
+    if memory.pilots_died and signals.young_blocks:
+        return ScaleDecision(
+            reason=f"{cause}: one block is tried; its pilot must live for {YOUNG_SECONDS:.0f} s."
+        )
+    return ScaleDecision(1, (), f"{cause}: one block is ordered to try again.")
 
 
 def _why_none(signals: ScaleSignals, short: int, *, held: bool) -> str:

@@ -10,15 +10,18 @@ its jobs are given up, whatever their statuses say.
     dispatched: no status came after the claim    queued again: nothing of it has run
     running, also with a stop requested           failed: whether it ran to its end is unknown
 
-The rule about time. All times are the database's. A server that has just started, or whose clock
-was stepped, gives up no job until every agent had the time to speak (`settling_seconds`), so that a
-server that was away fails nobody's work.
+The rule about time. All times are the database's. What servers heard of agents is written there
+within `note_seconds`, so an agent is known to be silent only that much later. A server that has
+just started, or whose clock was stepped, gives up no job until every agent had the time to speak
+(`settling_seconds`), so that a server that was away fails nobody's work.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ade.domain.units import MICROSECONDS
+
+NOTE_SECONDS_MAX = 10.0
 
 
 class Verdict(StrEnum):
@@ -39,9 +42,14 @@ class StalenessRule:
     status_ttl_seconds: float = 300
 
     @property
+    def note_seconds(self) -> float:
+        """Return how often servers write down which agents they heard."""
+        return min(self.heartbeat_ttl_seconds / 4, NOTE_SECONDS_MAX)
+
+    @property
     def settling_seconds(self) -> float:
         """Return how long a server waits after its start before it gives up jobs."""
-        return self.heartbeat_ttl_seconds + self.grace_seconds
+        return self.heartbeat_ttl_seconds + self.grace_seconds + self.note_seconds
 
     def claim_expires_at(self, now_us: int) -> int:
         """Return until when a first status must arrive after a claim."""

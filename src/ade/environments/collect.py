@@ -3,6 +3,9 @@
 An environment is in use while a ready build names it and a run has used it within the time that it
 is kept. One that is idle is first taken from its builds, in one transaction that refuses if a job
 still needs it; only then is its folder moved out of sight and deleted.
+
+One that has an archive (`ade.environments.shared`) is a copy that can be fetched again: its folder
+goes and its builds stay. They are cancelled when no host has used it for that time.
 """
 
 import asyncio
@@ -11,6 +14,7 @@ import os
 import secrets
 import shutil
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -44,49 +48,66 @@ class Collected:
     leftovers: int = 0
 
 
-class BuildRecords(Protocol):
-    """Know which environments builds refer to."""
+class Records(Protocol):
+    """Know which environments builds refer to, and which have an archive."""
 
-    async def environments_in_use(self) -> set[str]:
+    async def in_use(self) -> set[str]:
         """List the environments that ready builds refer to."""
         ...
 
-    async def retire_environment(
-        self, environment: str, reason: str, *, even_if_needed: bool = False
-    ) -> bool:
+    async def retire(self, environment: str, reason: str, *, even_if_needed: bool = False) -> bool:
         """Cancel the ready builds of an environment, unless an unfinished job needs one of them."""
         ...
 
+    async def is_needed(self, environment: str) -> bool:
+        """Tell whether an unfinished job needs an environment."""
+        ...
 
-async def collect_for_ever(builds: BuildRecords, settings: Settings) -> None:
+    async def archived(self) -> set[str]:
+        """List the environments that have an archive."""
+        ...
+
+    async def use(self, environments: Collection[str]) -> None:
+        """Record that environments are used."""
+        ...
+
+    async def retire_unused(self, seconds: float, reason: str) -> int:
+        """Forget the archives that no host has used for so long, with their builds."""
+        ...
+
+
+async def collect_for_ever(records: Records, settings: Settings) -> None:
     """Collect now and then, until cancelled; not while a step of the clock misdates young files."""
     clock = FileClock()
     while True:
         try:
             if clock.steady_seconds() > YOUNG_SECONDS:
-                await collect(builds, settings)
+                await collect(records, settings)
         except Exception as error:
             log.warning("cannot collect environments", reason=type(error).__name__)
         await asyncio.sleep(COLLECT_EVERY_SECONDS)
 
 
-async def collect(builds: BuildRecords, settings: Settings) -> Collected:
+async def collect(records: Records, settings: Settings) -> Collected:
     """Remove what is not used, and nothing that may still be needed."""
     root = settings.activation_envs_dir.resolve()
     present = await asyncio.to_thread(_environments, root)
-    in_use = await builds.environments_in_use()
-    for digest in in_use - set(present):
-        await builds.retire_environment(
-            digest, error_json(environment_gone(LOST)), even_if_needed=True
-        )
+    in_use, archived = await records.in_use(), await records.archived()
+    for digest in in_use - set(present) - archived:
+        await records.retire(digest, error_json(environment_gone(LOST)), even_if_needed=True)
+    lately = {digest for digest, idle in present.items() if idle < 2 * COLLECT_EVERY_SECONDS}
+    await records.use(lately & archived)
+    reason = error_json(environment_gone(IDLE.format(days=settings.environment_keep_days)))
     removed = 0
     for digest, idle_seconds in present.items():
         if not _is_idle(idle_seconds, settings, named=digest in in_use):
             continue
-        reason = error_json(environment_gone(IDLE.format(days=settings.environment_keep_days)))
-        if digest in in_use and not await builds.retire_environment(digest, reason):
+        if digest in archived and await records.is_needed(digest):
+            continue
+        if digest in in_use - archived and not await records.retire(digest, reason):
             continue
         removed += await asyncio.to_thread(_remove, root, digest, settings)
+    await records.retire_unused(settings.environment_keep_days * DAY_SECONDS, reason)
     leftovers = await asyncio.to_thread(_remove_leftovers, root, settings)
     await _bound_cache(settings)
     if removed or leftovers:

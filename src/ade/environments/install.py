@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 from ade.domain.units import MIB
@@ -40,15 +41,18 @@ async def workshop(settings: Settings) -> AsyncIterator[Path]:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
+def one_at_a_time(environment: str) -> asyncio.Lock:
+    """Return the lock that whoever makes an environment in this process must hold."""
+    return _installing.setdefault(environment, asyncio.Lock())  # it lives while someone holds it
+
+
 async def install(lock: Lock, tool: Tool, folder: Path) -> str:
     """Make the environment of a lock, unless it is there; return its digest.
 
     Two builds of one process do not install the same twice; of two processes, one finds in the end
     that it was too late.
     """
-    # It lives as long as someone holds it.
-    lone = _installing.setdefault(lock.digest, asyncio.Lock())
-    async with lone:
+    async with one_at_a_time(lock.digest):
         if is_there(lock.digest, tool.settings):
             tool.log("These packages are installed already.")
         else:
@@ -72,7 +76,7 @@ async def _install(lock: Lock, tool: Tool, folder: Path) -> None:
 
 
 def _complete(made: Path, lock: Lock, settings: Settings) -> None:
-    """Look over what was installed, stamp it, bring it to disk, and give it its name."""
+    """Look over what was installed, stamp it, and give it its name."""
     packages = made / PACKAGES
     packages.mkdir(exist_ok=True)
     refuse_shadows(packages)
@@ -82,20 +86,29 @@ def _complete(made: Path, lock: Lock, settings: Settings) -> None:
             f"The packages take {size_bytes // MIB} MiB, and ADE_ENVIRONMENT_MAX_MB allows"
             f" {settings.environment_max_mb}."
         )
-    stamp = {
-        "digest": lock.digest,
-        "made": secrets.token_hex(8),
-        "made_at": time.time(),  # noqa: TID251 - a record for people
+    facts = {
         "interpreter": interpreter(),
         "uv": uv_version(),
+        "source_builds": lock.source_builds,
         "packages": lock.packages,
         "size_bytes": size_bytes,
     }
+    settle(made, lock.digest, facts, settings)
+
+
+def settle(made: Path, environment: str, facts: dict[str, Any], settings: Settings) -> None:
+    """Stamp a folder that is complete, bring it to disk, and give it its name."""
+    stamp = {
+        "digest": environment,
+        "made": secrets.token_hex(8),
+        "made_at": time.time(),  # noqa: TID251 - a record for people
+        **facts,
+    }
     (made / STAMP).write_text(json.dumps(stamp, indent=1), encoding="utf-8")
-    for entry in (made, packages):
+    for entry in (made, made / PACKAGES):
         entry.chmod(0o755)  # jobs are other users, and may look
     _sync(made)
-    place = folder_of(lock.digest, settings)
+    place = folder_of(environment, settings)
     try:
         made.rename(place)
     except OSError:

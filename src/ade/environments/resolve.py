@@ -43,14 +43,21 @@ class Lock:
     @property
     def digest(self) -> str:
         """Name the resulting environment."""
-        return digest(
-            {
-                "lock": self.text,
-                "interpreter": interpreter(),
-                "uv": uv_version(),
-                "source_builds": self.source_builds,
-            }
+        return environment_digest(
+            self.text, interpreter(), uv_version(), source_builds=self.source_builds
         )
+
+
+def environment_digest(lock: str, made_for: str, installer: str, *, source_builds: bool) -> str:
+    """Name the environment that a lock becomes, with an interpreter and a version of uv."""
+    return digest(
+        {
+            "lock": lock,
+            "interpreter": made_for,
+            "uv": installer,
+            "source_builds": source_builds,
+        }
+    )
 
 
 async def resolve(requirements: list[str], tool: Tool, folder: Path) -> Lock:

@@ -94,7 +94,8 @@ class Tool:
         except BaseException:
             _kill(process)
             with contextlib.suppress(Exception):
-                await asyncio.shield(process.wait())
+                # To the end of its pipes, or they would be left open.
+                await asyncio.shield(process.communicate())
             raise
         finally:
             self._running.discard(process)

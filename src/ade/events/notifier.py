@@ -19,6 +19,11 @@ class Subscription:
         self._loop = loop
         self._notified = asyncio.Event()
 
+    @property
+    def is_notified(self) -> bool:
+        """Tell whether there was a notification for which nobody has waited yet."""
+        return self._notified.is_set()
+
     def notify(self) -> None:
         """End the wait, from any thread."""
         if not self._loop.is_closed():

@@ -25,6 +25,11 @@ async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
     return await _read_bytes(scope, receive, bytes_max)
 
 
+async def read_raw(request: Request, bytes_max: int) -> bytes:
+    """Read a body of bytes, or raise 413 as soon as it is known to be too large."""
+    return await _read_bytes(request.scope, request.receive, bytes_max)
+
+
 async def read_unused_body(request: Request) -> bytes:
     """Read the body of a route that needs none: it only tells repetitions of a request apart."""
     return await _read_bytes(request.scope, request.receive, SMALL_BODY_BYTES_MAX)

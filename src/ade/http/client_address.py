@@ -31,6 +31,16 @@ class Networks:
         return found is not None and any(found in network for network in self._networks)
 
 
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach a host name."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def client_address(scope: Scope, proxies: Networks) -> str:
     """Return the address of the client of a request; empty if the transport has none."""
     client = scope.get("client")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from ade.app.agent_output import AgentOutput
 from ade.app.build_requests import BuildRequests
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
@@ -60,6 +61,7 @@ class AppContext:
     build_requests: BuildRequests
     submissions: SubmissionService
     inline_shares: FairShare
+    agent_output: AgentOutput
     inline_tasks: InlineTasks | None = None
 
     @property

@@ -11,7 +11,7 @@ from ade.http.schemas.jobs import (
     Waiting,
     job_body,
     job_path,
-    read_kinds_run,
+    read_queue_facts,
     read_waiting,
     waiting_body,
 )
@@ -96,9 +96,9 @@ async def current_runs(
             return [read_waiting(reading, job, safe_mode=context.safe_mode) for job in jobs]
         if not any(Status(job.status) in WAITING for job in jobs):
             return [None] * len(jobs)
-        kinds_run = read_kinds_run(reading)
+        facts = read_queue_facts(reading)
         return [
-            waiting_body(job, safe_mode=context.safe_mode, kinds_run=kinds_run)
+            waiting_body(job, safe_mode=context.safe_mode, facts=facts)
             if Status(job.status) in WAITING
             else None
             for job in jobs

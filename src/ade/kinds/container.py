@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from ade.domain.agent_pool import AgentPool
 from ade.domain.job import AGENT_POOL
 from ade.domain.units import MIB
 from ade.kinds.kind import JobInputs, JobIO, Kind, Prepared
@@ -28,6 +29,9 @@ LABELS_MAX = 32
 PATH_CHARS_MAX = 1024
 MEMORY_BYTES_MIN = 6 * MIB  # what Docker requires at least
 STOP_GRACE_SECONDS_MAX = 600
+NAME_CHARS_MAX = 200
+# What a command may say in place of the id of its job, which is not known before it is accepted.
+JOB_ID_MARK = "{job_id}"
 
 _STRICT = ConfigDict(extra="forbid")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,255}")
@@ -57,6 +61,7 @@ RelativePath = Annotated[
 ]
 HostName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
 HostLabel = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./=-]{0,99}$")]
+ExperimentName = Annotated[str, StringConstraints(max_length=NAME_CHARS_MAX)]
 Argument = Annotated[str, StringConstraints(max_length=COMMAND_CHARS_MAX)]
 
 
@@ -95,7 +100,8 @@ class ContainerInputs(BaseModel):
     image: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}$")
     command: Annotated[list[Argument], Field(max_length=ARGUMENTS_MAX)] | Argument = Field(
         default=[],
-        description="arguments as a list, or one string that is split as a shell would",
+        description="arguments as a list, or one string that is split as a shell would;"
+        " `{job_id}` in it stands for the id of the job",
     )
     container_name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")
     volumes: list[Volume] = Field(default=[], max_length=VOLUMES_MAX)
@@ -122,6 +128,12 @@ class ContainerInputs(BaseModel):
         description="user[:group] instead of that of the image",
     )
     read_only: bool = Field(default=True, description="whether only volumes and /tmp are writable")
+    experiment_name: ExperimentName | None = Field(
+        default=None, description="what its configuration calls the experiment; for people"
+    )
+    run_name: ExperimentName | None = Field(
+        default=None, description="what its configuration calls the run; for people"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -162,6 +174,12 @@ class ContainerJob(Kind):
     dedupes = False
     long_running = True
 
+    def agent_pool(self, inputs: dict[str, Any]) -> AgentPool:
+        """Return the pool of the host and the labels that a job asks for."""
+        return AgentPool.of(
+            inputs["preferred_host"], inputs["labels"], require_host=inputs["require_host"]
+        )
+
     async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
         """Name the attempt, so that its container can be found again."""
         owner: dict[str, Any] = {
@@ -169,4 +187,12 @@ class ContainerJob(Kind):
             "job_id": job.job_id,
             "attempt": job.attempt,
         }
-        return Prepared({**job.inputs, "owner": owner})
+        command = command_of(job.inputs["command"], job.job_id)
+        return Prepared({**job.inputs, "command": command, "owner": owner})
+
+
+def command_of(command: str | list[str], job_id: str) -> str | list[str]:
+    """Return the command of a job, with the job's id where it is to be."""
+    if isinstance(command, str):
+        return command.replace(JOB_ID_MARK, job_id)
+    return [argument.replace(JOB_ID_MARK, job_id) for argument in command]

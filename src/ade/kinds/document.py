@@ -43,7 +43,7 @@ IMAGE_BASE64_CHARS_MAX = 14_000_000
 WIDTH_PERCENT_MIN = 5
 PRELOAD = ("ade_engine.preload.documents",)
 LIBRARIES = ("typst", "ziamath", "latex2mathml", "markdown-it-py")
-FONT_PACKAGES = ("noto-cjk-sans-otc", "fontpkg-noto-sans-thai")
+FONT_PACKAGES = ("noto-cjk-sans-otc", "fontpkg-noto-sans-thai", "imgui-bundle")
 
 
 def _cell(value: Any) -> Any:

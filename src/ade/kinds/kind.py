@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from ade.domain.agent_pool import AgentPool
 from ade.domain.job import LOCAL_POOL
 from ade.domain.outcome import Artifact, Outcome, OutputFile
 
@@ -105,6 +106,10 @@ class JobIO(Protocol):
         """Return which installed packages a build made; None is ADE's own environment."""
         ...
 
+    async def made_environment(self, environment: str) -> None:
+        """Share the packages that this job installed with the other hosts."""
+        ...
+
 
 class Kind:
     """Describe one job type; a subclass with other values is a new one.
@@ -134,6 +139,10 @@ class Kind:
 
     def check(self, inputs: dict[str, Any], output_spec: dict[str, Any]) -> None:
         """Raise InvalidRequest if inputs and output_spec, each right by itself, do not fit."""
+
+    def agent_pool(self, inputs: dict[str, Any]) -> AgentPool | None:
+        """Return what a job asks of the agent that runs it; None if no agent does."""
+        return None
 
     async def prepare(self, job: JobInputs, job_io: JobIO) -> Prepared:
         """Gather what an attempt needs; what is missing is an error of the job."""

@@ -1,5 +1,6 @@
 """The job types of this installation."""
 
+from collections.abc import Collection
 from importlib.metadata import entry_points
 
 from ade.domain.errors import InvalidRequest
@@ -24,6 +25,14 @@ class Kinds:
                 errors=[{"field": "job_type", "known": sorted(self._kinds)}],
             )
         return kind
+
+    def only(self, names: Collection[str]) -> "Kinds":
+        """Return some of them; raises InvalidRequest for a name that is not known."""
+        return Kinds([self.named(name) for name in names])
+
+    def in_pool(self, pool: str) -> "Kinds":
+        """Return those that the workers of a pool run."""
+        return Kinds([kind for kind in self._kinds.values() if kind.pool == pool])
 
     def names(self) -> list[str]:
         """Return the names of all job types."""

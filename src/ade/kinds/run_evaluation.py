@@ -57,7 +57,8 @@ def evaluated(outcome: Outcome, fail_on: str | None) -> Outcome:
     counts = _counts(report.summary)
     known = replace(outcome, evaluation=report.evaluation, counts=counts)
     level = FailOn(fail_on) if fail_on is not None else report.fail_on
-    reason = shortcoming(level, report.evaluation, counts["issues"])
+    unused_tables = counts["skipped"].get("tables", {})
+    reason = shortcoming(level, report.evaluation, counts["issues"], unused_tables)
     if reason is None:
         return known
     return replace(known, status=Status.FAILED, error=_error(level, report, counts, reason))

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -25,8 +26,10 @@ from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
 from ade.domain.errors import Unavailable
 from ade.domain.lease import LeaseRule
+from ade.domain.staleness import StalenessRule
 from ade.domain.units import MIB
 from ade.environments.collect import collect_for_ever as collect_environments
+from ade.environments.shared import SharedEnvironments
 from ade.events.event_file import EventFileExporter
 from ade.kernel import Kernel
 from ade.kinds import Kinds, load_kinds
@@ -37,6 +40,7 @@ from ade.stages.kernel_settings import KernelSettings
 from ade.storage import Blobs
 from ade.storage.remote_blobs import RemoteBlobs
 from ade.storage.s3 import S3ObjectStore
+from ade.storage.shared_folder import SharedFolder, choose_shared_folder
 from ade.storage.unused_blobs import collect_for_ever
 from ade.store.listener import Listener, listen
 from ade.store.migrate import upgrade
@@ -53,6 +57,7 @@ from ade.worker.worker import Worker, WorkerRules
 log = structlog.get_logger()
 SECONDS_PER_DAY = 24 * 3600
 STORAGE_SECRET = "blobs"
+SHARED_SECRET = "shared-folder"
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
 # Options of glibc's mallopt(3): M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD.
 FREED_MEMORY = {-1: 128 << 20, -2: 16 << 20, -3: 32 << 20}
@@ -73,6 +78,7 @@ class Parts:
     worker: Worker | None
     isolation: Isolation | None
     sweeper: Sweeper
+    shared_folder: SharedFolder | None = None
     listener: Listener | None = None
 
 
@@ -83,6 +89,12 @@ def kernel_settings(settings: Settings) -> KernelSettings:
             lease_seconds=settings.lease_seconds,
             margin_seconds=settings.lease_margin_seconds,
             renew_seconds=settings.renew_seconds,
+        ),
+        staleness=StalenessRule(
+            claim_ttl_seconds=settings.queue_claim_ttl,
+            heartbeat_ttl_seconds=settings.host_heartbeat_ttl,
+            grace_seconds=settings.worker_stale_grace_seconds,
+            status_ttl_seconds=settings.job_status_ttl,
         ),
         queue_size=settings.queue_size,
         workspace_queue_size=settings.workspace_queue_size,
@@ -173,6 +185,20 @@ async def open_blobs(settings: Settings, directory: Directory) -> Blobs:
     return Blobs(settings.blobs_dir, remote, settings.blob_cache_mb * MIB)
 
 
+async def open_shared_folder(settings: Settings, directory: Directory) -> SharedFolder:
+    """Open the folder that agents share, or one in the data folder where that cannot be used.
+
+    The default is not made here: a host has it where somebody mounted or made it.
+    """
+    wanted, fallback = settings.vm_shared_data, settings.shared_fallback_dir
+    is_explicit = settings.origin("vm_shared_data") != "default"
+    if not is_explicit and not wanted.is_dir():
+        wanted = fallback
+    owner = hashlib.sha256(await directory.secret(SHARED_SECRET)).hexdigest()
+    choose = partial(choose_shared_folder, wanted, fallback, owner, is_explicit=is_explicit)
+    return await asyncio.to_thread(choose)
+
+
 @asynccontextmanager
 async def running(
     settings: Settings, *, works: bool = True, pilot: Pilot | None = None
@@ -196,7 +222,9 @@ async def running(
                 if works and not settings.safe_mode:
                     isolation = await stack.enter_async_context(isolated(settings))
                 at_work = _at_work(settings, store, Catalogue(store), blobs, isolation, pilot)
-                yield await stack.enter_async_context(at_work)
+                shared_folder = await open_shared_folder(settings, Directory(store))
+                parts = await stack.enter_async_context(at_work)
+                yield replace(parts, shared_folder=shared_folder)
         finally:
             await asyncio.to_thread(store.close)
 
@@ -222,7 +250,7 @@ async def _at_work(
     tidying = [asyncio.create_task(_complete_event_files(exporter))]
     if working is not None:
         working.add_done_callback(_log_if_broken)
-        tidying.append(asyncio.create_task(collect_environments(catalogue, settings)))
+        tidying.append(asyncio.create_task(collect_environments(catalogue.environments, settings)))
         tidying.append(asyncio.create_task(_warm_up(parts)))
     try:
         yield parts
@@ -274,19 +302,21 @@ def _parts(
     worker = None
     if isolation is not None:
         name = worker_name(pilot.block)
+        shared = SharedEnvironments(catalogue.environments, blobs, settings)
         job_io = CatalogueJobIO(
             catalogue,
             blobs,
             settings.workspace_storage_mb * MIB,
             kernel.store.clock,
-            CellEnvironments(settings),
+            CellEnvironments(settings, shared),
+            shared,
         )
         worker = Worker(
             name,
             kernel=kernel,
             kinds=kinds,
             runner=isolation.runner,
-            build_runner=BuildRunner(isolation.runner, settings),
+            build_runner=BuildRunner(isolation.runner, settings, shared),
             jobs_dir=jobs_dir,
             job_io_of=lambda lease: job_io,
             rules=WorkerRules(

@@ -22,7 +22,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 SCRATCH = "scratch"
 
 
-def keep_private(settings: Settings) -> None:
+def keep_private(settings: Settings, *, has_database: bool = True) -> None:
     """Make the data folder with its parts, and take access to them from others; or say why not."""
     root = settings.storage_data_dir
     passed_by_jobs = _passed_by_jobs(settings)
@@ -42,7 +42,7 @@ def keep_private(settings: Settings) -> None:
                 f" new folder in {root}."
             ) from None
         log.warning("took access from other users", path=str(path), mode=f"{mode:o}")
-    for database in _database_files(settings)[:1]:
+    for database in _database_files(settings)[:1] if has_database else ():
         _make_private_file(database)
 
 

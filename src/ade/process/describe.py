@@ -19,16 +19,18 @@ NOWHERE = "sqlite://"
 
 
 def main() -> None:
-    """Write the OpenAPI document and the JSON Schemas of the execution contract into a folder."""
+    """Write the OpenAPI documents and the JSON Schemas of the execution contract into a folder."""
     folder = Path(sys.argv[1])
     kinds = load_kinds()
-    _write(folder / "openapi.json", openapi(kinds))
+    api, contract = openapi(kinds)
+    _write(folder / "openapi.json", api)
+    _write(folder / "worker-contract.json", contract)
     for name, schema in contract_schemas(kinds).items():
         _write(folder / "schemas" / name, schema)
 
 
-def openapi(kinds: Kinds) -> dict[str, Any]:
-    """Return the OpenAPI document of an app without a database."""
+def openapi(kinds: Kinds) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the OpenAPI documents of an app without a database: of the API, of the contract."""
     store = Session(NOWHERE)
     app = create_app(
         Kernel(store),
@@ -38,7 +40,7 @@ def openapi(kinds: Kinds) -> dict[str, Any]:
         catalogue=Catalogue(store),
         blobs=Blobs(Path(NOWHERE)),
     )
-    described: dict[str, Any] = app.openapi()
+    described: tuple[dict[str, Any], dict[str, Any]] = app.openapi(), app.contract.openapi()
     store.close()
     return described
 

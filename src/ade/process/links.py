@@ -1,5 +1,8 @@
 """Make a one-time link in the database, beside a server that runs or before it starts again."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ade.app.directory import Directory
 from ade.domain.errors import Unavailable
 from ade.process.compose import is_sqlite
@@ -9,8 +12,9 @@ from ade.store.migrate import pending
 from ade.store.session import Session
 
 
-def make_link(settings: Settings, seconds: int, port: int) -> str:
-    """Make a link that signs in once as an operator, or raise why that is not possible.
+@contextmanager
+def open_database(settings: Settings) -> Iterator[Directory]:
+    """Open the database beside a server that runs or before it starts again, or raise why not.
 
     The lock of a SQLite database is left to the server: one short transaction waits for its turn.
     """
@@ -22,7 +26,13 @@ def make_link(settings: Settings, seconds: int, port: int) -> str:
             raise Unavailable(
                 "The database is not set up for this version of ADE. Start `ade serve` first."
             )
-        token = Directory(session).user_sessions().make_link(seconds)
+        yield Directory(session)
     finally:
         session.close()
+
+
+def make_link(settings: Settings, seconds: int, port: int) -> str:
+    """Make a link that signs in once as an operator, or raise why that is not possible."""
+    with open_database(settings) as directory:
+        token = directory.user_sessions().make_link(seconds)
     return link(settings, port, token)

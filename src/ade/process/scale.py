@@ -20,6 +20,17 @@ def pilots_folder(settings: Settings, config: ScaleConfig) -> Path:
     return Path(given) if given else (Path(settings.storage_data_dir) / "pilots").absolute()
 
 
+async def drain(settings: Settings, config: ScaleConfig) -> tuple[int, int]:
+    """Cancel blocks that wait and let the pilots of others leave; return how many of each."""
+    launcher = choose_launcher(config, pilots_folder(settings, config))
+    blocks = await launcher.poll()
+    waiting = [block.id for block in blocks if not block.is_started]
+    started = [block.id for block in blocks if block.is_started]
+    await launcher.cancel(waiting)
+    await launcher.drain(started)
+    return len(waiting), len(started)
+
+
 async def scale(settings: Settings, config: ScaleConfig, ready: Callable[[str], None]) -> None:
     """Decide and order until SIGTERM or SIGINT; a second one does not wait for the engine."""
     store = Session(settings.database_url, timeout_seconds=settings.database_timeout_seconds)

@@ -1,7 +1,6 @@
 """Serve the HTTP API over the parts of this process, until a signal stops it."""
 
 import asyncio
-import ipaddress
 import resource
 import signal
 import socket
@@ -14,7 +13,7 @@ from ade.app.directory import Directory
 from ade.domain.errors import Unavailable
 from ade.domain.scaler_state import ScalerState, trouble
 from ade.http import create_app
-from ade.http.client_address import LOOPBACK, Networks
+from ade.http.client_address import LOOPBACK, Networks, is_loopback
 from ade.http.health import Component, HealthStatus, Probe
 from ade.process.compose import Parts, Pilot, running
 from ade.process.connection_limits import ConnectionRules, Connections
@@ -48,16 +47,6 @@ class SignalFreeServer(uvicorn.Server):
         """Take no more connections; called a second time, do not wait for those that are open."""
         self.force_exit = self.should_exit
         self.should_exit = True
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach a host name."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -132,6 +121,7 @@ async def serve(
                 parts.kinds,
                 catalogue=parts.catalogue,
                 blobs=parts.blobs,
+                shared_folder=parts.shared_folder,
                 inline_tasks=InlineTasks(parts.isolation.runner, settings.inline_tasks)
                 if parts.isolation
                 else None,
@@ -151,12 +141,15 @@ async def serve(
             )
             server = SignalFreeServer(config)
             if hears_signals:
-                _on_signals(settings, app.drain, lambda: _drain(parts), server.close)
+                on_signals(settings, app.drain, lambda: _drain(parts), server.close)
+            mirroring = asyncio.create_task(app.mirror.run(), name="mirror of agents' jobs")
             ready(link(settings, port, token), key)
             await server.serve(sockets=[listening])
+            mirroring.cancel()
+            await asyncio.gather(mirroring, return_exceptions=True)
 
 
-def _on_signals(settings: Settings, *calls: Callable[[], None]) -> None:
+def on_signals(settings: Settings, *calls: Callable[[], None]) -> None:
     """Call these for each signal to end, as long as the loop lives: also while it drains."""
     loop = asyncio.get_running_loop()
     watchdog = Watchdog(settings.drain_grace_seconds + ENDING_SECONDS, loop)
@@ -239,6 +232,6 @@ async def work(
     """Run jobs without an HTTP API until SIGTERM or SIGINT, or until a pilot has to leave."""
     ended = asyncio.Event()
     async with running(settings, pilot=pilot) as parts:
-        _on_signals(settings, lambda: _drain(parts), ended.set)
+        on_signals(settings, lambda: _drain(parts), ended.set)
         ready(parts.worker.name if parts.worker is not None else "safe mode: nothing is run")
         await (ended.wait() if parts.worker is None else parts.worker.until_draining())

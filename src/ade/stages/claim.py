@@ -12,15 +12,19 @@ kinds, a few jobs at a time, before it claims.
     a kind that only other workers run     set aside; they are notified, and recall it
     more than one claim sets aside         the claimer claims again at once
     the job is cancelled, or paused        as with any queued job; it is no longer set aside
+    an operator pauses a kind              set aside, as if no worker ran it, until it is resumed
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from ade.domain.agent_pool import is_agent_pool
 from ade.domain.events import EventType, work_topic
 from ade.domain.job import LOCAL_POOL, Cause, Status
 from ade.domain.order import share_places
+from ade.domain.queue_pause import EVERYTHING, PauseScope, paused_kinds
 from ade.stages.kernel_settings import KernelSettings
+from ade.stages.queue_pauses import paused_scopes
 from ade.stages.transitions import checked_cause
 from ade.store.dialects.dialect import FIRST_ID
 from ade.store.port import Transaction
@@ -95,20 +99,25 @@ def claim(
     """Claim for each request as many eligible jobs as it has room for."""
     if settings.safe_mode:
         return [[] for _ in requests]
-    return [_claim(settings, tx, request) for request in requests]
+    paused = paused_scopes(tx)
+    return [_claim(settings, tx, request, paused) for request in requests]
 
 
-def _claim(settings: KernelSettings, tx: Transaction, request: ClaimRequest) -> list[Claim]:
-    if request.limit <= 0:
+def _claim(
+    settings: KernelSettings, tx: Transaction, request: ClaimRequest, paused: list[PauseScope]
+) -> list[Claim]:
+    if request.limit <= 0 or EVERYTHING in paused or PauseScope(worker=request.owner) in paused:
         return []
     claimed: list[Claim] = []
     request.rotation.has_more_to_set_aside = False
-    _recall(tx, request)
-    waiting = _workspaces_in_turn(tx, request)
+    _recall(tx, request, {scope.kind for scope in paused if scope.workspace_id is None})
+    closed = {scope.workspace_id for scope in paused if scope.kind is None and not scope.worker}
+    waiting = _open_workspaces(tx, request, closed) if closed else _workspaces_in_turn(tx, request)
     while waiting and len(claimed) < request.limit:
         more = []
         for workspace_id, places in share_places(waiting, request.limit - len(claimed)):
-            taken = _take(settings, tx, request, workspace_id, places)
+            kinds = _kinds(settings, request, paused, workspace_id)
+            taken = _take(settings, tx, request, workspace_id, places, kinds)
             claimed += taken
             settings.drain_meter.mark(tx.now_us, workspace_id, len(taken))
             request.rotation.served(workspace_id, taken, places)
@@ -125,14 +134,16 @@ def _take(
     request: ClaimRequest,
     workspace_id: str,
     places: int,
+    kinds: frozenset[str] | None,
 ) -> list[Claim]:
     """Take jobs from where the last claim stopped; if these are too few, from the front."""
     floor = request.rotation.floor(workspace_id, places, tx.now_us)
-    taken = _take_runnable(tx, request, _query(settings, tx, request, workspace_id, places, floor))
+    if kinds is not None and not kinds:  # all that it could take is paused here
+        return []
+    query = _query(settings, tx, request, workspace_id, kinds)
+    taken = _take_runnable(tx, request, query._replace(limit=places, floor=floor))
     if floor > FRONT and len(taken) < places:
-        left = places - len(taken)
-        query = _query(settings, tx, request, workspace_id, left, FRONT)
-        taken += _take_runnable(tx, request, query)
+        taken += _take_runnable(tx, request, query._replace(limit=places - len(taken), floor=FRONT))
     return taken
 
 
@@ -152,12 +163,12 @@ def _take_runnable(tx: Transaction, request: ClaimRequest, query: ClaimQuery) ->
     return taken
 
 
-def _recall(tx: Transaction, request: ClaimRequest) -> None:
+def _recall(tx: Transaction, request: ClaimRequest, paused: Collection[str | None]) -> None:
     """Put jobs of the claimer's kinds that were set aside back into the queue, as many as fit."""
     rotation, room = request.rotation, request.limit
     if request.kinds is None or tx.now_us - rotation.recalled_at < RECALL_US_MIN:
         return
-    for kind in tx.kinds_set_aside(request.pool, request.kinds):
+    for kind in tx.kinds_set_aside(request.pool, request.kinds.difference(paused)):
         if room > 0:
             room -= tx.recall(request.pool, kind, room)
     if room == request.limit:
@@ -181,6 +192,21 @@ def _workspaces_in_turn(tx: Transaction, request: ClaimRequest) -> list[str]:
     return (later + [ws for ws in first if ws <= last])[:size]
 
 
+def _open_workspaces(
+    tx: Transaction, request: ClaimRequest, closed: Collection[str | None]
+) -> list[str]:
+    """List workspaces with work that are not paused, beginning after the one served last."""
+    last, found = request.rotation.last_served, list[str]()
+    for after, until in ((last, None), (FIRST_ID, last)):
+        reached = after
+        while page := tx.next_workspaces(request.pool, reached, WORKSPACES_PER_CLAIM_MAX):
+            found += [ws for ws in page if ws not in closed and (until is None or ws <= until)]
+            reached = page[-1]
+            if len(found) >= WORKSPACES_PER_CLAIM_MAX or (until is not None and reached > until):
+                break
+    return found[:WORKSPACES_PER_CLAIM_MAX]
+
+
 def _is_alone(tx: Transaction, request: ClaimRequest) -> bool:
     """Tell whether only the workspace that was served last has work."""
     rotation = request.rotation
@@ -192,13 +218,22 @@ def _is_alone(tx: Transaction, request: ClaimRequest) -> bool:
     return True
 
 
+def _kinds(
+    settings: KernelSettings, request: ClaimRequest, paused: list[PauseScope], workspace_id: str
+) -> frozenset[str] | None:
+    """Return which kinds a claimer may take in a workspace; None for all."""
+    off = paused_kinds(paused, workspace_id)
+    if not off:
+        return request.kinds
+    return (settings.contract_kinds if request.kinds is None else request.kinds) - off
+
+
 def _query(
     settings: KernelSettings,
     tx: Transaction,
     request: ClaimRequest,
     workspace_id: str,
-    places: int,
-    floor: int,
+    kinds: frozenset[str] | None,
 ) -> ClaimQuery:
     by_contract = is_agent_pool(request.pool)
     starts_now = not by_contract
@@ -206,14 +241,14 @@ def _query(
     return ClaimQuery(
         workspace_id=workspace_id,
         pool=request.pool,
-        limit=places,
+        limit=0,
         owner=request.owner,
         now=tx.now_us,
         expires_at=lease(tx.now_us),
         started_at=tx.now_us if starts_now else None,
         event_type=(EventType.STARTED if starts_now else EventType.DISPATCHED).value,
         cause=checked_cause(Status.QUEUED, Status.RUNNING, Cause.CLAIMED),
-        floor=floor,
-        kinds=request.kinds,
+        floor=FRONT,
+        kinds=kinds,
         timeout_ms_max=request.timeout_ms_max,
     )

@@ -21,6 +21,7 @@ from ade.domain.staleness import Verdict, verdict
 from ade.domain.units import MICROSECONDS
 from ade.stages import transitions
 from ade.stages.agents.hosts import forget_hosts
+from ade.stages.agents.status_time import note_status_change
 from ade.stages.builds import settled_builds
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.workers import forget_silent
@@ -83,6 +84,8 @@ def _sweep(
     _move_all(tx, lost, [_lose(job, tx.now_us) for job in lost])
     given_up = _lock_unchanged(tx, list(stale))
     _move_all(tx, given_up, [_give_up(job, stale[job], tx.now_us) for job in given_up])
+    for job in given_up:
+        note_status_change(tx, job)
     late = _lock_unchanged(tx, late)
     _move_all(tx, late, [_time_out(job, tx.now_us) for job in late])
     for job in late:

@@ -14,6 +14,7 @@ from ade.domain.events import stop_topic
 from ade.domain.job import BLOCKS_ITS_LANE, TERMINAL, WAITING, Cause, Status, is_allowed
 from ade.domain.outcome import Category, JobError
 from ade.stages import transitions
+from ade.stages.agents.status_time import note_status_change
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.operator_actions import change_each
 from ade.store.port import Transaction
@@ -63,6 +64,7 @@ def _force(tx: Transaction, job: JobRow, request: Force) -> None:
         _check_allowed(job, request)
     move = _move(job, becomes, request, tx.now_us)
     transitions.apply(tx, [move])
+    note_status_change(tx, job)
     if job.lease_owner:
         tx.notify(stop_topic(job.lease_owner))
     transitions.notify_claimers(tx, [move], [job])

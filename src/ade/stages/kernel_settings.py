@@ -28,6 +28,8 @@ class KernelSettings:
     # did not, this much later: longer than a job may be prepared (`PREPARE_SECONDS_MAX`), its
     # interpreter started (`START_SECONDS_MAX`) and its files kept.
     overdue_grace_seconds: float = 1800
+    # What agents of the worker contract run; they do not say it.
+    contract_kinds: frozenset[str] = frozenset({"container"})
     drain_meter: DrainMeter = field(default_factory=DrainMeter)
 
     @property

@@ -8,6 +8,7 @@ from ade.domain.errors import AdeError, InvalidTransition
 from ade.domain.events import EventType, stop_topic
 from ade.domain.job import STOPPED_STATUS, WAITING, Cause, Status, StopRequest, is_allowed
 from ade.stages import transitions
+from ade.stages.agents.status_time import note_status_change
 from ade.stages.kernel_settings import KernelSettings
 from ade.stages.operator_actions import change_each
 from ade.store.port import Transaction
@@ -74,4 +75,5 @@ def _request(tx: Transaction, job: JobRow, stop: Stop) -> None:
     data = {"attempt": job.fence, "stop": stop.request.value, **stop.event_data()}
     changed = tx.request_stop([StopRow(*lease, stop.request.value)])
     transitions.log(tx, changed, EventType.STOP_REQUESTED, data)
+    note_status_change(tx, job)
     tx.notify(stop_topic(job.lease_owner or ""))

@@ -57,4 +57,6 @@ def forget_worker(settings: KernelSettings, tx: Transaction, names: list[str]) -
 
 def forget_silent(tx: Transaction) -> int:
     """Forget workers that died."""
-    return tx.delete_silent_workers(tx.now_us - int(SILENT_SECONDS * MICROSECONDS))
+    forgotten = tx.delete_silent_workers(tx.now_us - int(SILENT_SECONDS * MICROSECONDS))
+    tx.queue_pauses.delete_of_gone_workers()
+    return forgotten

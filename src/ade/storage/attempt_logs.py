@@ -39,6 +39,7 @@ LOCK = ".lock"
 CURRENT_ATTEMPT = "attempt"
 NUMBER_BYTES_MAX = 20
 BYTES_MAX = 256 * MIB
+ATTEMPTS_TRIED = 3  # how often one reader may meet the start of another attempt
 CUT_LINE = b"\n[ade: the output is cut here: it is larger than ADE_AGENT_OUTPUT_MAX_MB allows]\n"
 
 
@@ -48,6 +49,16 @@ class LogState:
 
     held_bytes: int
     is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """Hold a part of an attempt's output, with its size and when it was last written to."""
+
+    attempt: int | None
+    size_bytes: int
+    written_at: int
+    piece: bytes
 
 
 class AttemptLogs:
@@ -104,6 +115,29 @@ class AttemptLogs:
 
     # --- for those who read -----------------------------------------------------------------------
 
+    def look(
+        self, job_id: str, start: int, bytes_max: int, attempt: int | None = None
+    ) -> LogSlice | None:
+        """Return output from a place on, of one attempt or of the current one; None without any.
+
+        The number of the attempt is None if no server began it: a worker wrote the file itself.
+        """
+        with contextlib.suppress(FileNotFoundError), self._folder(job_id) as folder:
+            for _ in range(ATTEMPTS_TRIED):
+                current = _current_attempt(folder)
+                is_current = attempt in (None, current) or current is None
+                name = _name(job_id) if is_current else _earlier_name(job_id, attempt)
+                descriptor = contained_paths.open_file(folder, name, os.O_RDONLY)
+                try:
+                    if _current_attempt(folder) == current:  # else it may be another one's file
+                        facts = os.fstat(descriptor)
+                        piece = os.pread(descriptor, bytes_max, start)
+                        number = current if is_current else attempt
+                        return LogSlice(number, facts.st_size, facts.st_mtime_ns // 1000, piece)
+                finally:
+                    os.close(descriptor)
+        return None
+
     def size(self, job_id: str) -> int | None:
         """Return the size of what a job has written so far; None if there is nothing here."""
         with contextlib.suppress(FileNotFoundError), self._output(job_id) as descriptor:
@@ -149,6 +183,10 @@ def _name(job_id: str) -> str:
     return f"{job_id.lower()}.log"
 
 
+def _earlier_name(job_id: str, attempt: int | None) -> str:
+    return f"{job_id.lower()}.{'earlier' if attempt is None else f'attempt-{attempt}'}.log"
+
+
 @contextlib.contextmanager
 def _opened(folder: int, job_id: str) -> Iterator[int]:
     descriptor = contained_paths.open_file(folder, _name(job_id), os.O_RDONLY)
@@ -190,7 +228,7 @@ def _begin_attempt(folder: int, job_id: str, attempt: int) -> None:
         return
     if current is not None and current > attempt:
         raise StaleAttempt(f"Attempt {attempt} is over: attempt {current} writes the output now.")
-    aside = f"{job_id.lower()}.{'earlier' if current is None else f'attempt-{current}'}.log"
+    aside = _earlier_name(job_id, current)
     with contextlib.suppress(FileNotFoundError):
         os.rename(_name(job_id), aside, src_dir_fd=folder, dst_dir_fd=folder)
     unfinished = f"{contained_paths.UNFINISHED_PREFIX}{CURRENT_ATTEMPT}"

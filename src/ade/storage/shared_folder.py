@@ -26,7 +26,7 @@ of the umask; a root that ADE makes by itself is closed to other users, so what 
 import contextlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -39,9 +39,11 @@ from ade.storage import contained_paths
 
 CONFIGS, DATASETS, JOBS, QUEUE = "configs", "datasets", "jobs", "queue"
 LAYOUT = (CONFIGS, DATASETS, JOBS, QUEUE)
+JOB_FOLDERS = ("logs", "progress", "results")
 REGISTRY = "job_track.json"
 OWNER = ".ade-database"
 NAME_CHARS_MAX = 200
+ENTRIES_MAX = 100_000
 CONFIG_BYTES_MAX = MIB
 PROGRESS_BYTES_MAX = MIB
 REGISTRY_BYTES_MAX = 16 * MIB
@@ -58,14 +60,23 @@ class SharedFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._is_private = True
+        self._owner: str | None = None
 
     def create(self, *, private: bool) -> None:
         """Make what is missing; a private root can be entered by its owner only."""
+        self._is_private = private
         if not self.root.is_dir():
             self.root.mkdir(mode=PRIVATE if private else 0o777, parents=True, exist_ok=True)
         for name in LAYOUT:
             with contained_paths.opened_folder(self.root, [name], make=True):
                 pass
+
+    def restore(self) -> None:
+        """Make again what somebody deleted."""
+        self.create(private=self._is_private)
+        if self._owner is not None:
+            self.claim(self._owner)
 
     def check_writable(self) -> None:
         """Raise OSError if nothing can be written here."""
@@ -77,8 +88,11 @@ class SharedFolder:
         """Say whose folder this is, unless it has an owner; return the name of its owner."""
         known = contained_paths.read_file(self.root, [OWNER], NAME_CHARS_MAX)
         if known and not force:
-            return known.decode("utf-8", "replace").strip()
+            holder = known.decode("utf-8", "replace").strip()
+            self._owner = owner if holder == owner else None
+            return holder
         contained_paths.replace_file(self.root, [OWNER], f"{owner}\n".encode())
+        self._owner = owner
         return owner
 
     # --- copies of what the database says ---------------------------------------------------------
@@ -86,6 +100,13 @@ class SharedFolder:
     def write_job_file(self, job_id: str, name: str, content: Any) -> None:
         """Replace a JSON file of a job."""
         self._write([JOBS, _checked(job_id), name], content)
+
+    def make_job_folders(self, job_id: str) -> None:
+        """Make the folders that a worker and its container write to."""
+        for name in JOB_FOLDERS:
+            parts = [JOBS, _checked(job_id), name]
+            with contained_paths.opened_folder(self.root, parts, make=True):
+                pass
 
     def write_queue_entry(self, job_id: str, content: Any) -> None:
         """Say that a job waits."""
@@ -104,6 +125,22 @@ class SharedFolder:
         with contextlib.suppress(InvalidRequest):
             return self._read([REGISTRY], REGISTRY_BYTES_MAX)
         return None
+
+    def queue_entries(self) -> set[str]:
+        """Return which jobs have an entry in the queue."""
+        with contained_paths.opened_folder(self.root, [QUEUE]) as folder:
+            names = os.listdir(folder)[:ENTRIES_MAX]
+        ids = {name.removesuffix(".json") for name in names if name.endswith(".json")}
+        return {job_id for job_id in ids if is_uuid(job_id) and job_id == job_id.lower()}
+
+    def has_registry(self) -> bool:
+        """Tell whether there is a list of known jobs."""
+        return os.path.lexists(self.root / REGISTRY)
+
+    def jobs_without_status(self, job_ids: Collection[str]) -> set[str]:
+        """Return which of these jobs have no `status.json`."""
+        with contained_paths.opened_folder(self.root, [JOBS]) as folder:
+            return {job_id for job_id in job_ids if not _has_status(folder, job_id)}
 
     def delete_job(self, job_id: str) -> None:
         """Delete the files of a job; doing it twice is harmless."""
@@ -153,6 +190,10 @@ class SharedFolder:
         """Write a file below `configs`."""
         contained_paths.replace_file(self.root, [CONFIGS, *config_parts(path)], content)
 
+    def remove_config(self, path: str) -> None:
+        """Remove a file below `configs`, if it is there."""
+        contained_paths.remove_file(self.root, [CONFIGS, *config_parts(path)])
+
 
 def config_parts(path: str) -> tuple[str, ...]:
     """Return the parts of a path below `configs`, or raise UnsafePath; `configs/` may be named."""
@@ -170,6 +211,14 @@ def config_parts(path: str) -> tuple[str, ...]:
     if not parts:
         raise UnsafePath(f"{path!r} names no file below {CONFIGS}/.")
     return tuple(contained_paths.check_name(part) for part in parts)
+
+
+def _has_status(jobs: int, job_id: str) -> bool:
+    try:
+        os.stat(f"{_checked(job_id)}/status.json", dir_fd=jobs, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _checked(job_id: str) -> str:

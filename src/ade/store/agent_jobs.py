@@ -8,6 +8,7 @@ from ade.store.executor import Executor
 from ade.store.rows import (
     AgentJob,
     AgentJobRow,
+    AgentJobVersion,
     AgentPoolRow,
     HeldJob,
     HostRow,
@@ -35,6 +36,11 @@ class AgentJobReading:
         """List jobs of agents, newest first."""
         rows = self._sql.rows("list_agent_jobs", workspace_id, before or LAST_ID, limit)
         return [_agent_job(row) for row in rows]
+
+    def versions(self, before: str | None, limit: int) -> list[AgentJobVersion]:
+        """List the states of the jobs of agents in all workspaces, newest first."""
+        rows = self._sql.rows("list_agent_job_versions", before or LAST_ID, limit)
+        return [AgentJobVersion._make(row) for row in rows]
 
     def waiting(self, workspace_id: str, limit: int) -> list[AgentJob]:
         """List jobs that wait for an agent, in the order of the queue."""
@@ -91,8 +97,7 @@ class AgentJobChanges(AgentJobReading):
         """Note that hosts were heard of, and what they said."""
         for host in hosts:
             said = (host.seen_at, host.asked_at, host.beat_at, host.info)
-            known = self._sql.run("change_host", host.name, *said)
-            if not known and not self._sql.rows("find_host", host.name):
+            if not self._sql.run("change_host", host.name, *said):
                 self._sql.run("insert_host", *host)
 
     def delete_silent_hosts(self, seen_before: int) -> int:

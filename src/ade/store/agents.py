@@ -16,13 +16,12 @@ agent gets for it replaces the key that was shown beside the code.
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 
 from ade.domain.enrolment import check_agent, minutes_after
 from ade.domain.errors import Conflict, NotFound, Unauthenticated
 from ade.store.directory import key_digest, new_secret
 from ade.store.executor import Executor, id_at
-from ade.store.rows import AgentRow
+from ade.store.rows import AgentRow, NewAgentKey
 
 AGENT_KEY_PREFIX = "adea_"
 CODE_PREFIX = "adec_"
@@ -32,15 +31,6 @@ CODE_REFUSED = (
     "This enrolment code is not valid: it was used, or it has expired, or the agent's key is in"
     " use. Make another one with `ade agents rotate NAME`."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class NewAgentKey:
-    """Hold an agent with its new key, which is shown once and never stored, and its code."""
-
-    agent: AgentRow
-    key: str = field(repr=False)
-    code: str | None = field(default=None, repr=False)
 
 
 class AgentReading:

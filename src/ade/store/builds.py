@@ -65,6 +65,10 @@ class BuildReading:
         found = self._sql.each("versions_of_builds", named, tuple) if named else []
         return {build_id: BuildVersion(*version) for build_id, *version in found}
 
+    def is_needed(self, environment: str) -> bool:
+        """Tell whether an unfinished job needs a ready build of an environment."""
+        return self._sql.first("needed_builds", environment, 1) is not None
+
     def environments_in_use(self) -> set[str]:
         """List the environments that ready builds refer to."""
         return {str(row[0]) for row in self._sql.rows("environments_in_use")}
@@ -126,7 +130,7 @@ class BuildChanges(BuildReading):
         self, environment: str, reason: str, *, even_if_needed: bool = False
     ) -> bool:
         """Cancel the ready builds of an environment, unless an unfinished job needs one of them."""
-        if not even_if_needed and self._sql.first("needed_builds", environment, 1) is not None:
+        if not even_if_needed and self.is_needed(environment):
             return False
         self._sql.run("retire_environment", environment, reason, self._now_us)
         return True

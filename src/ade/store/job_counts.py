@@ -129,6 +129,7 @@ class JobCountChanges:
         self._sql.dialect.lock_table(self._sql.cursor, "job_counts")
         self._sql.run("delete_counters")
         self._sql.run("count_anew")
+        self._changes.clear()  # what this transaction has changed so far is counted with the rest
         self._memory.keys.clear()
         self._memory.facets.clear()
 

@@ -14,6 +14,7 @@ from ade.store.rows import (
     Activation,
     AgentJob,
     AgentJobRow,
+    AgentJobVersion,
     Append,
     ArtifactRow,
     Build,
@@ -31,11 +32,13 @@ from ade.store.rows import (
     JobRow,
     Lane,
     LeaseRef,
+    LiveLease,
     Move,
     Moved,
     NewEvent,
     NewExecution,
     OutputBatch,
+    QueuePauseRow,
     Renewal,
     Renewed,
     ScalerRow,
@@ -64,6 +67,10 @@ class AgentJobsReading(Protocol):
         """List jobs of agents, newest first."""
         ...
 
+    def versions(self, before: str | None, limit: int) -> list[AgentJobVersion]:
+        """List the states of the jobs of agents in all workspaces, newest first."""
+        ...
+
     def waiting(self, workspace_id: str, limit: int) -> list[AgentJob]:
         """List jobs that wait for an agent, in the order of the queue."""
         ...
@@ -85,8 +92,37 @@ class AgentJobsReading(Protocol):
         ...
 
 
+class QueuePausesReading(Protocol):
+    """Read which workspaces and kinds are paused."""
+
+    def list_all(self) -> list[QueuePauseRow]:
+        """List what is paused, by scope."""
+        ...
+
+
+class QueuePauses(QueuePausesReading, Protocol):
+    """Change which workspaces and kinds are paused."""
+
+    def put(self, pause: QueuePauseRow) -> None:
+        """Pause something, or say anew why it is paused; the time of the first pause stays."""
+        ...
+
+    def delete(self, scope: str) -> bool:
+        """End a pause, and tell whether there was one."""
+        ...
+
+    def delete_of_gone_workers(self) -> int:
+        """Forget the pauses of workers and agents that are not known any more."""
+        ...
+
+
 class Reading(Protocol):
     """Read jobs and their logs."""
+
+    @property
+    def queue_pauses(self) -> QueuePausesReading:
+        """Read which workspaces and kinds are paused."""
+        ...
 
     @property
     def agent_jobs(self) -> AgentJobsReading:
@@ -146,8 +182,20 @@ class Reading(Protocol):
         """List all workspaces."""
         ...
 
+    def known_jobs(self, ids: list[str]) -> set[str]:
+        """Find which of these jobs there are, in any workspace."""
+        ...
+
     def list_workers(self, limit: int) -> list[WorkerRow]:
         """List the workers that are running, up to a number."""
+        ...
+
+    def list_leases(self, limit: int) -> list[LiveLease]:
+        """List the leases that are held, by their holders, up to a number."""
+        ...
+
+    def find_workspace_of_job(self, job_id: str) -> str | None:
+        """Find the workspace of a job by the job's id alone."""
         ...
 
     def list_scalers(self) -> list[ScalerRow]:
@@ -253,6 +301,11 @@ class Transaction(Reading, Protocol):
     @property
     def builds(self) -> Builds:
         """Read and change builds."""
+        ...
+
+    @property
+    def queue_pauses(self) -> QueuePauses:
+        """Change which workspaces and kinds are paused."""
         ...
 
     @property

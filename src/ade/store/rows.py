@@ -1,6 +1,7 @@
 """The rows that statements take and return, as named tuples."""
 
 import json
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -346,6 +347,16 @@ class AgentJob(NamedTuple):
     known: AgentJobRow
 
 
+class AgentJobVersion(NamedTuple):
+    """Tell one state of a job of an agent from another."""
+
+    job_id: str
+    workspace_id: str
+    event_seq: int
+    reported_at: int
+    finished_at: int | None
+
+
 class AgentPoolRow(NamedTuple):
     """Hold what the jobs of a pool of agents ask for; `labels` is a JSON list."""
 
@@ -371,6 +382,33 @@ class StaleJob(NamedTuple):
 
     job: JobRow
     seen_at: int | None
+
+
+class LiveLease(NamedTuple):
+    """Hold which job a worker or agent holds, and until when."""
+
+    lease_owner: str
+    workspace_id: str
+    id: str
+    kind: str
+    fence: int
+    lease_expires_at: int
+    started_at: int | None
+
+
+class QueuePauseRow(NamedTuple):
+    """Hold that jobs of a workspace, of a kind, or of both do not start; None stands for all.
+
+    Or that a worker takes no jobs: it drains.
+    """
+
+    scope: str
+    workspace_id: str | None
+    kind: str | None
+    worker: str | None
+    reason: str
+    paused_by: str
+    paused_at: int
 
 
 class HostRow(NamedTuple):
@@ -399,6 +437,30 @@ class AgentRow(NamedTuple):
     rotated_at: int | None = None
     revoked_at: int | None = None
     last_used_at: int | None = None
+
+
+class EnvironmentArchive(NamedTuple):
+    """Hold where the archive of an environment is, and what the environment was made of."""
+
+    environment: str
+    archive: str
+    archive_bytes: int
+    installed_bytes: int
+    interpreter: str
+    installer: str
+    source_builds: int
+    lock: str
+    created_at: int
+    used_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewAgentKey:
+    """Hold an agent with its new key, which is shown once and never stored, and its code."""
+
+    agent: AgentRow
+    key: str = field(repr=False)
+    code: str | None = field(default=None, repr=False)
 
 
 class ArtifactRow(NamedTuple):

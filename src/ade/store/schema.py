@@ -736,6 +736,21 @@ agents = Table(
 for _column in (agents.c.key_digest, agents.c.old_key_digest, agents.c.code_digest):
     _partial(f"ux_agents_{_column.name}", _column, where=_column.is_not(None), unique=True)
 
+# What operators keep from starting: the jobs of a workspace, of a kind or of both, or whatever a
+# worker would take. The scope stands for all of these.
+queue_pauses = Table(
+    "queue_pauses",
+    metadata,
+    Column("scope", Name, primary_key=True),
+    _id("workspace_id", nullable=True),
+    Column("kind", Name, nullable=True),
+    Column("worker", Name, nullable=True),
+    Column("reason", Json, nullable=False),
+    Column("paused_by", Name, nullable=False),
+    Column("paused_at", BigInteger, nullable=False),
+    CheckConstraint("worker IS NULL OR (workspace_id IS NULL AND kind IS NULL)", name="worker"),
+)
+
 # Secrets that all servers of this database share; the first server that needs one makes it.
 secrets = Table(
     "secrets",
@@ -751,4 +766,32 @@ gates = Table(
     metadata,
     Column("name", Word, primary_key=True),
     Column("passed", BigInteger, nullable=False),
+)
+
+# Environments as archives among the blobs: what one host installed, others unpack. Those with
+# another interpreter install the same lock themselves.
+environment_archives = Table(
+    "environment_archives",
+    metadata,
+    Column("environment", Digest, primary_key=True),
+    Column("archive", Digest, nullable=False),
+    Column("archive_bytes", BigInteger, nullable=False),
+    Column("installed_bytes", BigInteger, nullable=False),
+    # With the lock, what the environment's digest is made of.
+    Column("interpreter", Name, nullable=False),
+    Column("installer", Name, nullable=False),
+    Column("source_builds", SmallInteger, nullable=False),
+    Column("lock", Json, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    # When a host last said that it uses it.
+    Column("used_at", BigInteger, nullable=False),
+    CheckConstraint(
+        "environment LIKE 'sha256:%' AND archive LIKE 'sha256:%'",
+        name="digests",
+    ),
+    CheckConstraint(
+        "archive_bytes > 0 AND installed_bytes >= 0 AND used_at >= created_at"
+        " AND source_builds IN (0, 1)",
+        name="shape",
+    ),
 )

@@ -50,9 +50,14 @@ class StorageUsage:
             _refuse_above(quota_bytes, stored)
 
     def digests_in_use(self) -> set[str]:
-        """List every blob that a document, a draft, a version or a result refers to."""
+        """List every blob that is referred to: by documents, configurations, results, builds."""
         self._sql.dialect.plan_freely(self._sql.cursor)  # it reads whole tables
-        listed = ("document_digests", "draft_digests", "artifact_digests")
+        listed = (
+            "document_digests",
+            "draft_digests",
+            "artifact_digests",
+            "environment_archive_digests",
+        )
         found = {str(row[0]) for name in listed for row in self._sql.rows(name)}
         for (manifest,) in self._sql.rows("manifests_in_use"):
             found |= {entry[1] for entry in json.loads(manifest)}

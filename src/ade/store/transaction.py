@@ -17,10 +17,15 @@ from ade.store.catalogue import CatalogueChanges, CatalogueReading
 from ade.store.compile import calls, equal_in
 from ade.store.consistency import ConsistencyChanges, ConsistencyReading
 from ade.store.directory import DirectoryChanges, DirectoryReading
+from ade.store.environment_archives import (
+    EnvironmentArchiveChanges,
+    EnvironmentArchiveReading,
+)
 from ade.store.executor import Executor, pieces
 from ade.store.job_counts import CounterMemory, Facets, JobCountChanges
 from ade.store.job_lists import JobLists
 from ade.store.port import LostRace, Result
+from ade.store.queue_pauses import QueuePauseChanges, QueuePauseReading
 from ade.store.rows import (
     Append,
     ArtifactRow,
@@ -37,6 +42,7 @@ from ade.store.rows import (
     JobRow,
     Lane,
     LeaseRef,
+    LiveLease,
     Move,
     Moved,
     NewEvent,
@@ -86,6 +92,11 @@ class SqlReading:
         return UserSessionReading(self._sql)
 
     @cached_property
+    def environment_archives(self) -> EnvironmentArchiveReading:
+        """Read the archives of environments."""
+        return EnvironmentArchiveReading(self._sql)
+
+    @cached_property
     def scaling(self) -> ScalingReading:
         """Read the scalers, their blocks and the work that waits for pilots."""
         return ScalingReading(self._sql)
@@ -99,6 +110,11 @@ class SqlReading:
     def agents(self) -> AgentReading:
         """Read the agents that were enrolled."""
         return AgentReading(self._sql)
+
+    @cached_property
+    def queue_pauses(self) -> QueuePauseReading:
+        """Read which workspaces and kinds are paused."""
+        return QueuePauseReading(self._sql)
 
     @cached_property
     def consistency(self) -> ConsistencyReading:
@@ -173,9 +189,22 @@ class SqlReading:
         """List all workspaces."""
         return [row[0] for row in self._sql.rows("workspace_ids")]
 
+    def known_jobs(self, ids: list[str]) -> set[str]:
+        """Find which of these jobs there are, in any workspace."""
+        found = self._sql.rows("known_jobs", self._sql.dialect.list_parameter(ids))
+        return {str(row[0]) for row in found}
+
     def list_workers(self, limit: int) -> list[WorkerRow]:
         """List the workers that are running, up to a number."""
         return [WorkerRow._make(row) for row in self._sql.rows("list_workers", limit)]
+
+    def list_leases(self, limit: int) -> list[LiveLease]:
+        """List the leases that are held, by their holders, up to a number."""
+        return [LiveLease._make(row) for row in self._sql.rows("list_leases", limit)]
+
+    def find_workspace_of_job(self, job_id: str) -> str | None:
+        """Find the workspace of a job by the job's id alone."""
+        return self._sql.scalar("find_workspace_of_job", job_id)  # type: ignore[no-any-return]
 
     def list_scalers(self) -> list[ScalerRow]:
         """List the scalers that keep pilots on engines, by name."""
@@ -220,6 +249,11 @@ class SqlTransaction(SqlReading):
         return UserSessionChanges(self._sql, self.now_us)
 
     @cached_property
+    def environment_archives(self) -> EnvironmentArchiveChanges:
+        """Change the archives of environments."""
+        return EnvironmentArchiveChanges(self._sql, self.now_us)
+
+    @cached_property
     def scaling(self) -> ScalingChanges:
         """Change the scalers and their blocks."""
         return ScalingChanges(self._sql, self.now_us)
@@ -233,6 +267,11 @@ class SqlTransaction(SqlReading):
     def agents(self) -> AgentChanges:
         """Change the agents that were enrolled."""
         return AgentChanges(self._sql, self.now_us)
+
+    @cached_property
+    def queue_pauses(self) -> QueuePauseChanges:
+        """Change which workspaces and kinds are paused."""
+        return QueuePauseChanges(self._sql)
 
     @cached_property
     def consistency(self) -> ConsistencyChanges:

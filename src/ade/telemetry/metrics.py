@@ -64,7 +64,7 @@ _SCALER_WAITING = Gauge(
 )
 _SCALER_FAILURES = Gauge(
     "ade_scaler_failures_in_a_row",
-    "Rounds in a row in which a block ended before its pilot registered.",
+    "Rounds in a row in which a block ended before its pilot registered, or soon after.",
     ["scaler"],
     registry=REGISTRY,
 )

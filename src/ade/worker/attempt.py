@@ -17,15 +17,14 @@ import structlog
 from pydantic import ValidationError
 
 from ade.domain.build import KIND as BUILD
+from ade.domain.build import environment_made
 from ade.domain.errors import (
     AdeError,
     InvalidRequest,
     LeaseLost,
     NotFound,
-    PayloadTooLarge,
     StorageFull,
     Unavailable,
-    UnsafePath,
 )
 from ade.domain.job import Status, StopRequest
 from ade.domain.keys import digest
@@ -36,16 +35,17 @@ from ade.environments.failure import BuildFailed
 from ade.kinds import JobInputs, JobIO, Kind, Kinds, Prepared
 from ade.sandbox.spec import RunSpec
 from ade.stages.finish import Finish, Finished
+from ade.stages.output import OutputAppend
 from ade.stages.report import AttemptReport
 from ade.store.rows import Claim, JobRef, LeaseRef
 from ade.telemetry import metrics
 from ade.worker.attempt_output import AttemptOutput
 from ade.worker.job_files import place_file, write_text
+from ade.worker.record_end import record_end
 from ade.worker.runner import RunHandle, Runner, see_to_the_end
 from ade.worker.worker_kernel import EventExporter, WorkerKernel
 
 PROGRESS_SECONDS_MIN = 0.5
-FINISH_AGAIN_SECONDS = 0.5
 FIELDS_MAX = 5
 # How long the inputs of a job may take to arrive; it does not count against the job's own time.
 PREPARE_SECONDS_MAX = 900.0
@@ -92,7 +92,7 @@ class Attempt:
         self._reporting: asyncio.Task[None] | None = None
         self._folder_task: asyncio.Task[dict[str, Path]] | None = None
         output_kb_max = json.loads(claim.limits).get("max_output_kb", 0)
-        self._output = AttemptOutput(self.held, output_kb_max, kernel.append_output)
+        self._output = AttemptOutput(self.held, output_kb_max, self._append_output)
         self._ended = asyncio.Event()
 
     # --- what the worker does to it -------------------------------------------------------------
@@ -134,7 +134,12 @@ class Attempt:
                 log.warning("attempt given up", reason="lease lost")
                 return
             end = self._handed_over(outcome) if self._handed_back else outcome
-            await self._finish(Finish(self.claim, end, unstored))
+            await record_end(
+                Finish(self.claim, end, unstored),
+                self._record,
+                self._kernel.finish,
+                self._is_trusted,
+            )
             await self._copy_events()
 
     def _handed_over(self, outcome: Outcome) -> Outcome | None:
@@ -153,6 +158,9 @@ class Attempt:
             if self._stop is not None or self._given_up or self._handed_back:
                 return self._stopped()
             return await self._run(spec)
+        except LeaseLost:
+            self.give_up()
+            return self._stopped()
         except SandboxUnavailable as error:
             code = "SANDBOX_UNAVAILABLE"
             return _failed(JobError(Category.INTERNAL_ERROR, code, error.detail))
@@ -255,9 +263,11 @@ class Attempt:
 
         A job whose files cannot be kept has failed, unless it was stopped: then its result says so.
         """
-        if not outcome.files or not self._is_trusted():
-            return outcome
         try:
+            if self.claim.kind == BUILD and (environment := environment_made(outcome.result)):
+                await self._job_io.made_environment(environment)
+            if not outcome.files or not self._is_trusted():
+                return outcome
             artifacts = await self._job_io.keep(self.claim.workspace_id, outcome.files)
         except (StorageFull, Unavailable) as error:
             if self._stop is not None and outcome.status is not Status.SUCCEEDED:
@@ -314,6 +324,14 @@ class Attempt:
         except OSError as error:
             log.warning("logs.txt not written", reason=error.strerror)
 
+    async def _append_output(self, append: OutputAppend) -> None:
+        """Store output; that the lease is lost is known here before the next renewal."""
+        try:
+            await self._kernel.append_output(append)
+        except LeaseLost:
+            self.give_up()
+            raise
+
     def _on_progress(self, progress: dict[str, Any]) -> None:
         """Report the newest progress, at most twice a second."""
         self._progress = progress
@@ -327,38 +345,13 @@ class Attempt:
             try:
                 await self._kernel.report(AttemptReport(self.held, progress=progress))
                 await self._copy_events()
+            except LeaseLost:
+                self.give_up()
             except Exception as error:
                 log.info("progress was not recorded", reason=type(error).__name__)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(PROGRESS_SECONDS_MIN):
                     await self._ended.wait()
-
-    async def _finish(self, end: Finish) -> None:
-        """Record the end; while the database is away, try again as long as the lease is trusted."""
-        record = self._record
-        while self._is_trusted():
-            try:
-                finished = await record(end)
-            except LeaseLost:
-                metrics.fence_rejected("finish")
-                log.warning("result discarded", reason="lease lost")
-                return
-            except (InvalidRequest, PayloadTooLarge, StorageFull, UnsafePath) as error:
-                # Said again, it would be refused again: the job must not wait for its lease to end.
-                log.warning("end refused", reason=error.detail)
-                record = self._kernel.finish
-                end = end._replace(outcome=_refused(error), output=None)
-                await asyncio.sleep(FINISH_AGAIN_SECONDS)
-            except Exception as error:
-                log.warning("end not recorded yet", reason=type(error).__name__)
-                record = self._kernel.finish  # apart from others, in case it is this end that fails
-                await asyncio.sleep(FINISH_AGAIN_SECONDS)
-            else:
-                metrics.finished(self.claim.kind, finished.status.value)
-                log.info("attempt ended", status=finished.status.value)
-                return
-        metrics.fence_rejected("trust_over")
-        log.warning("result discarded", reason="lease no longer trusted")
 
 
 class SandboxUnavailable(AdeError):
@@ -398,14 +391,6 @@ def _without_files(outcome: Outcome, reason: str) -> Outcome:
     warning = {"level": "warning", "message": f"The job's files were not kept: {reason}"}
     logs = [*result.get("logs", ()), warning]
     return replace(outcome, result={**result, "logs": logs}, files=())
-
-
-def _refused(error: AdeError) -> Outcome:
-    """Say that the server refused the result, and why."""
-    if isinstance(error, StorageFull | PayloadTooLarge):
-        return _failed(JobError(Category.RESOURCE_LIMIT, error.code.upper(), error.detail))
-    message = f"The result was refused: {error.detail}"
-    return _failed(JobError(Category.INTERNAL_ERROR, "RESULT_REFUSED", message))
 
 
 def _failed(error: JobError, outcome: Outcome | None = None) -> Outcome:

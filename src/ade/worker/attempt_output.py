@@ -86,7 +86,7 @@ class AttemptOutput:
             try:
                 await self._store(append)
             except LeaseLost:
-                return  # the worker hears of it when it renews
+                return  # the attempt has been given up
             except Exception as error:
                 log.info("output not stored yet", reason=type(error).__name__)
                 wait_seconds = TROUBLE_SECONDS

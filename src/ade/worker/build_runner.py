@@ -41,6 +41,7 @@ from ade.environments.failure import BuildFailed, broken, sandbox_unavailable, t
 from ade.environments.install import install, workshop
 from ade.environments.requirements import FILE, names_of, read_requirements
 from ade.environments.resolve import resolve
+from ade.environments.shared import SharedEnvironments
 from ade.environments.tool import Tool
 from ade.kinds.normalize import ENGINE
 from ade.sandbox.child_messages import OnProgress
@@ -93,6 +94,7 @@ class BuildRunner:
 
     runner: Runner
     settings: Settings
+    shared: SharedEnvironments | None = None
 
     @property
     def isolation(self) -> tuple[str, ...]:
@@ -106,16 +108,22 @@ class BuildRunner:
 
     def start(self, spec: RunSpec, on_progress: OnProgress) -> "BuildRun":
         """Start a build."""
-        return BuildRun(self.runner, self.settings, spec, on_progress)
+        return BuildRun(self.runner, self.settings, spec, on_progress, self.shared)
 
 
 class BuildRun:
     """Control one build."""
 
     def __init__(
-        self, runner: Runner, settings: Settings, spec: RunSpec, on_progress: OnProgress
+        self,
+        runner: Runner,
+        settings: Settings,
+        spec: RunSpec,
+        on_progress: OnProgress,
+        shared: SharedEnvironments | None = None,
     ) -> None:
         self._runner = runner
+        self._shared = shared
         self._settings = settings
         self._spec = spec
         self._on_progress = on_progress
@@ -264,6 +272,8 @@ class BuildRun:
             count = len(lock.packages)
             shown = f"installing {count} package{'s' if count != 1 else ''}"
             self._begin_step(1, "installing packages", shown)
+            if self._shared is not None:
+                await self._shared.fetch(lock.digest)
             self._report.environment = await install(lock, tool, folder)
         else:
             tool.log("The engine has all of these packages itself.")

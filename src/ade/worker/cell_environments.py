@@ -17,6 +17,7 @@ from ade.environments.failure import BuildFailed, too_long
 from ade.environments.install import install, workshop
 from ade.environments.requirements import FILE
 from ade.environments.resolve import resolve
+from ade.environments.shared import SharedEnvironments
 from ade.environments.tool import Tool
 from ade.kinds.kind import InstalledPackages
 from ade.settings import Settings
@@ -29,6 +30,7 @@ class CellEnvironments:
     """Make the environments of cells on this worker."""
 
     settings: Settings
+    shared: SharedEnvironments | None = None
 
     async def installed(self, requirements: Sequence[str]) -> InstalledPackages:
         """Resolve and install; raises BuildFailed in words for the author of the cell."""
@@ -51,4 +53,9 @@ class CellEnvironments:
             lock = await resolve(requirements, tool, folder)
             if not lock.text:  # ADE's own environment has them
                 return InstalledPackages(None, ())
-            return InstalledPackages(await install(lock, tool, folder), tuple(lock.packages))
+            if self.shared is not None:
+                await self.shared.fetch(lock.digest)
+            environment = await install(lock, tool, folder)
+            if self.shared is not None:
+                await self.shared.made(environment)
+            return InstalledPackages(environment, tuple(lock.packages))

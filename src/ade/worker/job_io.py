@@ -11,6 +11,7 @@ from ade.clock import Clock, SystemClock, new_id
 from ade.domain.errors import NotFound, StorageFull, Unavailable
 from ade.domain.outcome import Artifact, OutputFile
 from ade.domain.units import MIB
+from ade.environments.shared import SharedEnvironments
 from ade.kinds.kind import InstalledPackages, VersionPackage
 from ade.storage import Blobs
 from ade.worker.cell_environments import CellEnvironments
@@ -46,6 +47,9 @@ class NoJobIO:
         """Raise that there are no builds."""
         raise Unavailable(NO_CATALOGUE)
 
+    async def made_environment(self, environment: str) -> None:
+        """Do nothing: there are no other hosts."""
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogueJobIO:
@@ -56,6 +60,7 @@ class CatalogueJobIO:
     quota_bytes: int = 0
     clock: Clock = field(default_factory=SystemClock)
     environments: CellEnvironments | None = None
+    shared: SharedEnvironments | None = None
 
     async def document(self, workspace_id: str, document_id: str) -> tuple[Path, str]:
         """Return where a document's bytes are, and its name; also one that was deleted since."""
@@ -106,7 +111,14 @@ class CatalogueJobIO:
         build = await self.catalogue.find_build(workspace_id, build_id)
         if build.status != "ready":
             raise Unavailable(f"The run's build is {build.status}.")
-        return build.environment
+        if build.environment is None or self.shared is None:
+            return build.environment
+        return await self.shared.obtain(build.environment)
+
+    async def made_environment(self, environment: str) -> None:
+        """Share the packages that a build installed with the other hosts."""
+        if self.shared is not None:
+            await self.shared.made(environment)
 
     async def _places(self, digests: Mapping[str, str]) -> list[Path]:
         """Return the path of bytes once they are on this machine, or raise if there are none."""

@@ -9,6 +9,7 @@ import structlog
 
 from ade.kernel import Kernel
 from ade.telemetry import metrics
+from ade.worker.job_folders import JobFolders
 
 RETAIN_EVERY_SECONDS = 600.0
 log = structlog.get_logger()
@@ -26,6 +27,7 @@ class Sweeper:
     ) -> None:
         self._kernel = kernel
         self._jobs_dir = jobs_dir
+        self._folders = JobFolders(kernel, jobs_dir)
         self._every_seconds = every_seconds
         # Deletes a bounded number of what else has expired, and returns how many.
         self._delete_expired = delete_expired
@@ -66,7 +68,7 @@ class Sweeper:
             await self.retain()
 
     async def retain(self) -> None:
-        """Delete expired sessions, and old jobs with their folders."""
+        """Delete expired sessions, old jobs, and the folders of jobs that were deleted."""
         while self._delete_expired is not None and await self._delete_expired():
             pass
         for workspace_id in await self._kernel.read(lambda reading: reading.workspace_ids()):
@@ -74,3 +76,4 @@ class Sweeper:
                 for ref in gone:
                     folder = self._jobs_dir / ref.id
                     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await self._folders.remove_deleted()

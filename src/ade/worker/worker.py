@@ -18,6 +18,7 @@ before its time ends. It takes no job whose timeout is longer than what is left 
 
 import asyncio
 import contextlib
+import shutil
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ from ade.stages.workers import NOTE_SECONDS, RunningWorker
 from ade.store.rows import Claim, LeaseRef
 from ade.telemetry import metrics
 from ade.worker.attempt import Attempt
+from ade.worker.job_folders import take_away
 from ade.worker.job_io import NoJobIO
 from ade.worker.pending_ends import PendingEnd, PendingEnds, answer_all
 from ade.worker.runner import Runner
@@ -60,6 +62,8 @@ class WorkerRules:
     poll_seconds: float = 1.0
     drain_grace_seconds: float = 30.0
     network: NetworkRule = NetworkRule.NEVER
+    # Whether the folders of jobs stay, for people to look at.
+    keeps_folders: bool = True
     # For a pilot: drain when idle for so long, and in any case after so long.
     idle_seconds_max: float | None = None
     drain_after_seconds: float | None = None
@@ -274,10 +278,20 @@ class Worker:
             del self._attempts[attempt]
             self._occupied.discard(attempt.held)
             self._slot_freed.set()
+            if not self._rules.keeps_folders:
+                self._remove_folder(attempt.claim.id)
             if not task.cancelled() and (error := task.exception()):
                 log.error("attempt broke", job_id=attempt.claim.id, exc_info=error)
 
         return forget
+
+    def _remove_folder(self, job_id: str) -> None:
+        if any(other.claim.id == job_id for other in self._attempts):
+            return
+        gone = take_away(self._jobs_dir / job_id)
+        if gone is not None:
+            loop = asyncio.get_running_loop()
+            loop.run_in_executor(None, partial(shutil.rmtree, gone, ignore_errors=True))
 
     # --- renew, guard ---------------------------------------------------------------------------
 

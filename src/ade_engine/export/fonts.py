@@ -1,9 +1,9 @@
 """Choose fonts: those embedded in Typst, then those of packages, then those of the host.
 
 The embedded fonts have Latin, Greek, Cyrillic, Hebrew, Arabic and most symbols. The packages of the
-extra `fonts` add Chinese, Japanese, Korean and Thai. A document that needs no others looks the same
-on every host with the same packages. For other characters, such as emoji, the fonts of the host are
-used too, if it has any, with a warning.
+extra `fonts` add Chinese, Japanese, Korean and Thai, that of the extra `emoji` emoji in one colour.
+A document that needs no others looks the same on every host with the same packages. For other
+characters the fonts of the host are used too, if it has any, with a warning.
 """
 
 import functools
@@ -19,8 +19,13 @@ import typst
 
 from ade_engine.export.export_warnings import ExportWarnings
 
-# Packages that have nothing but fonts.
-PACKAGES = ("noto_cjk_sans_otc", "fontpkg_noto_sans_thai")
+# The folders of fonts in packages, none of which is imported.
+PACKAGES = {
+    "noto_cjk_sans_otc": "",
+    "fontpkg_noto_sans_thai": "",
+    "imgui_bundle": "demos_assets/fonts",
+}
+EMOJI_FAMILY = "Noto Emoji"
 FOLDERS = (Path("/usr/share/fonts"), Path("/usr/local/share/fonts"))
 SHOWN_MAX = 20
 _MISSING = re.compile(r'the text `"((?:[^"\\]|\\.)+)"` could not be displayed')
@@ -57,7 +62,7 @@ def fonts_for(
     missing = missing_glyphs(visible, folder, embedded_fonts())
     if not missing:
         return ChosenFonts(embedded_fonts())
-    families = (_cjk_family(language, "".join(missing)),)
+    families = (_cjk_family(language, "".join(missing)), EMOJI_FAMILY)
     packaged = _with_folders(_package_folders())
     missing = missing_glyphs(missing, folder, packaged)
     if not missing:
@@ -68,8 +73,8 @@ def fonts_for(
         warnings.add(
             "missing_glyphs",
             f"No font has these characters, so they are shown as boxes: {_shown(still_missing)}. "
-            "The extra ade[fonts] has Chinese, Japanese, Korean and Thai; for others, such as "
-            "emoji, install a font on the host.",
+            "The extra ade[fonts] has Chinese, Japanese, Korean and Thai, ade[emoji] has emoji; "
+            "for others, install a font on the host.",
         )
     if still_missing == missing:
         return ChosenFonts(packaged, families)
@@ -89,9 +94,12 @@ def _with_folders(folders: Iterable[Path]) -> typst.Fonts:
 
 @functools.cache
 def _package_folders() -> tuple[Path, ...]:
-    """Return the folders of the font packages that are installed; none of them is imported."""
-    specs = [spec for spec in map(find_spec, PACKAGES) if spec is not None]
-    return tuple(Path(place) for spec in specs for place in spec.submodule_search_locations or ())
+    """Return the folders of the font packages that are installed."""
+    found = []
+    for package, folder in PACKAGES.items():
+        if (spec := find_spec(package)) is not None:
+            found += [Path(place, folder) for place in spec.submodule_search_locations or ()]
+    return tuple(found)
 
 
 def _cjk_family(language: str, text: str) -> str:

@@ -38,7 +38,7 @@ _FORMULA = re.compile(FORMULA_LIKE)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LinkedPlace:
     """A place that a line links to: cells, a sheet, or a file."""
 
     text: str = ""
@@ -55,8 +55,8 @@ class IssueRow:
     code: str
     message: str
     count: int
-    output: Place = Place()
-    input: Place = Place()
+    output: LinkedPlace = LinkedPlace()
+    input: LinkedPlace = LinkedPlace()
     rule: str = ""
 
 
@@ -103,9 +103,9 @@ def row_of_left_out(one: LeftOut, file: str, has_cells: bool) -> IssueRow:
     )
 
 
-def input_place(file: str, sheet: str, cells: str, text: str) -> Place:
+def input_place(file: str, sheet: str, cells: str, text: str) -> LinkedPlace:
     """Return a place in the input; a text file has no cells that a link could name."""
-    return Place(text, f"{quoted(sheet)}!{cells}" if sheet and cells else "", file)
+    return LinkedPlace(text, f"{quoted(sheet)}!{cells}" if sheet and cells else "", file)
 
 
 def write_issues_file(path: Path, rows: Iterable[IssueRow]) -> None:

@@ -13,7 +13,7 @@ from ade_engine.mapping.column_mapping import MappedColumn, Reason
 from ade_engine.pipeline.map_tables import PlannedTable
 from ade_engine.record.run_events import RunEvent
 from ade_engine.record.skipped import PartKind, SkippedPart, skipped_parts
-from ade_engine.tables.regions import RowKind
+from ade_engine.tables.regions import RowKind, TableShape
 
 SPANS_SHOWN = 5
 ROWS_SHOWN = {
@@ -37,6 +37,10 @@ SHEETS_SHOWN = {
     "no_table": "The sheet has cells, but no table was found.",
 }
 TABLE_ROWS = "in_skipped_table"  # the line about their table counts them
+WITHOUT_HEADER = {
+    TableShape.HEADERLESS: "It has no header row, so its columns have no names. Add one.",
+    TableShape.KEY_VALUE: "It is a form: its rows are names and values, and it has no header row.",
+}
 HIDDEN_COLUMN = "The column is hidden; the setting hidden_columns reads it."
 COLUMNS_SHOWN = {
     Reason.EMPTY_HEADER: "The column has no header.",
@@ -85,9 +89,10 @@ def _table_left(part: SkippedPart, table: PlannedTable) -> LeftOut:
     """Describe a table that is not written, with the number of its rows."""
     mapped = table.mapped
     needed, region = ", ".join(mapped.mapping.missing), mapped.region
-    why = f"It lacks the required fields: {needed}." if needed else "No column has a field."
-    rows = region.data_rows.count
-    return LeftOut("table", part.reason, why, rows, mapped.sheet, str(region.range))
+    lacks = f"It lacks the required fields: {needed}." if needed else "No column has a field."
+    why = (WITHOUT_HEADER.get(region.shape), lacks)
+    rows, message = region.data_rows.count, " ".join(filter(None, why))
+    return LeftOut("table", part.reason, message, rows, mapped.sheet, str(region.range))
 
 
 def _columns_left(part: SkippedPart, table: PlannedTable | None) -> Iterator[LeftOut]:

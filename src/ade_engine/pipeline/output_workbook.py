@@ -17,7 +17,7 @@ from ade_engine.pipeline.issue_marks import IssueCells, IssueMarks, IssuePlace
 from ade_engine.pipeline.issues_sheet import (
     IssueList,
     IssueRow,
-    Place,
+    LinkedPlace,
     input_place,
     row_of_left_out,
     write_issues_sheet,
@@ -179,16 +179,16 @@ class OutputWorkbook:
             line.rule,
         )
 
-    def _output_place(self, place: IssuePlace) -> Place:
+    def _output_place(self, place: IssuePlace) -> LinkedPlace:
         column = self._marks.columns.get(place.line.field)
         if column is None:
-            return Place()
+            return LinkedPlace()
         sheet, first = self._writer.place_of(place.index)
         last = min(first + place.count - 1, ROWS_MAX)  # the rest is in the sheet that follows
         cells = str(Range(first, column + 1, last, column + 1))
-        return Place(f"{sheet}!{cells}", f"{quoted(sheet)}!{cells}")
+        return LinkedPlace(f"{sheet}!{cells}", f"{quoted(sheet)}!{cells}")
 
-    def _input_place(self, place: IssuePlace) -> Place:
+    def _input_place(self, place: IssuePlace) -> LinkedPlace:
         mapped = self._open_table.mapped
         number = mapped.targets.get(place.line.field)
         if place.source_row is None or number is None:

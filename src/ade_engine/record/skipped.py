@@ -7,7 +7,8 @@ Everything is derived from the events of the run. `skipped_parts` lists what was
 | --- | --- |
 | sheets | `hidden`, `not_chosen`, `beyond_limit`, `chart`, `dialog`, `macro`, `missing`,
   `no_table` |
-| tables | `no_field` (no column was mapped), `required_missing` (it has no required field) |
+| tables | `no_header` (its columns have no names), `no_field` (no column was mapped),
+  `required_missing` (it has no required field) |
 | columns | `unmapped`, `hidden` |
 | rows | the kind of row (`total`, `note`, ... or a row type of the package), `hidden`,
   `outside_tables`, `in_skipped_table` |
@@ -25,6 +26,7 @@ from ade_engine.record.run_events import EventName, RunEvent
 
 PARTS_MAX = 1_000
 NOT_LEFT_OUT = ("blank",)  # rows without any cell
+HEADED = "headed"  # the shape of a table with a header
 
 
 class PartKind(StrEnum):
@@ -34,6 +36,14 @@ class PartKind(StrEnum):
     TABLES = "tables"
     COLUMNS = "columns"
     ROWS = "rows"
+
+
+class TableReason(StrEnum):
+    """Why a table is not in the output."""
+
+    NO_HEADER = "no_header"
+    NO_FIELD = "no_field"
+    REQUIRED_MISSING = "required_missing"
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class SkippedPart:
 
 def skipped_parts(events: Iterable[RunEvent]) -> Iterator[SkippedPart]:
     """Yield what was left out, in the order of the events."""
-    data_rows: dict[int, int] = {}
+    found: dict[int, dict[str, Any]] = {}
     for event in events:
         data = event["data"]
         match event["event"]:
@@ -62,10 +72,10 @@ def skipped_parts(events: Iterable[RunEvent]) -> Iterator[SkippedPart]:
                 count, name = data["count"], data["sheet"]
                 yield SkippedPart(PartKind.SHEETS, data["reason"], count, name)
             case EventName.SHEET_READ:
-                data_rows |= {table["table"]: table["data_rows"] for table in data["tables"]}
+                found |= {table["table"]: table for table in data["tables"]}
                 yield from _of_sheet(data)
             case EventName.TABLE_MAPPED:
-                yield from _of_table(data, data_rows.get(data["table"], 0))
+                yield from _of_table(data, found[data["table"]])
 
 
 def skipped_counts(events: Iterable[RunEvent]) -> dict[str, dict[str, int]]:
@@ -94,18 +104,23 @@ def _of_sheet(data: dict[str, Any]) -> Iterator[SkippedPart]:
             )
 
 
-def _of_table(data: dict[str, Any], data_rows: int) -> Iterator[SkippedPart]:
+def _of_table(data: dict[str, Any], found: dict[str, Any]) -> Iterator[SkippedPart]:
     sheet, table = data["sheet"], data["table"]
     if data["evaluation"] == "unusable":
-        mapped = any(column["target"] is not None for column in data["columns"])
-        reason = "required_missing" if mapped else "no_field"
-        yield SkippedPart(PartKind.TABLES, reason, 1, sheet, table)
-        if data_rows:
-            yield SkippedPart(PartKind.ROWS, "in_skipped_table", data_rows, sheet, table)
+        yield SkippedPart(PartKind.TABLES, _why_unusable(data, found), 1, sheet, table)
+        if rows := found["data_rows"]:
+            yield SkippedPart(PartKind.ROWS, "in_skipped_table", rows, sheet, table)
     elif data["unmapped"] == "drop":
         left = tuple(one["raw"]["column"] for one in data["columns"] if one["target"] is None)
         if left:
             yield SkippedPart(PartKind.COLUMNS, "unmapped", len(left), sheet, table, left)
+
+
+def _why_unusable(data: dict[str, Any], found: dict[str, Any]) -> TableReason:
+    if found["shape"] != HEADED:
+        return TableReason.NO_HEADER
+    mapped = any(column["target"] is not None for column in data["columns"])
+    return TableReason.REQUIRED_MISSING if mapped else TableReason.NO_FIELD
 
 
 def _rows(reason: str, rows: Any, sheet: str, table: int | None = None) -> SkippedPart:

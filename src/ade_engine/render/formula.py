@@ -11,7 +11,7 @@ from ziamath.drawable import Glyph, HLine
 
 from ade_engine.render import ziamath_patches
 from ade_engine.render.color import css_color
-from ade_engine.render.latex import line_and_column
+from ade_engine.render.latex_tokens import line_and_column
 from ade_engine.render.mathml import mathml
 from ade_engine.render.render_errors import BadFormula
 from ade_engine.render.safe_svg import Drawing, safe_copy

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import NamedTuple
 
 from ade_engine.render.chemistry import UnknownChemistry, chemistry_latex
 from ade_engine.render.color import css_color
@@ -44,8 +43,17 @@ from ade_engine.render.latex_commands import (
     TEXT_COMMANDS,
     UNITS,
 )
+from ade_engine.render.latex_tokens import (
+    LatexToken,
+    environment_name,
+    find_token,
+    formula_span,
+    line_and_column,
+    shown_token,
+    tokens_of,
+)
 from ade_engine.render.render_errors import BadFormula, BadPicture
-from ade_engine.render.units import (
+from ade_engine.render.siunitx import (
     UnknownUnit,
     angle_latex,
     number_latex,
@@ -60,14 +68,6 @@ PLACEHOLDER_FIRST = 0xE000
 PLACEHOLDERS_MAX = 0x1900  # the size of the private use area
 PLACEHOLDER = re.compile("[\ue000-\uf8ff]")
 
-TOKEN = re.compile(
-    r"(?P<comment>%[^\n]*\n?)"
-    r"|(?P<row>\\\\\*?(?:\[\s*-?[\d.]+\s*[a-z]{2}\s*\])?)"
-    r"|(?P<environment>\\(?:begin|end)\s*\{[^{}\\]*\})"
-    r"|(?P<command>\\(?:operatorname\*|tag\*|hspace\*|[a-zA-Z]+|.))"
-    r"|(?P<sign>.)",
-    re.DOTALL,
-)
 LENGTH = re.compile(r"([+-]?)([0-9]*(?:\.[0-9]*)?)([a-z]{2})")
 # Commands that are written in other LaTeX, and how many arguments they have.
 EXPANDED: dict[str, tuple[int, Callable[..., str]]] = {
@@ -77,15 +77,6 @@ EXPANDED: dict[str, tuple[int, Callable[..., str]]] = {
     r"\num": (1, number_latex),
     r"\ang": (1, angle_latex),
 }
-WRAPPED = (("$$", "$$"), ("$", "$"), (r"\[", r"\]"), (r"\(", r"\)"))
-
-
-class LatexToken(NamedTuple):
-    """A comment, the end of a row, an environment, a command, or one character."""
-
-    kind: str
-    text: str
-    at: int
 
 
 def prepare(latex: str) -> PreparedFormula:
@@ -98,16 +89,10 @@ def prepare(latex: str) -> PreparedFormula:
         raise _bad(
             latex, odd.start(), f"The character U+{ord(odd[0]):04X} is not allowed in a formula"
         )
-    start, end = _without_delimiters(latex)
+    start, end = formula_span(latex)
     if not latex[start:end].strip():
         raise BadFormula("The formula is empty")
     return _Preparer(latex, start, end).run()
-
-
-def line_and_column(latex: str, at: int) -> tuple[int, int]:
-    """Return line and column of a character, both counted from 1."""
-    before = latex[:at]
-    return before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1
 
 
 def _bad(latex: str, at: int, message: str) -> BadFormula:
@@ -115,23 +100,12 @@ def _bad(latex: str, at: int, message: str) -> BadFormula:
     return BadFormula(message, line=line, column=column)
 
 
-def _without_delimiters(latex: str) -> tuple[int, int]:
-    """Return start and end of the formula without `$` or `\\[`, which people often copy with it."""
-    start, end = len(latex) - len(latex.lstrip()), len(latex.rstrip())
-    for opening, closing in WRAPPED:
-        whole = latex[start:end]
-        inner = whole[len(opening) : -len(closing)]
-        if whole.startswith(opening) and whole.endswith(closing) and opening not in inner:
-            return (start + len(opening), end - len(closing)) if inner else (start, end)
-    return start, end
-
-
 class _Preparer:
     """Process the tokens in one pass; open groups and environments are on a stack."""
 
     def __init__(self, latex: str, start: int, end: int) -> None:
         self._latex = latex
-        self._tokens: Iterator[LatexToken] = _tokens(latex, start, end)
+        self._tokens: Iterator[LatexToken] = tokens_of(latex, start, end)
         self._open: list[LatexToken] = []
         self._output: list[str] = []
         self._prepared = PreparedFormula()
@@ -141,7 +115,7 @@ class _Preparer:
             if token.kind != "comment":
                 self._take(token)
         if self._open:
-            raise self._bad(self._open[-1], f"{_shown(self._open[-1])} is never closed")
+            raise self._bad(self._open[-1], f"{shown_token(self._open[-1])} is never closed")
         self._prepared.latex = "".join(self._output)
         return self._prepared
 
@@ -169,7 +143,7 @@ class _Preparer:
             )
         elif token.text == "&" and not any(one.kind == "environment" for one in self._open):
             raise self._bad(token, "A & is only allowed in a matrix or an alignment")
-        elif token.text == "&" and _environment_name(self._open[-1]) in TEXT_CASES:
+        elif token.text == "&" and environment_name(self._open[-1]) in TEXT_CASES:
             self._emit("&")
             self._text_cell(token)
             return
@@ -217,7 +191,7 @@ class _Preparer:
             latex = write(*arguments)
         except (UnknownChemistry, UnknownUnit) as error:
             raise self._bad(token, f"{token.text} cannot be read: {error}") from None
-        expanded = (one._replace(at=token.at) for one in _tokens(latex, 0, len(latex)))
+        expanded = (one._replace(at=token.at) for one in tokens_of(latex, 0, len(latex)))
         self._tokens = chain(expanded, self._tokens)
 
     def _source(self, command: LatexToken) -> str:
@@ -283,7 +257,7 @@ class _Preparer:
             line, column = line_and_column(self._latex, last.at)
             raise self._bad(
                 token,
-                f"{closing} cannot close {_shown(last)} of line {line}, column {column}",
+                f"{closing} cannot close {shown_token(last)} of line {line}, column {column}",
             )
 
     def _extract(self, extracted: Extracted) -> None:
@@ -378,7 +352,7 @@ class _Preparer:
             at += 1
             if token.text == "$" or token.text == r"\(":
                 closing = "$" if token.text == "$" else r"\)"
-                end = _find(tokens, closing, at)
+                end = find_token(tokens, closing, at)
                 if end is None:
                     raise self._bad(token, f"{token.text} in a text is never closed")
                 yield TextRun("".join(letters), variant)
@@ -418,20 +392,3 @@ class _Preparer:
 
     def _bad(self, token: LatexToken, message: str) -> BadFormula:
         return _bad(self._latex, token.at, message)
-
-
-def _tokens(latex: str, start: int, end: int) -> Iterator[LatexToken]:
-    for match in TOKEN.finditer(latex, start, end):
-        yield LatexToken(match.lastgroup or "", match[0], match.start())
-
-
-def _environment_name(token: LatexToken) -> str:
-    return token.text.partition("{")[2].rstrip("}").strip() if token.kind == "environment" else ""
-
-
-def _find(tokens: list[LatexToken], text: str, start: int) -> int | None:
-    return next((at for at in range(start, len(tokens)) if tokens[at].text == text), None)
-
-
-def _shown(token: LatexToken) -> str:
-    return re.sub(r"\s", "", token.text)

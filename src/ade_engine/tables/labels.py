@@ -61,6 +61,9 @@ RULED_SHARE_FLOOR = 0.01
 RULED_HEADER_SCORE = 0.5
 FORM_PRESENCE_MIN = 0.9  # below it a sheet of names and values has no header
 FORM_ROWS_MIN = 6
+HEADER_SCORE_MIN = 0.05  # below it no header is more likely
+TITLE_SCORE_MIN = 0.3  # of a header that is one cell above rows of several, as a title is
+TITLE_ROWS = 5  # below the title that are looked at
 NEVER = -1e9
 RULE_WEIGHT = 24.0  # a detector's score of 1 outweighs everything else, 0.1 is a hint
 REASONS_MAX = 8
@@ -155,7 +158,7 @@ def label_rows(grid: Grid, weights: Weights, scores: RowScores | None = None) ->
     looks[after_gap & (shares[:, HEADER_END] >= SURE_SHARE), HEADER_END] += SURE_BONUS
     ruled = odds[:, HEADER_END] >= RULE_WEIGHT * RULED_HEADER_SCORE
     candidate = find_first_header(shares, features.named, weights.presence, PRESENCE_LABELS, ruled)
-    header = _used(candidate, grid, features.places)
+    header = _used(candidate, shares, grid, features.places)
     if header is not None:
         looks[_repetitions(grid.texts[features.places], header), HEADER_END] += REPETITION_BONUS
     found = _most_likely(looks, gaps, weights, header)
@@ -165,12 +168,24 @@ def label_rows(grid: Grid, weights: Weights, scores: RowScores | None = None) ->
     return LabelledRows(grid, features, shares, kinds, reasons, scores, weights, candidate)
 
 
-def _used(header: FoundHeader | None, grid: Grid, places: IntArray) -> int | None:
+def _used(
+    header: FoundHeader | None, shares: FloatArray, grid: Grid, places: IntArray
+) -> int | None:
     """Return the row of a header that is likely enough; in a form it must be certain."""
     if header is None or not header.is_likely:
         return None
+    score = header_score(shares, header.index, header.presence)
+    cells = grid.filled[places].sum(axis=1)
+    if score < (TITLE_SCORE_MIN if _is_like_title(cells, header.index) else HEADER_SCORE_MIN):
+        return None
     may_be_form = header.presence < FORM_PRESENCE_MIN and len(places) >= FORM_ROWS_MIN
     return None if may_be_form and is_key_value(grid, places.tolist()) else header.index
+
+
+def _is_like_title(cells: IntArray, index: int) -> bool:
+    """Return whether a row and all above it are one cell each, and most rows below it are more."""
+    below = cells[index + 1 : index + 1 + TITLE_ROWS]
+    return bool((cells[: index + 1] == 1).all() and len(below) and np.median(below) > 1)
 
 
 def _only_totals(

@@ -12,9 +12,8 @@ from ade.clock import ManualClock
 from ade.domain.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
 from ade.store import agents as stored
 from ade.store import schema
-from ade.store.agents import NewAgentKey
 from ade.store.directory import key_digest
-from ade.store.rows import AgentRow
+from ade.store.rows import AgentRow, NewAgentKey
 from ade.store.session import Session
 
 MINUTE_US = 60 * 10**6

@@ -8,13 +8,14 @@ from tests.store.acts import Acts, ref
 
 from ade.domain.agent_pool import AgentPool
 from ade.domain.errors import InvalidTransition, NotFinished, NotFound, StaleAttempt
-from ade.domain.job import AGENT_POOL
+from ade.domain.job import AGENT_POOL, StopRequest
 from ade.domain.staleness import StalenessRule
 from ade.domain.vocabulary import AgentStatus as Said
 from ade.stages.agents.hosts import HostNote
 from ade.stages.agents.report import status_of
 from ade.stages.force import Force, OperatorAction
-from ade.store.rows import Claim, JobRow
+from ade.stages.stop import Stop
+from ade.store.rows import AgentJobVersion, Claim, JobRow
 
 RULE = StalenessRule()
 
@@ -328,3 +329,41 @@ def test_a_host_is_remembered_as_it_was_last_heard_of(acts: Acts) -> None:
     now = acts.clock.now_us()
     hosts = acts.kernel.now.read(lambda reading: reading.agent_jobs.hosts())
     assert [(host.name, now - host.seen_at) for host in hosts] == [("a", 5_000_000), ("b", 0)]
+
+
+def test_every_change_of_the_status_has_a_time(acts: Acts) -> None:
+    def changed_at(job: Claim) -> int:
+        known = acts.kernel.now.read(lambda reading: reading.agent_jobs.find(job.id))
+        assert known is not None
+        return known.reported_at
+
+    stopped, queued = acts.dispatched(), acts.dispatched()
+    before = facts(acts, stopped), facts(acts, queued)
+    acts.wait()
+    acts.kernel.now.stop(Stop(ref(stopped), StopRequest.CANCEL, "someone"))
+    decide(acts, acts.job(queued), OperatorAction.REQUEUE)
+    assert changed_at(stopped) == changed_at(queued) == acts.clock.now_us()
+    assert (facts(acts, stopped), facts(acts, queued)) == before
+
+
+def test_the_versions_of_jobs_tell_their_states_apart(acts: Acts) -> None:
+    first, second = acts.dispatched(), acts.dispatched()
+
+    def versions(before: str | None = None, limit: int = 10) -> list[AgentJobVersion]:
+        return acts.kernel.now.read(lambda r: r.agent_jobs.versions(before, limit))
+
+    seen = versions()
+    assert [version.job_id for version in seen] == sorted((first.id, second.id), reverse=True)
+    assert versions(limit=1) == seen[:1]
+    assert versions(before=seen[0].job_id) == seen[1:]
+    acts.wait()
+    acts.say(first, Said.RUNNING)
+    acts.wait()
+    acts.say(first, Said.RUNNING)
+    running = versions()
+    assert len({*seen, *running}) == 3
+    acts.say(first, Said.FINISHED)
+    assert {version.job_id: version.finished_at is None for version in versions()} == {
+        first.id: False,
+        second.id: True,
+    }

@@ -202,13 +202,13 @@ async def test_an_environment_is_taken_from_its_builds_unless_a_job_needs_it(
     document = await a_document(catalogue)
     versions = [await a_version(catalogue, name) for name in "ab"]
     build, _ = [await process.ready(version, ENVIRONMENT) for version in versions]
-    assert await catalogue.environments_in_use() == {ENVIRONMENT}
+    assert await catalogue.environments.in_use() == {ENVIRONMENT}
     run = await process.submit(a_run(versions[0], document))
     assert run.job.eligible
-    assert not await catalogue.retire_environment(ENVIRONMENT, "{}")
-    assert await catalogue.environments_in_use() == {ENVIRONMENT}
-    assert await catalogue.retire_environment(ENVIRONMENT, "{}", even_if_needed=True)
-    assert await catalogue.environments_in_use() == set()
+    assert not await catalogue.environments.retire(ENVIRONMENT, "{}")
+    assert await catalogue.environments.in_use() == {ENVIRONMENT}
+    assert await catalogue.environments.retire(ENVIRONMENT, "{}", even_if_needed=True)
+    assert await catalogue.environments.in_use() == set()
     assert (await catalogue.find_build(WORKSPACE, build.id)).status == "cancelled"
     await process.submit(a_run(versions[0], document))
     assert (await catalogue.find_build(WORKSPACE, build.id)).status == "queued"

@@ -170,3 +170,26 @@ def test_counts_by_pool_and_status(acts: Acts) -> None:
     acts.succeed(acts.claim()[0])
     counts = acts.kernel.now.read(lambda reading: reading.count_by_status())
     assert counts == {("local", "queued"): 1, ("local", "paused"): 1, ("agent", "queued"): 1}
+
+
+def test_leases_are_listed_by_their_holders(acts: Acts) -> None:
+    acts.succeed(acts.start())
+    jobs = [acts.submit() for _ in range(2)]
+    held = [acts.claim(owner=owner)[0] for owner in ("w2", "w1")]
+    assert [claim.id for claim in held] == [job.id for job in jobs]
+    leases = acts.kernel.now.read(lambda reading: reading.list_leases(10))
+    assert [(one.lease_owner, one.id, one.kind, one.fence) for one in leases] == [
+        ("w1", held[1].id, "echo", 1),
+        ("w2", held[0].id, "echo", 1),
+    ]
+    assert len(acts.kernel.now.read(lambda reading: reading.list_leases(1))) == 1
+
+
+def test_the_workspace_of_a_job_is_found_by_its_id(
+    acts: Acts, workspaces: Callable[[int], list[str]]
+) -> None:
+    (elsewhere,) = workspaces(1)
+    job = acts.submit(workspace_id=elsewhere)
+    find = acts.kernel.now.read
+    assert find(lambda reading: reading.find_workspace_of_job(job.id)) == elsewhere
+    assert find(lambda reading: reading.find_workspace_of_job(elsewhere)) is None

@@ -8,7 +8,16 @@ from tests.store.model.tables import Tables
 from ade.domain.agent_pool import AgentPool
 from ade.domain.job import Status
 from ade.store.agent_jobs import LAST_ID
-from ade.store.rows import AgentJob, AgentJobRow, HeldJob, HostRow, JobRef, JobRow, StaleJob
+from ade.store.rows import (
+    AgentJob,
+    AgentJobRow,
+    AgentJobVersion,
+    HeldJob,
+    HostRow,
+    JobRef,
+    JobRow,
+    StaleJob,
+)
 
 
 class MemoryAgentJobs:
@@ -33,6 +42,15 @@ class MemoryAgentJobs:
         """List jobs of agents, newest first."""
         found = [one for one in self._of(workspace_id) if one.job.id < (before or LAST_ID)]
         return sorted(found, key=lambda one: one.job.id, reverse=True)[:limit]
+
+    def versions(self, before: str | None, limit: int) -> list[AgentJobVersion]:
+        """List the states of the jobs of agents in all workspaces, newest first."""
+        found = []
+        for known in self._tables.agent_jobs.values():
+            job = self._tables.jobs[JobRef(known.workspace_id, known.job_id)]
+            of_job = job.event_seq, known.reported_at, job.finished_at
+            found.append(AgentJobVersion(known.job_id, known.workspace_id, *of_job))
+        return sorted((v for v in found if v.job_id < (before or LAST_ID)), reverse=True)[:limit]
 
     def waiting(self, workspace_id: str, limit: int) -> list[AgentJob]:
         """List jobs that wait for an agent, in the order of the queue."""
@@ -101,11 +119,14 @@ class MemoryAgentJobs:
     def put_hosts(self, hosts: Sequence[HostRow]) -> None:
         """Note that hosts were heard of, and what they said."""
         for host in hosts:
-            known = self._tables.hosts.get(host.name)
-            if known is None:
-                self._tables.hosts[host.name] = host
-            elif known.seen_at <= host.seen_at:
-                self._tables.hosts[host.name] = host._replace(first_seen_at=known.first_seen_at)
+            known = self._tables.hosts.get(host.name) or host
+            is_latest = host.beat_at is not None and host.beat_at >= (known.beat_at or 0)
+            self._tables.hosts[host.name] = known._replace(
+                seen_at=max(known.seen_at, host.seen_at),
+                asked_at=_later(known.asked_at, host.asked_at),
+                beat_at=_later(known.beat_at, host.beat_at),
+                info=host.info if is_latest else known.info,
+            )
 
     def delete_silent_hosts(self, seen_before: int) -> int:
         """Forget hosts that were not heard of for long."""
@@ -114,3 +135,7 @@ class MemoryAgentJobs:
         for name in silent:
             del hosts[name]
         return len(silent)
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    return max((at for at in (one, other) if at is not None), default=None)

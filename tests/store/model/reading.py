@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.store.model.agent_jobs import MemoryAgentJobs
+from tests.store.model.queue_pauses import MemoryQueuePauses
 from tests.store.model.tables import Tables
 
 from ade.domain.job import TERMINAL, Status
@@ -13,6 +14,7 @@ from ade.store.rows import (
     JobRef,
     JobRow,
     Lane,
+    LiveLease,
     NewEvent,
     OutputBatch,
     ScalerRow,
@@ -35,6 +37,7 @@ class MemoryReading:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self.agent_jobs = MemoryAgentJobs(tables)
+        self.queue_pauses = MemoryQueuePauses(tables)
 
     def _jobs(self, **wanted: Any) -> Iterator[JobRow]:
         """Find jobs by the values of their columns."""
@@ -116,6 +119,22 @@ class MemoryReading:
     def workspace_ids(self) -> list[str]:
         """List all workspaces."""
         return sorted(self._tables.workspaces)
+
+    def known_jobs(self, ids: list[str]) -> set[str]:
+        """Find which of these jobs there are, in any workspace."""
+        return {ref.id for ref in self._tables.jobs if ref.id in ids}
+
+    def list_leases(self, limit: int) -> list[LiveLease]:
+        """List the leases that are held, by their holders."""
+        held = [
+            LiveLease(*(getattr(job, name) for name in LiveLease._fields))
+            for job in self._jobs(status=Status.RUNNING)
+        ]
+        return sorted(held, key=lambda lease: (lease.lease_owner, lease.id))[:limit]
+
+    def find_workspace_of_job(self, job_id: str) -> str | None:
+        """Find the workspace of a job by the job's id alone."""
+        return next((job.workspace_id for job in self._jobs(id=job_id)), None)
 
     def list_scalers(self) -> list[ScalerRow]:
         """List the scalers: the model has none."""

@@ -19,6 +19,7 @@ from ade.store.rows import (
     JobRow,
     NewEvent,
     OutputBatch,
+    QueuePauseRow,
     Version,
     WorkerRow,
 )
@@ -55,6 +56,7 @@ class Tables:
     agent_jobs: dict[str, AgentJobRow] = field(default_factory=dict)
     agent_pools: dict[str, AgentPool] = field(default_factory=dict)
     hosts: dict[str, HostRow] = field(default_factory=dict)
+    queue_pauses: dict[str, QueuePauseRow] = field(default_factory=dict)
 
     def copy(self) -> "Tables":
         """Return a snapshot that later changes do not reach."""

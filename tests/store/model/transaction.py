@@ -215,7 +215,9 @@ class MemoryTransaction(MemoryReading):
 
     def recall(self, pool: str, kind: str, limit: int) -> int:
         """Make jobs of a kind that were set aside eligible again, and count them."""
-        jobs = [self._tables.jobs[ref] for ref, of in self._tables.set_aside.items() if of == kind]
+        paused = {row.workspace_id for row in self.queue_pauses.list_all() if row.kind == kind}
+        set_aside = [ref for ref, of in self._tables.set_aside.items() if of == kind]
+        jobs = [self._tables.jobs[ref] for ref in set_aside if ref.workspace_id not in paused]
         first = sorted((job for job in jobs if job.pool == pool), key=place_in_line)[:limit]
         for job in first:
             self._change(job, eligible=1)

@@ -4,10 +4,13 @@ import pytest
 
 from ade.agents.block_rows import CANCELLED, compare, not_sent, ordered, refused, unanswered
 from ade.agents.launchers.port import Block
+from ade.domain.scaling import YOUNG_SECONDS
+from ade.domain.units import MICROSECONDS
 from ade.store.rows import BlockRow
 
 ROW = ordered("ade-a-1", "a", 100)
 QUEUED = ROW._replace(status="queued", engine_id="7")
+YOUNG = int(YOUNG_SECONDS * MICROSECONDS)
 RUNNING = QUEUED._replace(status="running", started_at=150)
 
 
@@ -41,7 +44,9 @@ def test_nothing_is_written_while_nothing_changes() -> None:
         (ROW, "failed"),
         (QUEUED, "failed"),
         (RUNNING, "failed"),
-        (RUNNING._replace(registered_at=160), "ended"),
+        (RUNNING._replace(registered_at=200 - YOUNG), "ended"),
+        (RUNNING._replace(registered_at=201 - YOUNG), "failed"),
+        (RUNNING._replace(registered_at=190, left_at=195), "ended"),
         (QUEUED._replace(detail=CANCELLED), "cancelled"),
         (RUNNING._replace(detail=CANCELLED), "failed"),
         (unanswered(ROW), "cancelled"),

@@ -37,6 +37,7 @@ def env_file(tmp_path: Path) -> Path:
         ("[pilot]\nslots = 0", "[pilot] slots=0 is not allowed: give a whole number of jobs"),
         ("[pilot]\nslots = true", "[pilot] slots=True is not allowed"),
         ("[pilot]\nfolder = 'here'", "[pilot] folder='here' is not allowed: give an absolute path"),
+        ("[parsl]\nprovider = 'SlurmProvider'", 'is not allowed: use engine = "slurm"'),
         ("[pilot]\nwalltime_minutes = 2\ndrain_grace_seconds = 60", "leaves no time for jobs"),
         ("[policy]\nmin_blocks = 11", "[policy] min_blocks is greater than max_blocks"),
         ("engine = 'slurm'", "[pilot] env_file is missing"),

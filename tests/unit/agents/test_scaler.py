@@ -3,12 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+from tests.store.acts import submission
 
+from ade.agents import block_rows
 from ade.agents.launchers.port import Block, BlockRefused, EngineAway
 from ade.agents.scaler import Scaler, ScalerRule
 from ade.clock import ManualClock
 from ade.domain.scaler_state import ScalerState
-from ade.domain.scaling import ScaleRule
+from ade.domain.scaling import YOUNG_SECONDS, ScaleRule
+from ade.kernel import Kernel
+from ade.stages.kernel_settings import KernelSettings
 from ade.store.rows import BlockRow
 from ade.store.session import Session
 
@@ -60,6 +64,24 @@ def scaler(session: Session, engine: MemoryEngine, rule: ScalerRule = RULE) -> S
 
 def blocks(session: Session) -> list[BlockRow]:
     return session.read(lambda reading: reading.scaling.blocks("a"))
+
+
+def wait_jobs(session: Session, jobs: int) -> None:
+    """Submit jobs that wait for pilots."""
+    kernel = Kernel(session, KernelSettings(queue_size=0))
+    for number in range(jobs):
+        kernel.now.submit(submission(payload=f'{{"value": {number}}}'))
+
+
+def register(session: Session, block: str, slots: int = 2) -> None:
+    """Note the pilot of a block."""
+    kinds = '["echo"]'
+    session.change(lambda tx: tx.put_worker(f"{block}/pilot", "host", kinds, slots, None, block))
+
+
+def leave(session: Session, block: str) -> None:
+    """Let the pilot of a block say goodbye."""
+    session.change(lambda tx: tx.delete_worker(f"{block}/pilot"))
 
 
 def state(session: Session) -> ScalerState:
@@ -173,3 +195,107 @@ async def test_blocks_that_never_register_are_backed_off_from(
         clock.advance(5)
     assert ordered_at == [0, 35, 100, 225, 470]
     assert state(session).memory.failures == 5
+
+
+async def test_pilots_that_die_young_are_backed_off_from_ever_longer(
+    session: Session, engine: MemoryEngine, clock: ManualClock
+) -> None:
+    one = scaler(session, engine, ScalerRule("a", "memory", ScaleRule(2, max_blocks=4)))
+    wait_jobs(session, 20)
+    ordered_at = []
+    for second in range(0, 600, 5):
+        for block in engine.blocks:  # each comes, and is gone at the next look
+            register(session, block.name, slots=0)
+        engine.blocks = []
+        decision = await one.tick()
+        ordered_at += [second] if decision and decision.launch else []
+        clock.advance(5)
+    assert ordered_at == [0, 35, 100, 225, 470]
+    assert state(session).memory.failures == 5
+    assert {row.status for row in blocks(session) if row.finished_at} == {"failed"}
+    assert "Pilots died within 30 s, 5 times" in state(session).decisions[-1].reason
+
+
+async def test_after_one_died_young_a_pilot_must_live_before_more_are_ordered(
+    session: Session, engine: MemoryEngine, clock: ManualClock
+) -> None:
+    one = scaler(session, engine, ScalerRule("a", "memory", ScaleRule(1, max_blocks=4)))
+    wait_jobs(session, 20)
+    await one.tick()
+    for block in engine.blocks:
+        register(session, block.name, slots=0)
+    engine.blocks = []
+    await one.tick()
+    clock.advance(30)
+    await one.tick()
+    (probe,) = engine.blocks
+    register(session, probe.name, slots=0)
+    clock.advance(YOUNG_SECONDS - 1)
+    decision = await one.tick()
+    assert decision is not None
+    assert "must live for 30 s" in decision.reason
+    clock.advance(1)
+    await one.tick()
+    assert len(engine.blocks) == 4
+    assert state(session).memory.failures == 0
+
+
+async def test_a_pilot_that_says_goodbye_has_not_failed_however_short_its_life(
+    session: Session, engine: MemoryEngine
+) -> None:
+    one = scaler(session, engine)
+    await one.tick()
+    for block in engine.blocks:
+        register(session, block.name)
+        leave(session, block.name)
+    engine.blocks = []
+    await one.tick()
+    assert [row.status for row in blocks(session) if row.finished_at] == ["ended", "ended"]
+    assert state(session).memory.failures == 0
+
+
+async def test_a_block_that_outlives_a_thousand_others_is_still_known(
+    session: Session, engine: MemoryEngine, clock: ManualClock
+) -> None:
+    one = scaler(session, engine)
+    await one.tick()
+    names = sorted(row.name for row in blocks(session))
+    clock.advance(1)
+    now = clock.now_us()
+    short = [
+        block_rows.not_sent(block_rows.ordered(f"ade-a-{number}", "a", now), now)
+        for number in range(1001)
+    ]
+    leader = ("a", "memory", one.owner, 30.0)
+    session.change(lambda tx: tx.scaling.change(leader, None, short, [], 3600.0))
+    await one.tick()
+    live = session.read(lambda reading: reading.scaling.live_blocks("a"))
+    assert sorted(row.name for row in live) == names
+
+
+async def test_only_the_pilots_of_the_minimum_stay_when_they_are_idle(
+    session: Session, engine: MemoryEngine
+) -> None:
+    idle: list[float | None] = []
+
+    def command(name: str, idle_seconds: float | None) -> list[str]:
+        idle.append(idle_seconds)
+        return ["pilot", name]
+
+    wait_jobs(session, 20)
+    await Scaler(session, engine, RULE, command, frozenset({"echo"})).tick()
+    assert idle == [None, None, 60.0, 60.0]
+
+
+async def test_the_slots_of_a_pilot_whose_block_has_ended_are_not_free(
+    session: Session, engine: MemoryEngine, clock: ManualClock
+) -> None:
+    one = scaler(session, engine, ScalerRule("a", "memory", ScaleRule(2, max_blocks=1)))
+    wait_jobs(session, 2)
+    await one.tick()
+    register(session, engine.blocks[0].name)
+    clock.advance(YOUNG_SECONDS)
+    engine.blocks = []  # killed, and its note is still there
+    decision = await one.tick()
+    assert decision is not None
+    assert decision.launch == 1

@@ -1,5 +1,7 @@
 """What is asked of Slurm, and that no answer is never an empty list."""
 
+from pathlib import Path
+
 import pytest
 
 from ade.agents.launchers.port import EngineAway
@@ -21,3 +23,14 @@ async def test_an_engine_that_does_not_answer_is_away(monkeypatch: pytest.Monkey
         await SlurmLauncher("ade-a-", ORDER).poll()
     with pytest.raises(EngineAway):
         await SlurmLauncher("ade-a-", ORDER).launch("ade-a-1", ["ade", "worker"])
+
+
+async def test_an_answer_that_is_not_understood_is_not_an_empty_list(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "squeue"
+    program.write_text("#!/bin/sh\necho slurm is under maintenance\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(EngineAway, match="under maintenance"):
+        await SlurmLauncher("ade-a-", ORDER).poll()

@@ -11,7 +11,8 @@ from ade.cli import app
 from ade.cli.event_loop import run
 from ade.cli.exit_codes import ExitCode
 from ade.domain.errors import Unavailable
-from ade.process.serve import is_loopback, link
+from ade.http.client_address import is_loopback
+from ade.process.serve import link
 from ade.settings import Settings
 
 
@@ -40,6 +41,7 @@ def test_the_exit_codes_are_a_contract() -> None:
         "AUTH": 4,
         "UNAVAILABLE": 5,
         "WAIT_TIMED_OUT": 124,
+        "INTERRUPTED": 130,
     }
 
 

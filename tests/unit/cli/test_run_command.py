@@ -62,6 +62,16 @@ def test_a_run_says_what_it_left_out(tmp_path: Path) -> None:
     assert "left out: 2 rows: 1 preamble (1), 1 total (7)" in result.output
 
 
+def test_a_table_without_a_header_is_named_as_the_reason(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("".join(f"Ada {n},{n}.5,2024-01-{n:02}\n" for n in range(1, 9)))
+    result = ade("run", source, "--config", ROSTER, "--out", tmp_path / "out")
+    assert result.exit_code == ExitCode.JOB_FAILED
+    assert "table 1  A1:C8  no header  unusable" in result.output
+    assert "left out: 1 table: 1 no header" in result.output
+    assert "failed: no table could be used (1 table without a header row)" in result.stderr
+
+
 def test_json_is_for_programs(tmp_path: Path) -> None:
     result = ade("run", SAMPLE, "--config", ROSTER, "--out", tmp_path, "--json")
     assert "members written: 6" in result.stderr  # what the package prints is not the answer

@@ -123,9 +123,28 @@ def test_the_minimum_does_not_wait_for_jobs() -> None:
 
 def test_a_registration_ends_the_back_off() -> None:
     memory = FRESH.failed(100).failed(200)
+    assert memory.came(199, has_lived=True) == memory
+    came = memory.came(201, has_lived=False)
     assert decide(ScaleSignals(waiting=40), RULE, memory, 201).launch == 0
     assert decide(ScaleSignals(waiting=40), RULE, memory, 260).launch == 1
-    assert decide(ScaleSignals(waiting=40), RULE, memory.registered(), 201).launch == 10
+    assert decide(ScaleSignals(waiting=40), RULE, came, 201).launch == 10
+
+
+def test_after_a_pilot_that_died_young_only_one_that_has_lived_ends_the_back_off() -> None:
+    memory = FRESH.failed(100, pilots_died=True).failed(200)
+    assert memory.came(201, has_lived=False) == memory
+    assert memory.came(201, has_lived=True) == FRESH
+    young = ScaleSignals(waiting=40, oldest_seconds=60, live_blocks=1, young_blocks=1)
+    assert decide(young, RULE, memory, 260).launch == 0
+    old = ScaleSignals(waiting=40, oldest_seconds=60, live_blocks=1)
+    assert decide(old, RULE, memory, 260).launch == 1
+
+
+def test_failures_are_forgotten_once_nothing_was_tried_for_as_long_again() -> None:
+    memory = FRESH.failed(100).failed(200)  # 60 s
+    assert memory.faded(319, RULE, tried=0) == memory
+    assert memory.faded(320, RULE, tried=0) == FRESH
+    assert memory.faded(9999, RULE, tried=1) == memory
 
 
 def test_the_back_off_doubles_up_to_ten_minutes() -> None:

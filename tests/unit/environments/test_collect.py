@@ -94,7 +94,7 @@ async def test_an_environment_that_runs_use_stays(
     digest = await workbench.install("greeting")
     await builds.ready(await builds.version(), digest)
     age(folder_of(digest, settings) / STAMP, 29 * DAY_SECONDS)
-    assert await collect(library, settings) == Collected()
+    assert await collect(library.environments, settings) == Collected()
     assert is_there(digest, settings)
 
 
@@ -105,7 +105,7 @@ async def test_an_idle_one_goes_and_comes_back_with_the_next_run(
     version = await builds.version()
     build = await builds.ready(version, digest)
     age(folder_of(digest, settings) / STAMP, 31 * DAY_SECONDS)
-    assert await collect(library, settings) == Collected(environments=1)
+    assert await collect(library.environments, settings) == Collected(environments=1)
     assert not folder_of(digest, settings).exists()
     after = await library.find_build(WORKSPACE, build.id)
     assert after.status == "cancelled"
@@ -117,9 +117,9 @@ async def test_one_that_no_build_names_goes_sooner_but_not_at_once(
     library: Catalogue, settings: Settings, workbench: Workbench
 ) -> None:
     digest = await workbench.install("greeting")
-    assert await collect(library, settings) == Collected()
+    assert await collect(library.environments, settings) == Collected()
     age(folder_of(digest, settings) / STAMP, 3700)
-    assert await collect(library, settings) == Collected(environments=1)
+    assert await collect(library.environments, settings) == Collected(environments=1)
 
 
 async def test_one_that_is_not_on_the_disk_any_more_is_built_again(
@@ -130,7 +130,7 @@ async def test_one_that_is_not_on_the_disk_any_more_is_built_again(
     assert (await builds.ready(version, lost)).status == "ready"
     assert (await builds.activate(version)).status == "queued"
     await builds.ready(version, lost)
-    await collect(library, settings)
+    await collect(library.environments, settings)
     assert (await builds.find(version)).status == "cancelled"
     assert (await builds.activate(version)).status == "queued"
 
@@ -144,7 +144,7 @@ async def test_what_a_killed_build_left_goes_once_no_build_can_be_at_it(
         (folder / "environment").mkdir(parents=True)
     age(young, 60)
     age(old, 3700)
-    assert await collect(library, settings) == Collected(leftovers=1)
+    assert await collect(library.environments, settings) == Collected(leftovers=1)
     assert (young.exists(), old.exists()) == (True, False)
 
 
@@ -154,7 +154,7 @@ async def test_a_cache_that_has_grown_too_large_is_emptied(
     bench = Workbench(configure(environment_cache_mb=0))
     digest = await bench.install("greeting")
     assert list(bench.tool.cache_folder.iterdir())
-    await collect(library, bench.settings)
+    await collect(library.environments, bench.settings)
     left = list(bench.tool.cache_folder.iterdir()) if bench.tool.cache_folder.exists() else []
     assert [path for path in left if path.is_dir()] == []
     assert is_there(digest, bench.settings)

@@ -23,7 +23,7 @@ def hang():
 async def main(what):
     child = subprocess.Popen(["sleep", "600"])
     ended = asyncio.Event()
-    serve._on_signals(Settings(drain_grace_seconds=0), ended.set)
+    serve.on_signals(Settings(drain_grace_seconds=0), ended.set)
     print(child.pid, flush=True)
     if what == "the event loop":
         hang()

@@ -14,6 +14,7 @@ from ade.domain.job import StopRequest
 from ade.domain.limits import Limits
 from ade.sandbox.child_messages import OnProgress
 from ade.sandbox.spec import RunSpec
+from ade.stages.force import Force, OperatorAction
 from ade.stages.resume import Resume
 from ade.store.rows import JobRef, JobRow
 from ade.worker.runner import RunHandle
@@ -235,6 +236,19 @@ async def test_there_are_never_more_attempts_than_slots(bench: Bench, slots: int
 
 
 # --- drain ------------------------------------------------------------------------------------
+
+
+async def test_a_report_that_is_refused_ends_the_attempt(bench: Bench) -> None:
+    """The server says that the attempt is over: that need not wait for a renewal."""
+    job = await bench.submit(value=1, sleep_ms=60_000, steps=600)
+    async with bench.working() as worker:
+        await bench.event(job, EventType.PROGRESS)
+        bench.store.trouble("hangs", "renew")
+        forced = Force(ref(job), OperatorAction.CANCEL, "someone", force=True)
+        await bench.kernel.force(forced)
+        await aeventually(lambda: worker.running == 0)
+        assert "finish" not in bench.store.asked
+    assert (await bench.job(job)).status == "cancelled"
 
 
 async def test_drain_lets_jobs_finish(bench: Bench) -> None:

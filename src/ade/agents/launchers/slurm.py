@@ -74,7 +74,7 @@ class SlurmLauncher:
             raise EngineAway(str(refused)) from None
         found = []
         for line in listing.splitlines():
-            number, state, name, reason = line.strip().split("|", 3)
+            number, state, name, reason = _fields(line)
             if name.startswith(self._prefix):
                 found.append(Block(name, number, state in STARTED, f"{state.lower()}: {reason}"))
         return found
@@ -93,6 +93,13 @@ class SlurmLauncher:
         """Say where blocks are started."""
         where = f"partition {self._order.partition}" if self._order.partition else "its default"
         return f"Slurm, {where}; the output of pilots is in {self._order.folder}"
+
+
+def _fields(line: str) -> list[str]:
+    fields = line.strip().split("|", 3)
+    if len(fields) != 4:
+        raise EngineAway(f"squeue answered with a line that is not known: {line[:100]!r}")
+    return fields
 
 
 async def _run(program: str, *arguments: str, script: str | None = None) -> str:
@@ -116,7 +123,7 @@ async def _run(program: str, *arguments: str, script: str | None = None) -> str:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            await process.communicate()  # to the end of its pipes, or they would be left open
     if process.returncode == 0:
         return output.decode(errors="replace")
     said = " ".join(errors.decode(errors="replace").split())[:500] or f"{program} failed"

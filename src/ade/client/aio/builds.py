@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ade.client.aio.driver import AsyncSession
+from ade.client.aio.jobs import AsyncJob
 from ade.client.answers.catalogue import BuildAnswer
 from ade.client.core.exchange import call_json, call_text, request_of
 from ade.client.core.pages import every, filters
@@ -20,6 +21,11 @@ class AsyncBuild(BuildAnswer):
     """A prepared environment for one version of a configuration, or the request for one."""
 
     session: AsyncSession = field(repr=False, compare=False, kw_only=True)
+
+    @property
+    def job(self) -> AsyncJob | None:
+        """Return the job that does the work, of which only the id is filled in."""
+        return None if self.job_id is None else AsyncJob(id=self.job_id, session=self.session)
 
     async def refresh(self) -> Self:
         """Read it again."""

@@ -31,6 +31,8 @@ class RetryPolicy:
     pause_seconds_max: float = 8.0
     # How long to go on while the queue is full; None is for ever.
     busy_seconds_max: float | None = 60.0
+    # Called with the pause in seconds before a request is sent again because the queue is full.
+    on_busy: Callable[[float], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ class Retrying:
         most = self._policy.busy_seconds_max
         if most is not None and now + pause - self._busy_since > most:
             return None
+        if self._policy.on_busy is not None:
+            self._policy.on_busy(pause)
         return pause
 
     def _pause(self, refusal: Refusal) -> float:

@@ -12,6 +12,7 @@ from ade.client.core.exchange import call_json, call_text, request_of
 from ade.client.core.pages import every, filters
 from ade.client.core.waiting import until_ended
 from ade.client.sync.driver import Session
+from ade.client.sync.jobs import Job
 
 SETTLED = frozenset({"ready", "failed", "cancelled"})
 
@@ -21,6 +22,11 @@ class Build(BuildAnswer):
     """A prepared environment for one version of a configuration, or the request for one."""
 
     session: Session = field(repr=False, compare=False, kw_only=True)
+
+    @property
+    def job(self) -> Job | None:
+        """Return the job that does the work, of which only the id is filled in."""
+        return None if self.job_id is None else Job(id=self.job_id, session=self.session)
 
     def refresh(self) -> Self:
         """Read it again."""

@@ -12,12 +12,17 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 
+from ade.app.agent_environments import AgentEnvironments
 from ade.app.agent_inputs import AgentInputs
 from ade.app.agent_leases import AgentLeases
 from ade.app.agent_messages import (
+    ArchiveMessage,
     BlobMessage,
     DocumentMessage,
+    EnvironmentMessage,
     InputMessage,
+    KnownEnvironmentMessage,
+    MadeEnvironmentMessage,
     PackageMessage,
     ReceiptMessage,
 )
@@ -25,8 +30,8 @@ from ade.app.agent_uploads import AgentUploads
 from ade.app.attempt_proofs import AttemptProofs
 from ade.domain.errors import LeaseLost
 from ade.domain.ids import is_uuid
-from ade.http.body import read_small
-from ade.http.contract.agent_jobs import agent_name
+from ade.http.body import parse, read_body, read_small
+from ade.http.contract.agent_jobs import MESSAGE_BYTES_MAX, agent_name
 from ade.http.contract.callers import Callers
 from ade.http.download import download
 from ade.storage import Blobs
@@ -34,9 +39,18 @@ from ade.store.rows import LeaseRef
 
 FENCE_MAX = 2**31 - 1
 _INPUT = TypeAdapter(InputMessage)
+_MADE = TypeAdapter(MadeEnvironmentMessage)
 _ANSWERS = {
     message: TypeAdapter[Any](message)
-    for message in (DocumentMessage, PackageMessage, BlobMessage, ReceiptMessage)
+    for message in (
+        DocumentMessage,
+        PackageMessage,
+        BlobMessage,
+        EnvironmentMessage,
+        ArchiveMessage,
+        KnownEnvironmentMessage,
+        ReceiptMessage,
+    )
 }
 Fence = Annotated[int, Path(ge=1, le=FENCE_MAX)]
 Digest = Annotated[str, Path(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -48,6 +62,7 @@ class AgentFiles(NamedTuple):
     leases: AgentLeases
     inputs: AgentInputs
     uploads: AgentUploads
+    environments: AgentEnvironments
     proofs: AttemptProofs
 
 
@@ -78,6 +93,31 @@ def agent_file_routes(files: AgentFiles, callers: Callers, blobs: Blobs) -> APIR
         message = await read_small(request, _INPUT)
         job = await files.leases.held(name, message.lease)
         return _json(await files.inputs.blob(job, message.name))
+
+    @router.post("/inputs/environment")
+    async def describe_environment(request: Request) -> Response:
+        """Describe the installed packages that a job's build made."""
+        name = await agent_name(callers, request.scope)
+        message = await read_small(request, _INPUT)
+        job = await files.leases.held(name, message.lease)
+        return _json(await files.inputs.environment(job, message.name))
+
+    @router.post("/inputs/environment-archive")
+    async def describe_archive(request: Request) -> Response:
+        """Describe the archive of the installed packages that a job's build made."""
+        name = await agent_name(callers, request.scope)
+        message = await read_small(request, _INPUT)
+        job = await files.leases.held(name, message.lease)
+        return _json(await files.environments.archive(job, message.name))
+
+    @router.post("/environments")
+    async def take_environment(request: Request) -> Response:
+        """Record the archive of what a build installed, or say whether there is one."""
+        name = await agent_name(callers, request.scope)
+        body = await read_body(request.scope, request.receive, MESSAGE_BYTES_MAX)
+        message: MadeEnvironmentMessage = parse(body, _MADE)
+        job = await files.leases.held(name, message.lease)
+        return _json(await files.environments.made(job, message))
 
     @router.get("/files/{workspace_id}/{job_id}/{fence}/{digest}")
     async def read_input(

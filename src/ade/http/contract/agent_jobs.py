@@ -5,11 +5,7 @@ owner of a lease is the agent that the key belongs to. An operator's key may spe
 which the header `Agent-Name` names then.
 """
 
-import asyncio
-import contextlib
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -28,10 +24,11 @@ from ade.app.agent_messages import (
     ReportedMessage,
     ReportMessage,
 )
-from ade.domain.errors import AdeError, InvalidRequest
+from ade.domain.errors import AdeError, InvalidRequest, Unauthenticated
 from ade.domain.units import MIB
 from ade.http.body import parse, read_body
 from ade.http.contract.callers import Callers
+from ade.http.contract.disconnect import disconnect
 
 MESSAGE_BYTES_MAX = 16 * MIB
 WAIT_SECONDS_MAX = 25
@@ -63,7 +60,7 @@ def agent_job_routes(leases: AgentLeases, callers: Callers) -> APIRouter:
         name = await agent_name(callers, request.scope)
         message: ClaimMessage = await read(request, _CLAIM)
         wait_seconds = _wait_seconds(request)
-        async with _disconnect(request) as gone:
+        async with disconnect(request.receive) as gone:
             claims = await leases.claim(
                 name, message.limit, frozenset(message.kinds), wait_seconds or 0, gone
             )
@@ -108,6 +105,8 @@ def agent_job_routes(leases: AgentLeases, callers: Callers) -> APIRouter:
 async def agent_name(callers: Callers, scope: Scope) -> str:
     """Authenticate a request, and return the name of the agent that it is from."""
     caller = await callers.worker(scope)
+    if caller.name is None and caller.user is None:  # a trusted network, for containers only
+        raise Unauthenticated("This needs an agent's or an operator's key.")
     given = dict(scope["headers"]).get(AGENT_NAME)
     name = given.decode("latin-1") if given is not None else caller.name
     if name is None:
@@ -125,20 +124,3 @@ def _json(adapter: TypeAdapter[Any], value: Any) -> Response:
 def _wait_seconds(request: Request) -> int | None:
     found = _WAIT.search(request.headers.get("prefer", ""))
     return None if found is None else min(int(found[1]), WAIT_SECONDS_MAX)
-
-
-@asynccontextmanager
-async def _disconnect(request: Request) -> AsyncIterator["asyncio.Future[None]"]:
-    """Watch for the client's disconnect; the body must have been read."""
-
-    async def watch() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    gone = asyncio.ensure_future(watch())
-    try:
-        yield gone
-    finally:
-        gone.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await gone

@@ -4,26 +4,34 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from ade.app.agent_hosts import AgentHosts
+from ade.app.agent_output import AgentOutput
 from ade.app.agent_work import AgentWork
+from ade.app.agents import Agents
 from ade.app.attempt_tokens import AttemptTokens
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
+from ade.app.enrolled_agents import EnrolledAgents
+from ade.app.job_mirror import JobMirror
 from ade.app.job_requests import JobRequests
 from ade.app.submission import SubmissionService
 from ade.domain.errors import Forbidden, NotFound
 from ade.domain.ids import is_uuid
 from ade.http.auth import Role
 from ade.http.contract.callers import Caller, Callers
+from ade.http.wrong_keys import WrongKeys
 from ade.kernel import Kernel
 from ade.kinds import Kinds
 from ade.settings import Settings
+from ade.stages.agents.dispatch import EARLIER_WORKERS
 from ade.storage import Blobs
+from ade.storage.shared_folder import SharedFolder
 from ade.store.port import Reading
 from ade.store.rows import AgentJob, JobRef, Workspace
 
 NO_JOB = "There is no such job."
+NETWORK_USER = "network"
 DEFAULT_WORKSPACE = "default"
-EARLIER_WORKERS = "earlier_workers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +46,16 @@ class ContractContext:
     job_requests: JobRequests
     submissions: SubmissionService
     blobs: Blobs
+    agents: Agents
+    enrolled: EnrolledAgents
+    wrong_keys: WrongKeys
+    hosts: AgentHosts
     work: AgentWork
     tokens: AttemptTokens
     catalogue: Catalogue
+    shared_folder: SharedFolder
+    mirror: JobMirror
+    output: AgentOutput
 
     async def workspace(self, caller: Caller, needed: Role = Role.VIEWER) -> Workspace:
         """Return the workspace that a caller acts in: that of its key, else `default`."""
@@ -75,6 +90,11 @@ class ContractContext:
         if role < needed:
             raise Forbidden(f"This needs the role {needed.label}.")
         return found
+
+
+def user_of(caller: Caller) -> str:
+    """Name who acts, as events record it: a user, or a trusted network."""
+    return caller.user.user_id if caller.user is not None else NETWORK_USER
 
 
 def role_in(caller: Caller, workspace_id: str, *, is_default: bool) -> Role:

@@ -1,7 +1,7 @@
 """`/{ws}/builds` and the activation of versions: environments being made ready."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -27,7 +27,7 @@ from ade.http.routes.submissions import (
     client_request,
     response_of,
 )
-from ade.http.schemas.body import SEQUENCE_MAX
+from ade.http.schemas.body import SEQUENCE_MAX, stored_json
 from ade.http.schemas.builds import (
     ActivationBody,
     BuildBody,
@@ -89,12 +89,12 @@ def build_routes(context: AppContext) -> APIRouter:
     async def read_build_log(auth: Viewer, build_id: str) -> Response:
         """Read the installation log so far; empty before it begins."""
         build = await catalogue.find_build(auth.workspace.id, build_id)
-        text = ""
-        if build.version_id is not None:
+        text = await _output_of(context, build)
+        if not text and build.version_id is not None:  # a build of an earlier version of ADE
             version = await catalogue.find_version(build.workspace_id, build.version_id)
             folder = ActivationFolder(version, settings)
             found = await asyncio.to_thread(folder.log)
-            text = found if found is not None else await _output_of(context, build)
+            text = found or ""
         return PlainTextResponse(text, headers=HARMLESS)
 
     @router.post(
@@ -117,13 +117,23 @@ def build_routes(context: AppContext) -> APIRouter:
 
 
 async def _output_of(context: AppContext, build: Build) -> str:
-    """Return what the job of a build wrote, for one that was made with another data folder."""
+    """Return what the job of a build wrote, on whichever host it ran."""
     if build.job_id is None:
         return ""
     ref = JobRef(build.workspace_id, build.job_id)
     pieces = await context.kernel.read(lambda reading: read_pieces(reading, ref))
     newest = max((piece.attempt for piece in pieces), default=0)
     return stream_text([piece for piece in pieces if piece.attempt == newest], Stream.STDOUT)
+
+
+async def _report_of(context: AppContext, build: Build) -> dict[str, Any] | None:
+    """Return what the job of a build reported, on whichever host it ran."""
+    if build.job_id is None:
+        return None
+    ref = JobRef(build.workspace_id, build.job_id)
+    body = await context.kernel.read(lambda reading: reading.read_result(ref))
+    report = (stored_json(body) or {}).get("outputs", {}).get("result_json")
+    return report if isinstance(report, dict) and "packages" in report else None
 
 
 def activation_routes(context: AppContext) -> APIRouter:
@@ -180,9 +190,14 @@ def activation_routes(context: AppContext) -> APIRouter:
         build = await catalogue.find_build_of(version, fingerprint_of(version))
         if build is None:
             return activation_body(None, None, None)
+        if build.status not in ACTIVATED:
+            return activation_body(build, None, None)
+        report = await _report_of(context, build)
+        if report is not None:
+            return activation_body(build, report, report.get("hooks"))
         folder = ActivationFolder(version, context.settings)
         result = await asyncio.to_thread(folder.result)
-        if build.status not in ACTIVATED or (result or {}).get("build_id") != build.id:
+        if (result or {}).get("build_id") != build.id:
             result = None  # of another engine version's build, or of an earlier try
         hooks = await asyncio.to_thread(folder.hooks) if result is not None else None
         return activation_body(build, result, hooks)

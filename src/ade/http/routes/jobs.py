@@ -34,7 +34,7 @@ from ade.http.schemas.jobs import (
     Waiting,
     job_body,
     job_path,
-    read_kinds_run,
+    read_queue_facts,
     read_waiting,
 )
 from ade.http.schemas.results import Artifact, Result, result_body, stored_result
@@ -86,11 +86,11 @@ async def list_page(
 ) -> Response:
     """Respond with a page of jobs."""
     page = await find_page(context, auth, filters, limit, cursor)
-    kinds_run = None
+    facts = None
     if any(Status(job.status) in WAITING for job in page.jobs):
-        kinds_run = await context.kernel.read(read_kinds_run)
+        facts = await context.kernel.read(read_queue_facts)
     safe_mode, slug = context.safe_mode, auth.workspace.slug
-    items = [job_body(job, slug, safe_mode=safe_mode, kinds_run=kinds_run) for job in page.jobs]
+    items = [job_body(job, slug, safe_mode=safe_mode, facts=facts) for job in page.jobs]
     found: JobPage = {"items": items, "next_cursor": page.next_cursor}
     return json_response(found)
 

@@ -1,7 +1,9 @@
 """`/{ws}/jobs/{id}/logs`: what a job writes, while it runs and afterwards.
 
 The log of a run begins with that of the build that it waited for, or by which it failed. Places
-there have the prefix `build:`, so that a reader can resume in either part.
+there have the prefix `build:`, so that a reader can resume in either part. That of a container is
+a file of bytes (`ade.http.container_output`), whose places have the number of the attempt before
+them.
 """
 
 import json
@@ -19,6 +21,7 @@ from ade.domain.output import Stream
 from ade.events.output_log import LogPiece, follow_output, read_pieces, stream_text
 from ade.events.timeline import OF_BUILD
 from ade.http.auth import Authorization
+from ade.http.container_output import ContainerLog
 from ade.http.context import AppContext
 from ade.http.fair_share import FairShare
 from ade.http.openapi import answers
@@ -29,7 +32,7 @@ from ade.store.rows import JobRef, JobRow
 
 TAIL_LINES_MAX = 100_000
 ATTEMPT_MAX = 2**31 - 1
-PLACE = rf"^({OF_BUILD})?[0-9]{{1,9}}$"
+PLACE = rf"^({OF_BUILD}|[0-9]{{1,9}}:)?[0-9]{{1,9}}$"
 CONTENT = {name: {"schema": {"type": "string"}} for name in ("text/plain", NDJSON, SSE)}
 After = Annotated[
     str | None, Query(pattern=PLACE, description="the `id` of the last piece that is known")
@@ -69,7 +72,7 @@ def output_routes(context: AppContext, streams: FairShare) -> APIRouter:
     async def parts_of(job: JobRow, start: str) -> list[LogPart]:
         """Find what is to be read after a place; 0 is the beginning of it all."""
         own = JobRef(job.workspace_id, job.id)
-        place = int(start.removeprefix(OF_BUILD))
+        place = int(start.rpartition(":")[2])
         of_build = start.startswith(OF_BUILD)
         parts = [LogPart("", own, 0 if of_build else place)]
         if place and not of_build:
@@ -130,7 +133,16 @@ def output_routes(context: AppContext, streams: FairShare) -> APIRouter:
         """
         job = await context.job(auth, job_id)
         start = last_event_id or after or "0"
-        if SSE in request.headers.get("accept", ""):
+        follows = SSE in request.headers.get("accept", "")
+        if await context.agent_output.has_file(job):
+            log = ContainerLog(context.agent_output, job, stream)
+            if follows:
+                streams.enter(auth)
+                return HeldStream(streams, auth, log.events(start))
+            if after is not None:
+                return StreamingResponse(log.lines(start), media_type=NDJSON, headers=NEVER_STORED)
+            return await log.text(tail, attempt)
+        if follows:
             parts = await parts_of(job, start)
             streams.enter(auth)
             return HeldStream(streams, auth, followed(parts, stream))

@@ -6,16 +6,12 @@ well, for the OpenAPI document. What arrives together is committed together
 (`ade.store.group_commit`).
 """
 
-import re
-from typing import NamedTuple
-
 from fastapi import APIRouter, Request, Response
 from starlette.types import Receive, Scope
 
 from ade.app.job_requests import Caller
 from ade.app.request_schemas import BatchRequest, JobRequest, RunRequest
 from ade.app.submission import Answer, ClientRequest, PreparedSubmission
-from ade.domain.errors import InvalidRequest
 from ade.http.auth import Authorization, Role, WorkspaceName
 from ade.http.batch import JobTemplate, batch_text
 from ade.http.body import read_body
@@ -23,18 +19,14 @@ from ade.http.context import AppContext
 from ade.http.fast_path import FastRoute
 from ade.http.middleware import trace_id_in
 from ade.http.openapi import answers, headers_taken, takes
+from ade.http.preferences import preferences_of
 from ade.http.responses import RawResponse
 from ade.http.schemas.jobs import Batch, Job
 from ade.http.views import JobView
 from ade.stages.submit.model import Accepted
 
-WAIT_SECONDS_MAX = 60
 BATCH_BODIES_MAX = 32
-KEY_CHARS_MAX = 200
 REPLAYED = (b"idempotency-replayed", b"true")
-_WAIT = re.compile(rb"(?:^|[,;\s])wait=(\d{1,9})(?:$|[,;\s])", re.IGNORECASE)
-_REPRESENTATION = re.compile(rb"(?:^|[,;\s])return=representation(?:$|[,;\s])", re.IGNORECASE)
-_KEY = re.compile(r"[ -~]{1,200}")
 IDEMPOTENCY = "a key for this request: the same key gives the same response for a day"
 WAIT = (
     "`wait=n`: answer when the job has ended, after at most n seconds (at most 60);"
@@ -46,19 +38,11 @@ REFUSALS = (400, 403, 404, 409, 413, 415, 422, 429)
 REPEAT_REFUSALS = (400, 403, 404, 409, 413, 422, 429)
 
 
-class Preferences(NamedTuple):
-    """Hold the headers that say how a request should be answered (RFC 7240)."""
-
-    wait_seconds: int = 0
-    wants_result: bool = False
-    idempotency_key: str | None = None
-
-
 def client_request(
     scope: Scope, auth: Authorization, endpoint: str, body: bytes = b""
 ) -> ClientRequest:
     """Describe a request that creates work to the submission service."""
-    preferences = _preferences(scope)
+    preferences = preferences_of(scope)
     return ClientRequest(
         caller=caller_of(auth),
         endpoint=endpoint,
@@ -130,25 +114,6 @@ class JobSubmissions:
         is_replayed = accepted and all(one.replayed is not None for one in accepted)
         headers = (REPLAYED,) if is_replayed else ()
         return RawResponse(207, text.encode(), headers)
-
-
-def _preferences(scope: Scope) -> Preferences:
-    """Read how long the client would wait and for what, and its Idempotency-Key."""
-    wait_seconds, wants_result, key = 0, False, None
-    for name, value in scope["headers"]:
-        if name == b"prefer":
-            wait = _WAIT.search(value)
-            if wait is not None:
-                wait_seconds = min(int(wait[1]), WAIT_SECONDS_MAX)
-            wants_result = wants_result or _REPRESENTATION.search(value) is not None
-        elif name == b"idempotency-key":
-            key = value.decode("latin-1")
-            if not _KEY.fullmatch(key):
-                raise InvalidRequest(
-                    f"Idempotency-Key has 1 to {KEY_CHARS_MAX} printable ASCII characters.",
-                    errors=[{"field": "Idempotency-Key", "message": "not allowed"}],
-                )
-    return Preferences(wait_seconds, wants_result, key)
 
 
 def fast_routes(submissions: JobSubmissions) -> dict[str, FastRoute]:

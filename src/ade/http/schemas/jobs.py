@@ -1,6 +1,7 @@
 """Jobs as the API shows them, and what a person may send about one."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Literal, NotRequired
@@ -18,16 +19,18 @@ from ade.domain.job import (
     Status,
     StopRequest,
 )
+from ade.domain.queue_pause import PauseScope
 from ade.http.schemas.body import RequestModel, Text, Time, Uuid, optional_time, stored_json
 from ade.http.schemas.problems import Problem
 from ade.stages.workers import WORKERS_LISTED_MAX
 from ade.store.port import Reading
-from ade.store.rows import JobRow, Lane
+from ade.store.rows import JobRow, Lane, QueuePauseRow
 
 AHEAD_COUNTED_MAX = 10_000
 ENDED = frozenset(status.value for status in TERMINAL)
 NOBODY_RUNS_IT = "No worker that is running now can run jobs of kind {kind}."
 WAITS_IN_SAFE_MODE = "ADE_SAFE_MODE is enabled: no job is started."
+PAUSED_BY_OPERATOR = "An operator has paused {what} since {since}: {reason}"
 
 
 class WaitingReason(StrEnum):
@@ -39,7 +42,25 @@ class WaitingReason(StrEnum):
     AGENT = "agent"
     SCHEDULE = "schedule"
     SAFE_MODE = "safe_mode"
+    PAUSED = "paused"
     WORKER = "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFacts:
+    """Hold what jobs may wait for beside each other, as the database has it now."""
+
+    # The kinds that the workers that are running can run; none if no worker is known.
+    kinds_run: Set[str] = frozenset()
+    pauses: Sequence[QueuePauseRow] = ()
+
+    def pause_of(self, job: JobRow) -> QueuePauseRow | None:
+        """Return the pause that keeps a job from starting, if there is one."""
+        for row in self.pauses:
+            scope = PauseScope(row.workspace_id, row.kind, row.worker)
+            if scope.covers(job.workspace_id, job.kind):
+                return row
+        return None
 
 
 class Waiting(TypedDict):
@@ -229,16 +250,16 @@ def job_body(
     deduplicated: bool = False,
     safe_mode: bool = False,
     waiting: Waiting | None = None,
-    kinds_run: Set[str] | None = None,
+    facts: QueueFacts | None = None,
 ) -> Job:
     """Show a job; `waiting` says why it waits if its position was counted (`read_waiting`).
 
-    `kinds_run` are the kinds that running workers can run, if they were looked up.
+    `facts` is what was looked up of the queue, if it was.
     """
     path = job_path(slug, job.id)
     status = Status(job.status)
     if waiting is None and status in WAITING:
-        waiting = waiting_body(job, safe_mode=safe_mode, kinds_run=kinds_run)
+        waiting = waiting_body(job, safe_mode=safe_mode, facts=facts)
     return {
         "job_id": job.id,
         "workspace_id": job.workspace_id,
@@ -306,21 +327,23 @@ def waiting_body(
     safe_mode: bool,
     position: int | None = None,
     holder: JobRow | None = None,
-    kinds_run: Set[str] | None = None,
+    facts: QueueFacts | None = None,
 ) -> Waiting:
     """Show why a job waits; the position counts from 1, within its workspace."""
-    reason, detail = _waiting_reason(job, safe_mode, holder, kinds_run)
+    reason, detail = _waiting_reason(job, safe_mode, holder, facts or QueueFacts())
     return {"reason": reason, "detail": detail, "position": position}
 
 
 def _waiting_reason(
-    job: JobRow, safe_mode: bool, holder: JobRow | None, kinds_run: Set[str] | None
+    job: JobRow, safe_mode: bool, holder: JobRow | None, facts: QueueFacts
 ) -> tuple[WaitingReason, str]:
     if safe_mode:
         return WaitingReason.SAFE_MODE, WAITS_IN_SAFE_MODE
     if job.not_before is not None:
         return WaitingReason.SCHEDULE, f"It may start at {rfc3339(job.not_before)}."
-    if kinds_run and job.pool == LOCAL_POOL and job.kind not in kinds_run:
+    if pause := facts.pause_of(job):
+        return WaitingReason.PAUSED, _paused(pause)
+    if facts.kinds_run and job.pool == LOCAL_POOL and job.kind not in facts.kinds_run:
         return WaitingReason.WORKER, NOBODY_RUNS_IT.format(kind=job.kind)
     if not job.eligible and job.target_id is not None and not job.holds_lane:
         if holder is None:
@@ -338,18 +361,23 @@ def read_waiting(reading: Reading, job: JobRow, *, safe_mode: bool) -> Waiting |
     if Status(job.status) not in WAITING:
         return None
     position, holder = None, None
-    kinds_run = read_kinds_run(reading)
+    facts = read_queue_facts(reading)
     if job.eligible:
         position = reading.count_ahead(job, AHEAD_COUNTED_MAX) + 1
     elif job.target_id is not None:
         holders = reading.lane_holders(Lane(job.workspace_id, job.target_id))
         holder = next((other for other in holders if other.id != job.id), None)
-    return waiting_body(
-        job, safe_mode=safe_mode, position=position, holder=holder, kinds_run=kinds_run
-    )
+    return waiting_body(job, safe_mode=safe_mode, position=position, holder=holder, facts=facts)
 
 
-def read_kinds_run(reading: Reading) -> Set[str]:
-    """Read which kinds the workers that are running can run; none if no worker is known."""
+def read_queue_facts(reading: Reading) -> QueueFacts:
+    """Read which kinds run and what is paused."""
     workers = reading.list_workers(WORKERS_LISTED_MAX)
-    return frozenset(kind for row in workers for kind in stored_json(row.kinds) or [])
+    kinds_run = frozenset(kind for row in workers for kind in stored_json(row.kinds) or [])
+    return QueueFacts(kinds_run, reading.queue_pauses.list_all())
+
+
+def _paused(pause: QueuePauseRow) -> str:
+    of_kind = f"jobs of kind {pause.kind}" if pause.kind else "all jobs"
+    what = f"{of_kind} of this workspace" if pause.workspace_id else of_kind
+    return PAUSED_BY_OPERATOR.format(what=what, since=rfc3339(pause.paused_at), reason=pause.reason)

@@ -8,7 +8,8 @@ sender. An agent that knows fences sends the number of its attempt, which must b
     a report of the holder                             recorded; its lease begins anew
     the same report again                              accepted, also after the end
     a report of an agent that does not hold the job    refused: InvalidTransition
-    a report that names an earlier attempt             refused: StaleAttempt
+    a report that names an earlier attempt, or none    refused: StaleAttempt
+    although its agent knows fences
     a report that may not follow                       refused: InvalidTransition
     `finished` although a stop was requested           recorded: what has completed is complete
 """
@@ -78,10 +79,7 @@ def _report(settings: KernelSettings, tx: Transaction, job: JobRow, report: Agen
     if known is None:
         raise NotFound("There is no such job for agents.")
     facts = json.loads(known.facts)
-    if report.attempt is not None and report.attempt != job.fence:
-        raise StaleAttempt(
-            f"Attempt {report.attempt} is over: attempt {job.fence} is the current one."
-        )
+    _check_attempt(job, facts, report)
     _check_holder(job, facts, report)
     check_report(status_of(job, facts), report.status)
     if job.status == Status.RUNNING:
@@ -89,6 +87,17 @@ def _report(settings: KernelSettings, tx: Transaction, job: JobRow, report: Agen
         facts["status"] = report.status
         tx.agent_jobs.record(job.id, json.dumps(facts))
         _apply(settings, tx, job, report, facts)
+
+
+def _check_attempt(job: JobRow, facts: dict[str, Any], report: AgentReport) -> None:
+    if report.attempt is not None and report.attempt != job.fence:
+        raise StaleAttempt(
+            f"Attempt {report.attempt} is over: attempt {job.fence} is the current one."
+        )
+    if report.attempt is None and facts.get("fenced"):
+        raise StaleAttempt(
+            "This attempt has a token: send attempt_number and attempt_token with each report."
+        )
 
 
 def _check_holder(job: JobRow, facts: dict[str, Any], report: AgentReport) -> None:

@@ -19,9 +19,11 @@ from ade.store.sql import (
     catalogue,
     claims,
     directory,
+    environment_archives,
     job_counts,
     jobs,
     output,
+    queue_pauses,
     reads,
     scaling,
     submissions,
@@ -228,6 +230,21 @@ _USER_SESSIONS: dict[str, Statement] = {
     "delete_links": _one(user_sessions.delete_links, "ids"),
     "delete_links_of_key": _one(user_sessions.delete_links_of_key, "key_id"),
 }
+_ENVIRONMENT_ARCHIVES: dict[str, Statement] = {
+    "find_environment_archive": _one(environment_archives.find_environment_archive, "environment"),
+    "insert_environment_archive": _one(
+        environment_archives.insert_environment_archive, *rows.EnvironmentArchive._fields
+    ),
+    "archived_environments": _one(environment_archives.archived_environments),
+    "unused_archives": _one(environment_archives.unused_archives, "used_at", "limit"),
+    "use_environment_archive": _one(
+        environment_archives.use_environment_archive, "environment", "at", "used_at"
+    ),
+    "delete_environment_archive": _one(
+        environment_archives.delete_environment_archive, "environment", "used_at"
+    ),
+    "environment_archive_digests": _one(environment_archives.environment_archive_digests),
+}
 _WORKERS: dict[str, Statement] = {
     "insert_worker": _one(workers.insert_worker, *rows.WorkerRow._fields),
     "refresh_worker": _one(
@@ -259,6 +276,7 @@ _AGENT_JOBS: dict[str, Statement] = {
     "record_agent_job": _one(agent_jobs.record_agent_job, "job_id", "facts", "reported_at"),
     "find_agent_job": _one(agent_jobs.find_agent_job, "job_id"),
     "list_agent_jobs": _one(agent_jobs.list_agent_jobs, *_PAGE),
+    "list_agent_job_versions": _one(agent_jobs.list_agent_job_versions, "id", "limit"),
     "list_waiting_agent_jobs": _one(agent_jobs.list_waiting_agent_jobs, "workspace_id", "limit"),
     "held_agent_jobs": _one(agent_jobs.held_agent_jobs),
     "stale_agent_jobs": _one(agent_jobs.stale_agent_jobs, "seen_at", "now", "limit"),
@@ -268,7 +286,6 @@ _AGENT_JOBS: dict[str, Statement] = {
     "find_agent_pool": _one(agent_jobs.find_agent_pool, "name"),
     "waiting_agent_pools": _one(agent_jobs.waiting_agent_pools),
     "insert_host": _one(agent_jobs.insert_host, *rows.HostRow._fields),
-    "find_host": _one(agent_jobs.find_host, "name"),
     "change_host": _one(agent_jobs.change_host, "name", "seen_at", "asked_at", "beat_at", "info"),
     "list_hosts": _one(agent_jobs.list_hosts, "limit"),
     "delete_silent_hosts": _one(agent_jobs.delete_silent_hosts, "seen_at"),
@@ -285,6 +302,13 @@ _AGENTS: dict[str, Statement] = {
     "revoke_agent": _one(agents.revoke_agent, "name", "revoked_at"),
     "record_agent_keys": _one(agents.record_agent_keys, "digests", "last_used_at"),
     "record_old_agent_keys": _one(agents.record_old_agent_keys, "digests", "last_used_at"),
+}
+_QUEUE_PAUSES: dict[str, Statement] = {
+    "list_queue_pauses": _one(queue_pauses.list_queue_pauses),
+    "insert_queue_pause": _one(queue_pauses.insert_queue_pause, *rows.QueuePauseRow._fields),
+    "change_queue_pause": _one(queue_pauses.change_queue_pause, "scope", "reason", "paused_by"),
+    "delete_queue_pause": _one(queue_pauses.delete_queue_pause, "scope"),
+    "delete_pauses_of_gone_workers": _one(queue_pauses.delete_pauses_of_gone_workers),
 }
 _READS: dict[str, Statement] = {
     "read_job": _one(reads.read_job, *_IN_WORKSPACE),
@@ -304,6 +328,9 @@ _READS: dict[str, Statement] = {
     "read_facets": Statement(job_counts.read_facets, _fields(rows.JobRef)),
     "delete_counters": _one(job_counts.delete_counters),
     "count_anew": _one(job_counts.count_anew),
+    "known_jobs": _one(reads.known_jobs, "ids"),
+    "list_leases": _one(reads.list_leases, "limit"),
+    "find_workspace_of_job": _one(reads.find_workspace_of_job, "id"),
 }
 STATEMENTS = {
     **_JOBS,
@@ -313,7 +340,9 @@ STATEMENTS = {
     **_DIRECTORY,
     **_USER_SESSIONS,
     **_WORKERS,
+    **_ENVIRONMENT_ARCHIVES,
     **_SCALING,
     **_AGENT_JOBS,
     **_AGENTS,
+    **_QUEUE_PAUSES,
 }

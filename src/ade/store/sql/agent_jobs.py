@@ -2,7 +2,19 @@
 
 from typing import Any
 
-from sqlalchemy import Insert, Select, Update, delete, exists, or_, select, update
+from sqlalchemy import (
+    Insert,
+    Select,
+    Update,
+    case,
+    delete,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.sql.base import Executable
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
@@ -73,6 +85,24 @@ def list_agent_jobs(d: Dialect, p: Parameters) -> Executable:
     return d.limited(page.order_by(agent_jobs.c.job_id.desc()), p["limit"])
 
 
+def list_agent_job_versions(d: Dialect, p: Parameters) -> Executable:
+    """List the states of the jobs of agents in all workspaces, newest first, before an id."""
+    of_job = (
+        agent_jobs.c.workspace_id == jobs.c.workspace_id,
+        agent_jobs.c.job_id == jobs.c.id,
+    )
+    columns = [
+        agent_jobs.c[name] if name in agent_jobs.c else jobs.c[name]
+        for name in rows.AgentJobVersion._fields
+    ]
+    page = (
+        select(*columns)
+        .select_from(agent_jobs.join(jobs, of_job[0] & of_job[1]))
+        .where(agent_jobs.c.job_id < p["id"])
+    )
+    return d.limited(page.order_by(agent_jobs.c.job_id.desc()), p["limit"])
+
+
 def list_waiting_agent_jobs(d: Dialect, p: Parameters) -> Executable:
     """List the jobs of a workspace that wait for an agent, in the order of the queue."""
     waiting = _with_jobs().where(is_eligible(jobs), agent_jobs.c.workspace_id == p["workspace_id"])
@@ -136,18 +166,21 @@ def insert_host(d: Dialect, p: Parameters) -> Insert:
     return insert_values(p, hosts, {name: p[name] for name in rows.HostRow._fields})
 
 
-def find_host(d: Dialect, p: Parameters) -> Executable:
-    """Find a host by its name."""
-    return select(hosts.c.name).where(same(hosts, p, "name"))
-
-
 def change_host(d: Dialect, p: Parameters) -> Update:
-    """Note that a host was heard of again, and what it said in its heartbeat."""
-    return (
-        update(hosts)
-        .where(same(hosts, p, "name"), hosts.c.seen_at <= p["seen_at"])
-        .values({name: p[name] for name in ("seen_at", "asked_at", "beat_at", "info")})
-    )
+    """Note that a host was heard of again, and what it said if this is its latest heartbeat.
+
+    A host may speak to several servers, and each of them notes what it heard itself.
+    """
+
+    def is_later(name: str) -> ColumnElement[bool]:
+        return p[name] >= func.coalesce(hosts.c[name], literal_column("0"))
+
+    changed = {
+        name: case((is_later(name), p[name]), else_=hosts.c[name])
+        for name in ("seen_at", "asked_at", "beat_at")
+    }
+    info = case((is_later("beat_at"), p["info"]), else_=hosts.c.info)
+    return update(hosts).where(same(hosts, p, "name")).values(**changed, info=info)
 
 
 def list_hosts(d: Dialect, p: Parameters) -> Executable:

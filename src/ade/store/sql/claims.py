@@ -25,7 +25,7 @@ from sqlalchemy.sql.expression import FromClause
 from ade.store import rows
 from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
-from ade.store.schema import is_eligible, is_queued, jobs, requests
+from ade.store.schema import is_eligible, is_queued, jobs, queue_pauses, requests
 from ade.store.sql.clauses import last_in_table, next_line, no_earlier, same_row
 
 
@@ -198,13 +198,21 @@ def kinds_set_aside(d: Dialect, p: Parameters) -> Executable:
 
 
 def recall(d: Dialect, p: Parameters) -> Update:
-    """Put the first jobs of a kind that are set aside back into the queue."""
+    """Put the first jobs of a kind that are set aside back, but for workspaces that pause it."""
     waiting = jobs.alias("waiting")
+    paused = exists().where(
+        queue_pauses.c.workspace_id == waiting.c.workspace_id,
+        queue_pauses.c.kind == p["needs_kind"],
+    )
     first = d.materialized(
         d.limited(
             d.locked_skipping(
                 select(waiting.c.workspace_id, waiting.c.id)
-                .where(waiting.c.pool == p["pool"], waiting.c.needs_kind == p["needs_kind"])
+                .where(
+                    waiting.c.pool == p["pool"],
+                    waiting.c.needs_kind == p["needs_kind"],
+                    ~paused,
+                )
                 .order_by(waiting.c.rank),
                 waiting,
             ),

@@ -6,8 +6,17 @@ from sqlalchemy.sql.base import Executable
 from ade.store import rows
 from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
-from ade.store.schema import artifacts, events, is_eligible, is_queued, jobs, requests, workspaces
-from ade.store.sql.clauses import same_job, same_lane, whole_jobs
+from ade.store.schema import (
+    artifacts,
+    events,
+    is_eligible,
+    is_queued,
+    is_running,
+    jobs,
+    requests,
+    workspaces,
+)
+from ade.store.sql.clauses import same_job, same_lane, same_row, whole_jobs
 
 
 def read_job(d: Dialect, p: Parameters) -> Executable:
@@ -79,6 +88,26 @@ def count_lane(d: Dialect, p: Parameters) -> Executable:
     return select(func.count()).select_from(d.limited(queued, p["limit"]).subquery())
 
 
+def list_leases(d: Dialect, p: Parameters) -> Executable:
+    """List the leases that are held, by their holders."""
+    columns = [(requests if name == "kind" else jobs).c[name] for name in rows.LiveLease._fields]
+    held = select(*columns).select_from(jobs.join(requests, same_row())).where(is_running(jobs))
+    return d.limited(held.order_by(jobs.c.lease_owner, jobs.c.id), p["limit"])
+
+
+def find_workspace_of_job(d: Dialect, p: Parameters) -> Executable:
+    """Find the workspace of a job by the job's id alone: one look for each workspace."""
+    return select(workspaces.c.id).where(
+        workspaces.c.id == jobs.c.workspace_id, jobs.c.id == p["id"]
+    )
+
+
 def workspace_ids(d: Dialect, p: Parameters) -> Executable:
     """List all workspaces."""
     return select(workspaces.c.id).order_by(workspaces.c.id)
+
+
+def known_jobs(d: Dialect, p: Parameters) -> Executable:
+    """Find which of these jobs there are, in any workspace."""
+    in_workspace = workspaces.join(jobs, jobs.c.workspace_id == workspaces.c.id)
+    return select(jobs.c.id).select_from(in_workspace).where(d.one_of(jobs.c.id, "ids"))

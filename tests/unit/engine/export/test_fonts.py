@@ -100,4 +100,24 @@ def test_the_family_follows_the_language_and_the_characters(
     language: str, text: str, family: str
 ) -> None:
     write_templates(LAYOUT)
-    assert fonts_for(set(text), language, LAYOUT, ExportWarnings()).families == (family,)
+    assert fonts_for(set(text), language, LAYOUT, ExportWarnings()).families[0] == family
+
+
+EMOJI = "🎉🚀😀👍🏽❤️🔥✅❌📈💡🧪🇩🇪👩‍💻🪐"
+
+
+def test_the_extra_emoji_has_emoji(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fonts, "FOLDERS", ())
+    assert export(plain(f"Done {EMOJI}"))["warnings"] == []
+    monkeypatch.setattr(fonts, "_package_folders", tuple)
+    [warning] = export(plain(f"Done {EMOJI}"))["warnings"]
+    assert warning["code"] == "missing_glyphs"
+    assert "ade[emoji]" in warning["message"]
+
+
+def test_emoji_do_not_change_the_letters_and_digits_around_them() -> None:
+    def first_line(text: str) -> bytes:
+        export(plain(text))
+        return page_picture(1, width=595, height=842).crop((0, 0, 595, 90)).tobytes()
+
+    assert first_line("Room 12 #3") == first_line("Room 12 #3\n\n\N{ROCKET}")

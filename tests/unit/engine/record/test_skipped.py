@@ -1,5 +1,6 @@
 """Whatever a run leaves out is counted by reason, with a bounded list of places."""
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,20 @@ def test_a_table_without_fields_is_counted_with_its_rows(tmp_path: Path) -> None
     source = write_book(tmp_path / "in.xlsx", change)
     ran = run_on(tmp_path, source, **FIELDS, config="[output]\nunmapped = 'keep'\n")
     assert counts(ran) == {"tables": {"no_field": 1}, "rows": {"in_skipped_table": 3}}
+
+
+def test_a_table_without_a_header_is_counted_as_such(tmp_path: Path) -> None:
+    def change(book: Any, sheet: Any) -> None:
+        other = book.create_sheet("Other")
+        for number in range(1, 8):
+            other.append([number * 1.5, dt.date(2024, 1, number), number])
+
+    source = write_book(tmp_path / "in.xlsx", change)
+    ran = run_on(tmp_path, source, **FIELDS, config="[output]\nunmapped = 'keep'\n")
+    assert counts(ran)["tables"] == {"no_header": 1}
+    lines = [[str(cell.value) for cell in row] for row in ran.book["Issues"]]
+    (line,) = (line for line in lines if line[2] == "table: no_header")
+    assert any("It has no header row" in text for text in line)
 
 
 def test_a_table_without_any_required_field_is_counted(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ade_engine.export import characters, document_reader, markdown
-from ade_engine.render import BadDiagram, BadFormula, dot, latex
+from ade_engine.render import BadDiagram, BadFormula, dot, latex_tokens
 from ade_engine.render.raster import FONT_FAMILY
 from ade_engine.render.safe_svg import ATTRIBUTES, REFERENCE
 
@@ -72,7 +72,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "family": lambda text: FONT_FAMILY.sub("", text),
     "dot": ignoring_errors(dot.check),
     "dot defaults": lambda text: dot.with_defaults(text, "a"),
-    "latex": lambda text: list(latex.TOKEN.finditer(text)),
+    "latex": lambda text: list(latex_tokens.TOKEN.finditer(text)),
     "characters": characters.clean,
     "breakable": characters.breakable,
     "plain": markdown.plain,

@@ -54,6 +54,13 @@ COLUMNS: dict[str, tuple[str, str, Cell]] = {  # header, unit, values
 IDS = ("ID", "No.", "Order no", "Account", "Employee ID")
 KEYS = ("name", "item", "town", "code")
 VALUES = ("amount", "price", "weight", "count", "share", "date")
+TITLES = (
+    "Annual report of the northern branch",
+    "Prepared for the board",
+    "Source: survey of members, 2024",
+    "North region",
+    "Figures in EUR",
+)
 
 
 @dataclass
@@ -204,8 +211,8 @@ def single(random: Random) -> Layout:
 
 def titled(random: Random) -> Layout:
     layout = Layout()
-    layout.text(1, 1, "Annual report of the northern branch")
-    layout.text(2, 1, "Prepared for the board")
+    layout.text(1, 1, TITLES[0])
+    layout.text(2, 1, TITLES[1])
     layout.put(make_table(random), random.randint(3, 5), 1)
     return layout
 
@@ -419,6 +426,17 @@ def headerless(random: Random) -> Layout:
     return layout
 
 
+def headerless_titled(random: Random) -> Layout:
+    """Titles above a table without a header: the last of them is not its header."""
+    layout = Layout()
+    for row, title in enumerate(random.sample(TITLES, titles := random.randint(1, 3)), 1):
+        layout.text(row, 1, title)
+    columns = tuple(random.sample(sorted(COLUMNS), random.randint(2, 4)))
+    table = make_table(random, columns=columns, header=False, rows=12)
+    layout.put(table, titles + random.randint(1, 2), 1)
+    return layout
+
+
 def one_column(random: Random) -> Layout:
     """A list."""
     layout = Layout()
@@ -462,6 +480,7 @@ LAYOUTS: dict[str, Callable[[Random], Layout]] = {
         gap_column,
         groups,
         headerless,
+        headerless_titled,
         one_column,
         form_above,
     )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ade_engine.render import BadFormula, formula_svg
-from ade_engine.render.units import (
+from ade_engine.render.siunitx import (
     UnknownUnit,
     angle_latex,
     number_latex,

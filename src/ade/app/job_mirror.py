@@ -1,0 +1,259 @@
+"""Keep the files of the shared folder in step with the database, of which they are copies.
+
+The model. A server writes the files of a job when it has changed: `status.json`, `job_info.json`,
+its entry in `queue/`, and `job_track.json`. It learns of a change from a notification, or from a
+look at the newest jobs every second, or from the walk over all jobs that it makes every minute,
+which also writes what somebody deleted. Several servers may share the folder: they write the same.
+
+    failure                                what happens
+    -------------------------------------  --------------------------------------------------------
+    the server was down                    the walk at its start writes what has changed since
+    a file or the whole folder is deleted  the walk writes it again
+    the folder cannot be written           logged once; the jobs go on, and it is tried again
+    one job's folder holds a link instead  logged; the other jobs are written
+    of a file
+    a job is deleted                       its files are deleted; if the server was down then, they
+                                           stay until somebody removes them
+    more jobs than `JOBS_MAX`              the files of the newest are kept in step, the others stay
+                                           as they are
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Collection, Iterable
+from functools import partial
+from typing import Any
+
+import structlog
+
+from ade.app.agent_views import ShownJob, job_info_body, queue_entry, shown_job, status_body
+from ade.domain.errors import AdeError
+from ade.domain.events import work_topic
+from ade.domain.job import AGENT_POOL
+from ade.kernel import Kernel
+from ade.storage.shared_folder import SharedFolder
+from ade.store.port import Reading
+from ade.store.rows import AgentJob, AgentJobVersion, JobRef
+
+JOBS_MAX = 10_000
+PAGE = 500
+# Jobs whose notifications are listened to; the others are looked at every second.
+WATCHED_MAX = 1000
+OLDER_PER_LOOK = 100
+LOOK_SECONDS = 1.0
+IDLE_SECONDS = 5.0  # while no job waits or runs
+WALK_SECONDS = 60.0
+REGISTRY_SECONDS = 2.0
+# Notifications that come within this time are answered together.
+GATHER_SECONDS = 0.05
+# A request waits for its files this long; they come later where the disk is slow.
+WAIT_SECONDS = 2.0
+log = structlog.get_logger()
+
+
+class JobMirror:
+    """Write the files of the shared folder."""
+
+    def __init__(self, kernel: Kernel, folder: SharedFolder) -> None:
+        self._kernel = kernel
+        self.folder = folder
+        self._now = kernel.monotonic
+        self._written: dict[str, AgentJobVersion] = {}
+        self._registry: dict[str, dict[str, Any]] = {}
+        self._waiting: set[str] = set()
+        self._is_registry_written = False
+        self._registry_written_at: float | None = None
+        self._walked_at: float | None = None
+        # Why the files are behind; None while they are not.
+        self.trouble: str | None = None
+        self._looked_up_to = ""
+        self._one_at_a_time = asyncio.Lock()
+
+    def walk_soon(self) -> None:
+        """Have the next step of `run` compare everything."""
+        self._walked_at = None
+
+    async def run(self) -> None:
+        """Keep the files in step until cancelled."""
+        while True:
+            live = self._live()
+            with self._kernel.subscribe(work_topic(AGENT_POOL), *live) as changes:
+                try:
+                    await (self.walk() if self._is_walk_due() else self.look())
+                    self.trouble = None
+                except Exception as error:
+                    self._report_trouble(error)
+                if self._live() == live:  # else some are not listened to yet
+                    await changes.wait(LOOK_SECONDS if live else IDLE_SECONDS)
+                await asyncio.sleep(GATHER_SECONDS)
+
+    def _live(self) -> list[str]:
+        """Name the newest jobs that had not ended."""
+        live = [id_ for id_, version in self._written.items() if version.finished_at is None]
+        return sorted(live)[-WATCHED_MAX:]
+
+    def _is_walk_due(self) -> bool:
+        return self._walked_at is None or self._now() - self._walked_at >= WALK_SECONDS
+
+    def _report_trouble(self, error: Exception) -> None:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        known, self.trouble = self.trouble, reason
+        if known is None:
+            log.warning("the shared folder is behind", path=str(self.folder.root), reason=reason)
+
+    async def look(self) -> None:
+        """Write what has changed among the newest jobs, and among those that had not ended."""
+        async with self._one_at_a_time:
+            newest = await self._kernel.read(_newest_versions)
+            oldest = newest[-1].job_id if len(newest) == PAGE else ""
+            await self._write_jobs(self._changed(newest))
+            await self._write_jobs(self._next_older(oldest), unless_written=True)
+            await self._write_registry()
+
+    async def walk(self) -> None:
+        """Write what has changed or is missing, and delete the files of jobs that are gone."""
+        async with self._one_at_a_time:
+            await asyncio.to_thread(self.folder.restore)
+            versions = await self._kernel.read(_all_versions)
+            known = {version.job_id for version in versions}
+            missing = await asyncio.to_thread(self.folder.jobs_without_status, known)
+            await self._write_jobs(self._changed(versions) | missing)
+            if len(versions) < JOBS_MAX:
+                await self._forget_deleted(self._written.keys() - known)
+            await self._clean_queue()
+            self._is_registry_written &= await asyncio.to_thread(self.folder.has_registry)
+            self._registry_written_at = None
+            await self._write_registry()
+            self._walked_at = self._now()
+
+    async def refresh(self, ref: JobRef) -> None:
+        """Write the files of a job that a request has changed; trouble is for `run` to report."""
+        with contextlib.suppress(AdeError, OSError, TimeoutError):
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self._write_jobs({ref.id})
+
+    async def delete(self, job_id: str) -> None:
+        """Delete the files of a job that is gone; trouble leaves them behind."""
+        with contextlib.suppress(AdeError, OSError, TimeoutError):
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self._forget(job_id)
+
+    async def clean_queue(self) -> list[str]:
+        """Remove the entries of the queue that stand for no waiting job, and return which."""
+        async with self._one_at_a_time:
+            return await self._clean_queue()
+
+    async def _forget_deleted(self, job_ids: Collection[str]) -> None:
+        for job_id in job_ids:
+            # It may be newer than what was read before.
+            if await self._kernel.read(partial(_shown, job_id=job_id)) is None:
+                await self._forget(job_id)
+
+    async def _forget(self, job_id: str) -> None:
+        await asyncio.to_thread(self.folder.delete_job, job_id)
+        self._written.pop(job_id, None)
+        self._waiting.discard(job_id)
+        self._is_registry_written &= self._registry.pop(job_id, None) is None
+
+    async def _clean_queue(self) -> list[str]:
+        """Compare the queue with the database: what is in memory may be a moment old."""
+        entries = await asyncio.to_thread(self.folder.queue_entries)
+
+        def waiting(reading: Reading) -> set[str]:
+            found = (_shown(reading, job_id) for job_id in entries | self._waiting)
+            return {shown.found.job.id for shown in found if shown is not None and shown.waits}
+
+        wanted = await self._kernel.read(waiting)
+        await self._write_jobs(wanted - entries)
+        for job_id in sorted(entries - wanted):
+            await asyncio.to_thread(self.folder.remove_queue_entry, job_id)
+        return sorted(entries - wanted)
+
+    def _changed(self, versions: Iterable[AgentJobVersion]) -> set[str]:
+        return {v.job_id for v in versions if self._written.get(v.job_id) != v}
+
+    def _next_older(self, oldest_seen: str) -> list[str]:
+        """Choose some of the jobs that had not ended and are not among the newest, in turn."""
+        older = sorted(
+            job_id
+            for job_id, version in self._written.items()
+            if version.finished_at is None and job_id < oldest_seen
+        )
+        later = [job_id for job_id in older if job_id > self._looked_up_to]
+        chosen = (later or older)[:OLDER_PER_LOOK]
+        self._looked_up_to = chosen[-1] if chosen else ""
+        return chosen
+
+    async def _write_jobs(self, job_ids: Collection[str], *, unless_written: bool = False) -> None:
+        for job_id in sorted(job_ids):
+            shown = await self._kernel.read(partial(_shown, job_id=job_id))
+            if shown is None or (unless_written and self._written.get(job_id) == _version(shown)):
+                continue
+            try:
+                await asyncio.to_thread(self._write, shown)
+            except AdeError as error:  # a worker has put a link or a folder in the way
+                log.warning("files of a job were not written", job_id=job_id, reason=error.detail)
+            self._remember(shown)
+
+    def _remember(self, shown: ShownJob) -> None:
+        job = shown.found.job
+        self._written[job.id] = _version(shown)
+        (self._waiting.add if shown.waits else self._waiting.discard)(job.id)
+        entry = {**job_info_body(shown), **status_body(shown.found)}
+        if self._registry.get(job.id) != entry:
+            self._registry[job.id] = entry
+            self._is_registry_written = False
+        while len(self._registry) > JOBS_MAX:
+            oldest = min(self._registry)
+            del self._registry[oldest]
+            self._written.pop(oldest, None)
+
+    def _write(self, shown: ShownJob) -> None:
+        job_id, folder = shown.found.job.id, self.folder
+        folder.write_job_file(job_id, "job_info.json", job_info_body(shown))
+        folder.write_job_file(job_id, "status.json", status_body(shown.found))
+        if shown.waits:
+            folder.make_job_folders(job_id)
+            folder.write_queue_entry(job_id, queue_entry(job_id, shown.pool))
+        else:
+            folder.remove_queue_entry(job_id)
+
+    async def _write_registry(self) -> None:
+        if self._is_registry_written:
+            return
+        written_at = self._registry_written_at
+        if written_at is not None and self._now() - written_at < REGISTRY_SECONDS:
+            return
+        self._registry_written_at = self._now()
+        newest_first = dict(sorted(self._registry.items(), reverse=True))
+        await asyncio.to_thread(self.folder.write_registry, newest_first)
+        self._is_registry_written = True
+
+
+def _shown(reading: Reading, job_id: str) -> ShownJob | None:
+    known = reading.agent_jobs.find(job_id)
+    job = None if known is None else reading.read_job(JobRef(known.workspace_id, known.job_id))
+    if known is None or job is None:
+        return None
+    return shown_job(reading, AgentJob(job, known))
+
+
+def _version(shown: ShownJob) -> AgentJobVersion:
+    job, known = shown.found
+    return AgentJobVersion(
+        job.id, job.workspace_id, job.event_seq, known.reported_at, job.finished_at
+    )
+
+
+def _newest_versions(reading: Reading) -> list[AgentJobVersion]:
+    return reading.agent_jobs.versions(None, PAGE)
+
+
+def _all_versions(reading: Reading) -> list[AgentJobVersion]:
+    found: list[AgentJobVersion] = []
+    while len(found) < JOBS_MAX:
+        page = reading.agent_jobs.versions(found[-1].job_id if found else None, PAGE)
+        found += page
+        if len(page) < PAGE:
+            break
+    return found
