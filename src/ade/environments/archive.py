@@ -46,7 +46,9 @@ _BROKEN = (
     tarfile.TarError,
     igzip.BadGzipFile,
     EOFError,
+    RecursionError,  # each header for a long name is read within the one before
     zlib.error,
+    OverflowError,
     ValueError,
     KeyError,
     FileExistsError,
@@ -156,6 +158,8 @@ class _BoundedMember(tarfile.TarInfo):
     def _proc_member(self, tar: tarfile.TarFile) -> Any:
         if self.type not in tarfile.SUPPORTED_TYPES:
             raise ArchiveRefused("it has an entry of an unknown type")
+        if self.size < 0:  # it would count as room for the files that follow
+            raise ArchiveRefused("it has an entry of a negative size")
         if self.type not in tarfile.REGULAR_TYPES and self.size > HEADER_BYTES_MAX:
             raise ArchiveRefused("it has a header that is too long")
         return super()._proc_member(tar)  # type: ignore[misc]
