@@ -189,6 +189,13 @@ class SqlReading:
         """List all workspaces."""
         return [row[0] for row in self._sql.rows("workspace_ids")]
 
+    def old_jobs(
+        self, workspace_id: str, finished_before: int, after: str, limit: int
+    ) -> list[tuple[str, int]]:
+        """List jobs that retention would delete, after an identifier, with when they ended."""
+        page = (uuid7(finished_before, 0), finished_before, after, limit)
+        return [(row[1], int(row[-1])) for row in self._sql.rows("old_jobs", workspace_id, *page)]
+
     def known_jobs(self, ids: list[str]) -> set[str]:
         """Find which of these jobs there are, in any workspace."""
         found = self._sql.rows("known_jobs", self._sql.dialect.list_parameter(ids))
@@ -627,7 +634,7 @@ class SqlTransaction(SqlReading):
         refs = [JobRef(workspace_id, row[1]) for row in found]
         self.forget_executions([NewExecution(ws, key, id_) for ws, id_, key, *_ in found if key])
         self._delete_rows(refs)
-        for _, _, _, status, pool, kind, priority in found:
+        for _, _, _, status, pool, kind, priority, _ in found:
             self.job_counts.gone(workspace_id, (pool, kind, priority), status)
         return refs
 
