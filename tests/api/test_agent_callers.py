@@ -59,6 +59,16 @@ async def test_elsewhere_a_key_is_needed(server: Server) -> None:
         assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated"), path
 
 
+async def test_sandboxed_jobs_need_a_key_everywhere(server: Server) -> None:
+    """Without one, any program of this machine could read the inputs of all workspaces."""
+    message = {"limit": 1, "kinds": ["echo"]}
+    unknown = await client(server, **{"agent-name": "a"}).post("/api/agent/claims", json=message)
+    assert (unknown.status_code, unknown.json()["code"]) == (401, "unauthenticated")
+    enrolled = await enrol(server)
+    known = await client(server, enrolled["key"]).post("/api/agent/claims", json=message)
+    assert (known.status_code, known.json()["claims"]) == (200, [])
+
+
 async def test_other_networks_can_be_trusted(serve: Serve) -> None:
     server = await serve(worker_networks=("192.0.2.0/24",))
     assert await asks(client(server, address=FAR)) == 204

@@ -44,8 +44,8 @@ REVISIONS = [
     "0015_agent_jobs",
     "0016_agents",
     "0020_environment_archives",
-    "0023_counts_of_jobs",
     "0024_queue_pauses",
+    "0023_counts_of_jobs",
 ]
 HEAD = REVISIONS[-1]
 

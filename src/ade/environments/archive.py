@@ -46,7 +46,9 @@ _BROKEN = (
     tarfile.TarError,
     igzip.BadGzipFile,
     EOFError,
+    RecursionError,  # each header for a long name is read within the one before
     zlib.error,
+    OverflowError,
     ValueError,
     KeyError,
     FileExistsError,
@@ -96,16 +98,14 @@ def read_recipe(environment: str, settings: Settings) -> tuple[Recipe, int]:
     """
     folder = folder_of(environment, settings)
     stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-    recipe = Recipe(
-        environment,
-        (folder / LOCK).read_text(encoding="utf-8"),
-        str(stamp["interpreter"]),
-        str(stamp["uv"]),
-        bool(stamp.get("source_builds", settings.source_builds)),
-    )
-    if not recipe.is_right:
-        raise ValueError("the environment was made from another lock")
-    return recipe, int(stamp["size_bytes"])
+    lock = (folder / LOCK).read_text(encoding="utf-8")
+    for source_builds in (False, True):  # stamps of earlier versions do not say
+        recipe = Recipe(
+            environment, lock, str(stamp["interpreter"]), str(stamp["uv"]), source_builds
+        )
+        if recipe.is_right:
+            return recipe, int(stamp["size_bytes"])
+    raise ValueError("the environment was made from another lock")
 
 
 # --- pack -----------------------------------------------------------------------------------------
@@ -158,6 +158,8 @@ class _BoundedMember(tarfile.TarInfo):
     def _proc_member(self, tar: tarfile.TarFile) -> Any:
         if self.type not in tarfile.SUPPORTED_TYPES:
             raise ArchiveRefused("it has an entry of an unknown type")
+        if self.size < 0:  # it would count as room for the files that follow
+            raise ArchiveRefused("it has an entry of a negative size")
         if self.type not in tarfile.REGULAR_TYPES and self.size > HEADER_BYTES_MAX:
             raise ArchiveRefused("it has a header that is too long")
         return super()._proc_member(tar)  # type: ignore[misc]

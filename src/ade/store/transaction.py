@@ -22,7 +22,7 @@ from ade.store.environment_archives import (
     EnvironmentArchiveReading,
 )
 from ade.store.executor import Executor, pieces
-from ade.store.job_counts import CounterMemory, Facets, JobCountChanges
+from ade.store.job_counts import CounterMemory, JobCountChanges
 from ade.store.job_lists import JobLists
 from ade.store.port import LostRace, Result
 from ade.store.queue_pauses import QueuePauseChanges, QueuePauseReading
@@ -188,6 +188,13 @@ class SqlReading:
     def workspace_ids(self) -> list[str]:
         """List all workspaces."""
         return [row[0] for row in self._sql.rows("workspace_ids")]
+
+    def old_jobs(
+        self, workspace_id: str, finished_before: int, after: str, limit: int
+    ) -> list[tuple[str, int]]:
+        """List jobs that retention would delete, after an identifier, with when they ended."""
+        page = (uuid7(finished_before, 0), finished_before, after, limit)
+        return [(row[1], int(row[-1])) for row in self._sql.rows("old_jobs", workspace_id, *page)]
 
     def known_jobs(self, ids: list[str]) -> set[str]:
         """Find which of these jobs there are, in any workspace."""
@@ -627,8 +634,8 @@ class SqlTransaction(SqlReading):
         refs = [JobRef(workspace_id, row[1]) for row in found]
         self.forget_executions([NewExecution(ws, key, id_) for ws, id_, key, *_ in found if key])
         self._delete_rows(refs)
-        for _, _, _, status, *facets in found:
-            self.job_counts.gone(workspace_id, Facets(*facets), status)
+        for _, _, _, status, pool, kind, priority, _ in found:
+            self.job_counts.gone(workspace_id, (pool, kind, priority), status)
         return refs
 
     def delete_job(self, job: JobRow) -> None:
@@ -637,7 +644,7 @@ class SqlTransaction(SqlReading):
         if job.execution_key:
             self.forget_executions([NewExecution(job.workspace_id, job.execution_key, job.id)])
         self._delete_rows([ref])
-        facets = Facets(job.pool, job.kind, job.priority)
+        facets = (job.pool, job.kind, job.priority)
         self.job_counts.gone(job.workspace_id, facets, job.status)
 
     def _delete_rows(self, refs: list[JobRef]) -> None:

@@ -88,8 +88,9 @@ def changed(file: Path, change: Change, to: Path) -> Path:
         tarfile.open(fileobj=target, mode="w|", format=tarfile.GNU_FORMAT) as written,
     ):
         for member, data in entries:
-            member.size = len(data)
-            written.addfile(member, io.BytesIO(data))
+            if member.size >= 0:
+                member.size = len(data)
+            written.addfile(member, io.BytesIO(data) if data else None)
     return to
 
 
@@ -123,6 +124,20 @@ WRONG: dict[str, tuple[Change, str]] = {
         "damaged",
     ),
     "a large file": (lambda e: e.append(entry("packages/x", bytes(12 << 20))), "larger than"),
+    "a negative size that makes room": (
+        lambda e: e.extend(
+            [
+                entry("packages/x", type=tarfile.DIRTYPE, size=-(1 << 60)),
+                entry("packages/x/y", bytes(12 << 20)),
+            ]
+        ),
+        "negative",
+    ),
+    "a date beyond all dates": (lambda e: e.append(entry("packages/x", mtime=1 << 70)), "damaged"),
+    "headers within headers": (
+        lambda e: e.extend([entry("x", b"packages/x", type=tarfile.GNUTYPE_LONGNAME)] * 3000),
+        "damaged",
+    ),
     "a long header": (lambda e: e.append(entry(f"packages/{'x' * 70_000}", b"")), "header"),
 }
 

@@ -331,6 +331,7 @@ _READS: dict[str, Statement] = {
     "read_facets": Statement(job_counts.read_facets, _fields(rows.JobRef)),
     "delete_counters": _one(job_counts.delete_counters),
     "count_anew": _one(job_counts.count_anew),
+    "old_jobs": _one(sweeps.old_jobs, "workspace_id", "id", "finished_at", "first_id", "limit"),
 }
 STATEMENTS = {
     **_JOBS,
