@@ -47,6 +47,7 @@ async def test_an_idle_worker_gets_204(worker: PlainWorker) -> None:
     answer = await worker.next_job()
     assert (answer.status_code, answer.content) == (204, b"")
     assert answer.headers["ade-no-job"] == "idle"
+    assert "content-length" not in answer.headers
 
 
 async def test_a_job_runs_and_finishes(server: Server, worker: PlainWorker) -> None:
