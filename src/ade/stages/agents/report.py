@@ -143,7 +143,7 @@ def _end(job: JobRow, report: AgentReport, facts: dict[str, Any], now_us: int) -
         for name in ("worker_id", "container_id", "container_name", "exit_code")
         if name in facts
     }
-    result = {"outputs": outputs | ({"result_json": report.result} if report.result else {})}
+    result = {"outputs": outputs | ({"result_json": report.result} if report.result is not None else {})}
     data = {"worker": report.agent}
     if report.status is AgentStatus.QUEUED:
         return transitions.move(
