@@ -93,6 +93,16 @@ async def test_a_result_that_was_sent_with_the_end_is_shown(
     assert (await server.http.get(f"/result/{job_id}")).json() == {"kpi": 7}
 
 
+@pytest.mark.parametrize("result", [0, False, [], {}, ""])
+async def test_a_result_that_is_empty_is_a_result(
+    server: Server, worker: PlainWorker, result: object
+) -> None:
+    job_id = await running(server, worker)
+    await worker.say(job_id, "finished", exit_code=0, result=result)
+    shown = await server.http.get(f"/result/{job_id}")
+    assert (shown.status_code, shown.json()) == (200, result)
+
+
 async def test_links_and_other_traps_do_not_lead_out(
     server: Server, worker: PlainWorker, tmp_path: Path
 ) -> None:

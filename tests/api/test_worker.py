@@ -86,6 +86,29 @@ async def test_a_job_fails(server: Server, worker: PlainWorker) -> None:
     assert (shown["status"], shown["exit_code"], shown["details"]) == ("failed", 3, [1])
 
 
+@pytest.mark.parametrize("code", [["TIMED_OUT"], {"a": 1}, 7, None])
+async def test_a_code_that_is_no_text_is_kept_and_means_nothing(
+    server: Server, worker: PlainWorker, code: object
+) -> None:
+    job_id = await submit_container(server)
+    await worker.take()
+    await worker.say(job_id, "running")
+    failed = await worker.say(job_id, "failed", exit_code=3, details={"code": code})
+    assert (failed.status_code, failed.json()["status"]) == (200, "failed")
+    assert failed.json()["details"] == {"code": code}
+
+
+async def test_details_that_are_too_long_are_cut_with_their_code(
+    server: Server, worker: PlainWorker
+) -> None:
+    job_id = await submit_container(server)
+    await worker.take()
+    failed = await worker.say(job_id, "failed", details={"code": "X" * 600_000, "more": "y"})
+    assert failed.status_code == 200
+    assert failed.json()["details"]["code"] == "X" * 100
+    assert len(failed.text) < 20_000
+
+
 async def test_a_job_is_stopped(server: Server, worker: PlainWorker) -> None:
     job_id = await submit_container(server)
     await worker.take()

@@ -47,6 +47,7 @@ TROUBLE_SECONDS = 2.0
 REPORT_BYTES_MAX = MIB
 INFO_CHARS_MAX = 16_384
 DETAILS_CHARS_MAX = 16_384
+CODE_CHARS_MAX = 100
 ACTIVE_JOBS_MAX = 1000
 PREFER_WAIT = re.compile(rb"(?:^|[,;\s])wait=(\d{1,6})")
 log = structlog.get_logger()
@@ -275,7 +276,8 @@ def _facts(message: StatusMessage) -> dict[str, Any]:
         error = json.dumps(error)
     if details is not None and len(text := json.dumps(details)) > DETAILS_CHARS_MAX:
         code = details.get("code") if isinstance(details, Mapping) else None
-        details = {"code": code, "truncated": text[:DETAILS_CHARS_MAX]}
+        known = {"code": code[:CODE_CHARS_MAX]} if isinstance(code, str) else {}
+        details = known | {"truncated": text[:DETAILS_CHARS_MAX]}
     facts = {
         "container_id": message.container_id,
         "container_name": message.container_name,

@@ -143,7 +143,7 @@ def _end(job: JobRow, report: AgentReport, facts: dict[str, Any], now_us: int) -
         for name in ("worker_id", "container_id", "container_name", "exit_code")
         if name in facts
     }
-    result = {"outputs": outputs | ({"result_json": report.result} if report.result else {})}
+    result = {"outputs": outputs | ({"result_json": report.result} if report.result is not None else {})}
     data = {"worker": report.agent}
     if report.status is AgentStatus.QUEUED:
         return transitions.move(
@@ -171,6 +171,7 @@ def _error(job: JobRow, facts: dict[str, Any]) -> JobError:
     """Say why a job failed, as far as its agent said."""
     details = facts.get("details")
     code = details.get("code") if isinstance(details, dict) else None
+    code = code if isinstance(code, str) else None  # `details` is anything that an agent says
     if code == "TIMED_OUT":
         return timed_out_error(job.timeout_ms)
     exit_code, said = facts.get("exit_code"), facts.get("error")
