@@ -12,6 +12,8 @@ what somebody deleted. Several servers may share the folder: they write the same
     the folder cannot be written           logged once; the jobs go on, and it is tried again
     one job's folder holds a link instead  logged; the other jobs are written
     of a file
+    a server that is slow writes what      its next look finds the newer version and writes that
+    another one has overtaken
     a job is deleted                       its files are deleted; if the server was down then, they
                                            stay until somebody removes them
     more jobs than `JOBS_MAX`              the files of the newest are kept in step, the others stay
