@@ -5,6 +5,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,29 @@ async def test_a_running_mirror_follows_what_workers_report(
         last = read(server, job_id)
         assert (last["worker_id"], last["exit_code"], last["container_id"]) == ("gpu", 3, "c1")
         await until(lambda: registry(server)[job_id]["status"] == "failed")
+
+
+async def test_a_look_finds_what_changed_among_old_jobs(
+    server: Server, worker: PlainWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ade.app.job_mirror.PAGE", 2)
+    old = [await submit(server) for _ in range(2)]
+    for _ in old:
+        await worker.take()
+    await worker.say(old[0], "running")
+    mirror = server.app.mirror
+    await mirror.walk()
+    await mirror.look()
+    newer = [await submit(server) for _ in range(5)]
+    for job_id in newer:
+        shutil.rmtree(root(server) / "jobs" / job_id)
+    fresh = JobMirror(server.kernel, mirror.folder)
+    await worker.say(old[0], "finished", exit_code=0)
+    await worker.say(old[1], "running")
+    await mirror.look()
+    assert [read(server, job_id)["status"] for job_id in old] == ["finished", "running"]
+    await fresh.look()
+    assert {read(server, job_id)["status"] for job_id in newer} == {"queued"}
 
 
 async def test_what_was_deleted_is_written_again(server: Server, worker: PlainWorker) -> None:
@@ -175,3 +199,25 @@ async def test_files_of_deleted_jobs_go(server: Server, worker: PlainWorker) -> 
     await server.app.mirror.walk()
     assert [path.name for path in (root(server) / "jobs").iterdir()] == [kept]
     assert set(registry(server)) == {kept}
+
+
+async def test_servers_that_share_the_folder_agree_in_the_end(
+    server: Server, worker: PlainWorker
+) -> None:
+    other = JobMirror(server.kernel, server.app.mirror.folder)
+    running = asyncio.create_task(other.run())
+    async with mirrored(server):
+        jobs = [await submit(server) for _ in range(8)]
+        for end in ("finished", "failed", "stopped", None) * 2:
+            job_id = (await worker.take())["job_id"]
+            await worker.say(job_id, "running")
+            if end == "stopped":
+                await server.http.post(f"/stop/{job_id}")
+            if end is not None:
+                await worker.say(job_id, end, exit_code=1)
+        for job_id in jobs:
+            known = (await server.http.get(f"/status/{job_id}")).json()
+            await until(partial(lambda job, body: read(server, job) == body, job_id, known))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert list((root(server) / "queue").iterdir()) == []

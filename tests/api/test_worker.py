@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.api.agents import PlainWorker, submit_container
 from tests.api.conftest import Serve
-from tests.api.server import Server
+from tests.api.server import JOBS, Server
 
 from ade.domain.errors import Unavailable
 from ade.domain.job import StopRequest
@@ -118,17 +118,15 @@ async def test_a_job_that_was_cancelled_before_its_start_is_not_handed_out(
     assert (await worker.status(job_id))["status"] == "canceled"
 
 
-@pytest.mark.parametrize("status", ["queued", "launching", "stopped", "unknown", "not_found"])
-async def test_what_may_not_follow_is_refused(
-    server: Server, worker: PlainWorker, status: str
-) -> None:
+async def test_what_may_not_follow_is_refused(server: Server, worker: PlainWorker) -> None:
     job_id = await submit_container(server)
     await worker.take()
     await worker.say(job_id, "running")
-    refused = await worker.say(job_id, status)
-    assert (refused.status_code, refused.json()["code"]) == (409, "invalid_transition")
-    assert isinstance(refused.json()["detail"], str)
-    assert (await worker.status(job_id))["status"] == "running"
+    for status in ("queued", "launching", "stopped", "unknown", "not_found"):
+        refused = await worker.say(job_id, status)
+        assert (refused.status_code, refused.json()["code"]) == (409, "invalid_transition")
+        assert isinstance(refused.json()["detail"], str)
+        assert (await worker.status(job_id))["status"] == "running"
 
 
 async def test_an_end_is_final(server: Server, worker: PlainWorker) -> None:
@@ -301,7 +299,8 @@ async def test_a_draining_server_answers_long_polls(server: Server, worker: Plai
     await asyncio.sleep(0)
     server.app.drain()
     async with asyncio.timeout(20):
-        assert (await asking).status_code == 204
+        answer = await asking
+    assert (answer.status_code, answer.headers["ade-no-job"]) == (204, "draining")
     await submit_container(server)
     assert (await worker.next_job()).status_code == 204
 
@@ -360,3 +359,56 @@ async def test_a_long_poll_whose_client_has_left_takes_no_job(server: Server) ->
         job = await other.take(wait=25, capabilities=["attempt_fencing_v1"])
         assert (job["job_id"], job["attempt_number"]) == (job_id, 1)
         await other.http.aclose()
+
+
+async def why(server: Server, job_id: str) -> str:
+    waiting = (await server.http.get(f"{JOBS}/{job_id}")).json()["waiting"]
+    assert waiting["reason"] == "agent"
+    return str(waiting["detail"])
+
+
+async def test_a_waiting_job_says_what_its_hosts_are_doing(
+    server: Server, worker: PlainWorker
+) -> None:
+    job_id = await submit_container(server, host="tiago-gpu", require_host=True, labels=("gpu",))
+    assert "tiago-gpu, which has not been heard of" in await why(server, job_id)
+    await worker.beat(slots=1)
+    await server.app.state.agent_hosts.write()
+    assert "does not have the label gpu" in await why(server, job_id)
+    await worker.take(labels=["gpu"])
+    await server.app.state.agent_hosts.write()
+    second = await submit_container(server, host="tiago-gpu", require_host=True, labels=("gpu",))
+    assert "at its capacity: it runs 1 of 1 jobs" in await why(server, second)
+    await worker.beat(slots=2, draining=True)
+    await server.app.state.agent_hosts.write()
+    assert "is drained" in await why(server, second)
+
+
+async def test_a_heartbeat_that_lists_a_job_keeps_it(server: Server, worker: PlainWorker) -> None:
+    job_id = await submit_container(server)
+    await worker.take()
+
+    async def until() -> int:
+        (held,) = await server.kernel.read(
+            lambda reading: [
+                reading.read_job(JobRef(*one[:2])) for one in reading.agent_jobs.held()
+            ]
+        )
+        assert held is not None
+        return held.lease_expires_at or 0
+
+    for listed in (5, [], ["other"]):  # a count is for people only
+        await worker.beat(active_jobs=listed)
+    await server.app.state.agent_hosts.write()
+    claimed = await until()
+    await worker.beat(active_jobs=[{"job_id": job_id.upper()}])
+    await server.app.state.agent_hosts.write()
+    assert await until() - claimed > 100_000_000  # a status lasts 300 s, a claim 60 s
+
+
+async def test_a_job_that_cannot_be_described_fails(server: Server, worker: PlainWorker) -> None:
+    broken = await submit_container(server, image=7)
+    job_id = await submit_container(server)
+    assert (await worker.take())["job_id"] == job_id
+    shown = await worker.status(broken)
+    assert (shown["status"], "image" in shown["error"]) == ("failed", True)

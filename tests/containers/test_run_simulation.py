@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.container_engine import IMAGE, Engine
 from tests.processes import eventually
-from tests.system.server import KEY, Server, Start, starting
+from tests.system.server import Server, Start, starting
 
 LONG = 120.0  # a busy machine is ten times slower
 SIMULATE = (
@@ -23,11 +23,10 @@ class Hosts:
         self.server = server
         self.shared = shared
         for name in ("host-a", "host-b"):
-            state = start.folder / name
-            state.mkdir()
-            (state / "key").write_text(KEY)
-            (state / "key").chmod(0o600)
-            options = ["--server", server.url, "--name", name, "--state-dir", str(state)]
+            enrolling = start.command("agents", "enrol", name, "--label", f"on-{name}", "--json")
+            code = enrolling.said(r"adec_[\w-]+")[0]
+            options = ["--server", server.url, "--name", name, "--code", code]
+            options += ["--state-dir", str(start.folder / name)]
             options += ["--engine", engine.url, "--shared-folder", str(shared)]
             options += ["--watch-seconds", "0.2", "--heartbeat-seconds", "0.5"]
             start.command("agent", *options).said(f"agent {name} is ready")
@@ -85,3 +84,13 @@ def test_a_simulation_that_fails_says_how(hosts: Hosts) -> None:
     job_id = hosts.submit("/bin/sh", "-c", "echo no >&2; exit 3")
     assert hosts.reaches(job_id, "failed")["exit_code"] == 3
     assert hosts.server.http.get(f"/file-logs/{job_id}").text == "no\n"
+
+
+def test_a_simulation_goes_to_the_host_with_its_label(hosts: Hosts) -> None:
+    job_id = hosts.submit("/bin/busybox", "true", labels=["on-host-a"])
+    assert hosts.reaches(job_id, "finished")["worker_id"] == "host-a"
+    online = hosts.server.http.get("/hosts").json()["hosts"]
+    assert {name: host["status"] for name, host in online.items()} == {
+        "host-a": "online",
+        "host-b": "online",
+    }

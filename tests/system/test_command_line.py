@@ -75,6 +75,8 @@ def test_logging_out_forgets_the_key(ade: CommandLine) -> None:
     ("words", "code"),
     [
         (["jobs", "show", "no-id"], ExitCode.NOT_FOUND),
+        (["jobs", "show", ".."], ExitCode.NOT_FOUND),
+        (["jobs", "show", "a/b?limit=1"], ExitCode.NOT_FOUND),
         (["runs", "show", "01a1f4f7-0000-7000-8000-000000000000"], ExitCode.NOT_FOUND),
         (["documents", "show", "no-such.xlsx"], ExitCode.NOT_FOUND),
         (["config", "pull", "--config", "no-such"], ExitCode.NOT_FOUND),

@@ -103,7 +103,7 @@ async def test_blocks_are_found_by_name_drained_alone_and_never_ordered_twice(
     await aeventually((tmp_path / f"{first}.up").exists, SECONDS)
     restarted = launcher(tmp_path)
     found = {block.name: block for block in await restarted.poll()}
-    assert found[first] == Block(first, number, is_started=True, detail="running: None")
+    assert found[first] == Block(first, number, is_started=True, detail="running")
     assert (found[second].id, found[second].is_started) == (waiting, False)
     assert await SlurmLauncher("ade-else-", SlurmOrder(60, 5, "/")).poll() == []
 

@@ -1,11 +1,12 @@
 """`ade submit` on a server whose queue has room for one: it waits, and nothing is lost."""
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.system.command_line import CommandLine, command_line
+from tests.system.command_line import END_SECONDS, CommandLine, command_line
 
 from ade.cli.exit_codes import ExitCode
 from ade.testing.server import AdeServer, running_server
@@ -43,3 +44,25 @@ def test_a_full_queue_is_waited_for(ade: CommandLine) -> None:
     assert "the queue is full" in ended.stderr
     assert ade("jobs", "wait", blocker["job_id"]).exit_code == ExitCode.OK
     assert ade.json("jobs", "counts")["succeeded"] >= FILES + 1
+
+
+def test_ctrl_c_says_what_was_not_submitted(ade: CommandLine) -> None:
+    assert ade("config", "push", ROSTER, "--config", "c", "--no-check").exit_code == ExitCode.OK
+    for name in ("a", "b"):
+        content = (ROSTER / "samples" / "roster.csv").read_bytes()
+        Path(ade.folder, f"{name}.csv").write_bytes(content)
+    # One runs and one waits, so that there is no room for either file.
+    hold = ("jobs", "submit", "echo", "-i", "sleep_ms=600000")
+    held = [ade.json(*hold)["job_id"] for _ in range(2)]
+    try:
+        with ade.start("submit", "a.csv", "b.csv", "--config", "c", "--wait") as submitting:
+            assert submitting.stderr is not None
+            assert "the queue is full" in submitting.stderr.readline()
+            submitting.send_signal(signal.SIGINT)
+            _, said = submitting.communicate(timeout=END_SECONDS)
+    finally:
+        cancelled = [ade("jobs", "cancel", job_id).exit_code for job_id in held]
+    assert cancelled == [ExitCode.OK] * 2
+    assert submitting.returncode == ExitCode.INTERRUPTED
+    assert "Perhaps not submitted: a.csv b.csv" in said
+    assert "Traceback" not in said

@@ -36,6 +36,7 @@ from ade.domain.job import LOCAL_POOL
 from ade.domain.scaler_state import ScalerState
 from ade.domain.scaling import ScaleDecision, ScaleRule, ScaleSignals, decide, idle_exit_seconds
 from ade.domain.units import MICROSECONDS
+from ade.stages.queue_pauses import paused_scopes
 from ade.stages.workers import SILENT_SECONDS, WORKERS_LISTED_MAX
 from ade.store.rows import BlockRow, WorkerRow
 from ade.store.session import Session
@@ -129,7 +130,9 @@ class Scaler:
         failed = [row for row in changed if row.status == "failed"]
         state = _remember(state, seen, failed, self._rule.scale, now)
         state = state.answered(self._rule.scale, self._launcher.describe())
-        decision = decide(seen.signals, self._rule.scale, state.memory, now / MICROSECONDS)
+        seconds, rule = now / MICROSECONDS, self._rule.scale
+        state = replace(state, untaken=state.untaken.seen(seen.signals, seconds))
+        decision = decide(seen.signals, rule, state.memory, seconds, state.untaken)
         state = state.decided(seen.signals, seen.too_long, decision, now)
         await self._carry_out(seen, decision, state)
         return decision
@@ -176,13 +179,17 @@ class Scaler:
             busy = scaling.running_by_owner(LOCAL_POOL)
             newest = scaling.blocks(self._rule.name, BLOCKS_LOOKED_AT)
             ended = {block.name for block in newest if block.finished_at}
-            free = sum(
-                max(worker.slots - busy.get(worker.name, 0), 0)
+            drained = {scope.worker for scope in paused_scopes(reading)}
+            free = [
+                (worker.block, max(worker.slots - busy.get(worker.name, 0), 0))
                 for worker in reading.list_workers(WORKERS_LISTED_MAX)
-                if worker.block not in ended and _is_free(worker, now, needed_us)
-            )
+                if worker.block not in ended
+                and worker.name not in drained
+                and _is_free(worker, now, needed_us)
+            ]
             blocks = scaling.live_blocks(self._rule.name)
             live = [block for block in blocks if block.registered_at and not block.left_at]
+            ours = {block.name for block in live}
             waiting = [one for one in blocks if one.registered_at is None]
             oldest = min((one.oldest_at for one in fits), default=now)
             return _Seen(
@@ -192,11 +199,12 @@ class Scaler:
                     waiting=sum(one.jobs for one in fits),
                     oldest_seconds=max(now - oldest, 0) / MICROSECONDS,
                     running=sum(busy.values()),
-                    free_slots=free,
+                    free_slots=sum(slots for _, slots in free),
                     queued_blocks=tuple(one.name for one in waiting if one.status != "running"),
                     starting_blocks=sum(one.status == "running" for one in waiting),
                     live_blocks=len(live),
                     young_blocks=sum(is_young(block, now) for block in live),
+                    idle_slots=sum(slots for block, slots in free if block in ours),
                 ),
                 sum(one.jobs for one in backlog if not one.fits),
             )

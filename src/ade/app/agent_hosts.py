@@ -13,8 +13,9 @@ A host may speak to several servers; the database adds up what they write.
 """
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import structlog
 
@@ -31,7 +32,8 @@ class _Heard:
     asked: float | None = None
     beat: float | None = None
     info: str = "{}"
-    active_jobs: frozenset[str] = field(default_factory=frozenset)
+    active_jobs: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
 
 
 class AgentHosts:
@@ -43,11 +45,12 @@ class AgentHosts:
         self._heard: dict[str, _Heard] = {}
         self._unwritten: set[str] = set()
         self._writing: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
 
-    def asked(self, name: str) -> None:
-        """Note that a host asked for work."""
+    def asked(self, name: str, labels: frozenset[str] = frozenset()) -> None:
+        """Note that a host asked for work, and which labels it has."""
         heard = self._hear(name)
-        heard.asked = heard.seen
+        heard.asked, heard.labels = heard.seen, labels
 
     def beat(self, name: str, info: str, active_jobs: frozenset[str]) -> None:
         """Note a heartbeat: what the host says of itself, and which jobs it runs."""
@@ -91,16 +94,21 @@ class AgentHosts:
             await asyncio.sleep(self._kernel.settings.staleness.note_seconds)
 
     async def write(self) -> None:
-        """Write what was heard since the last time."""
-        names, self._unwritten = self._unwritten, set()
-        found = {name: self._heard[name] for name in names if name in self._heard}
-        try:
-            await self._kernel.note_hosts([self._note(name, found[name]) for name in found])
-        except BaseException:
-            self._unwritten |= names & self._heard.keys()
-            raise
-        for heard in found.values():
-            heard.active_jobs = frozenset()  # a heartbeat keeps jobs alive once
+        """Write what was heard since the last time; it is written when this returns."""
+        async with self._lock:
+            names, self._unwritten = self._unwritten, set()
+            notes = {
+                name: self._note(name, self._heard[name]) for name in names if name in self._heard
+            }
+            try:
+                await self._kernel.note_hosts(list(notes.values()))
+            except BaseException:
+                self._unwritten |= names & self._heard.keys()
+                raise
+            for name, note in notes.items():
+                heard = self._heard.get(name)
+                if heard is not None and heard.active_jobs is note.active_jobs:
+                    heard.active_jobs = frozenset()  # a heartbeat keeps jobs alive once
 
     def _note(self, name: str, heard: _Heard) -> HostNote:
         now = self._now()
@@ -113,6 +121,11 @@ class AgentHosts:
             max(now - heard.seen, 0.0),
             ago(heard.asked),
             ago(heard.beat),
-            heard.info,
+            _with_labels(heard.info, heard.labels),
             heard.active_jobs,
         )
+
+
+def _with_labels(info: str, labels: frozenset[str]) -> str:
+    """Add the labels of a host to what it says of itself."""
+    return json.dumps(json.loads(info) | {"labels": sorted(labels)}) if labels else info

@@ -78,7 +78,8 @@ class Simulation:
 class _Config:
     path: str
     names: ExperimentNames
-    is_new: bool = False
+    # What is to be written; None if the file is there.
+    content: bytes | None = None
 
 
 class Simulations:
@@ -90,16 +91,11 @@ class Simulations:
         self._folder = folder
 
     async def prepare(self, request: SimulationRequest, caller: Caller) -> Simulation:
-        """Write the configuration, if it came along, and make the submission; or raise why not."""
+        """Make the submission and write the configuration, if it came along; or raise why not."""
         config = await asyncio.to_thread(self._config, request)
-        try:
-            return Simulation(
-                self._submission(request, config, caller), config.path if config.is_new else None
-            )
-        except BaseException:
-            if config.is_new:
-                await self.discard(config.path)
-            raise
+        submission = self._submission(request, config, caller)
+        is_new = config.content is not None and await asyncio.to_thread(self._write, config)
+        return Simulation(submission, config.path if is_new else None)
 
     async def discard(self, made_file: str) -> None:
         """Remove a configuration from which no job came."""
@@ -125,7 +121,7 @@ class Simulations:
         path = request.save_as or f"{_slug(_title(names) or 'config')}-{secrets.token_hex(4)}.yaml"
         parts = config_parts(path)
         path = "/".join((CONFIGS, *parts))
-        return _Config(path, names, is_new=self._write(path, content))
+        return _Config(path, names, content)
 
     def _known_config(self, path: str) -> _Config:
         path = "/".join((CONFIGS, *config_parts(path)))
@@ -139,16 +135,15 @@ class Simulations:
         except InvalidRequest:  # what a file means is for the container to know
             return _Config(path, ExperimentNames())
 
-    def _write(self, path: str, content: bytes) -> bool:
+    def _write(self, config: _Config) -> bool:
         """Write a configuration, and tell whether it is new; a job may still need another one."""
-        known = self._folder.read_config(path)
-        if known is None:
-            self._folder.write_config(path, content)
+        assert config.content is not None
+        if self._folder.create_config(config.path, config.content):
             return True
-        if known != content:
+        if self._folder.read_config(config.path) != config.content:
             raise Conflict(
-                f"save_as: {path} exists with other content, which jobs may still need. Choose"
-                " another name, or remove the file."
+                f"save_as: {config.path} exists with other content, which jobs may still need."
+                " Choose another name, or remove the file."
             )
         return False
 

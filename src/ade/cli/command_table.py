@@ -64,7 +64,7 @@ COMMANDS = {
         ),
         "agent": Lazy(
             "ade.cli.agent:agent",
-            "Run jobs on this host for a server elsewhere: containers, and sandboxed jobs.",
+            "Take jobs from a server, and run them on this host.",
         ),
         "agents": Lazy(
             "ade.cli.agents:app",

@@ -17,6 +17,7 @@ from ade.domain.scaling import (
     ScaleDecision,
     ScaleRule,
     ScaleSignals,
+    UntakenJobs,
 )
 
 DECISIONS_KEPT = 20
@@ -48,6 +49,7 @@ class ScalerState:
     """Hold the failures, the last signals and decisions, and whether the engine answers."""
 
     memory: FailureMemory = field(default_factory=FailureMemory)
+    untaken: UntakenJobs = field(default_factory=UntakenJobs)
     signals: Mapping[str, float] = field(default_factory=dict)
     decisions: tuple[Decided, ...] = ()
     away_since_us: int | None = None
@@ -66,6 +68,7 @@ class ScalerState:
                 **kept
                 | {
                     "memory": FailureMemory(**kept.get("memory", {})),
+                    "untaken": UntakenJobs(**kept.get("untaken", {})),
                     "decisions": tuple(Decided(**one) for one in kept.get("decisions", ())),
                     "totals": ScalerTotals(**kept.get("totals", {})),
                 }

@@ -17,18 +17,22 @@ blocks that are on their way, so that none is ordered twice.
     the first pilot registers after that       order for the backlog again
     a pilot died within 30 s                   the same, until one lives longer or says goodbye
     nothing is needed for as long again        the failures are forgotten
+    jobs wait, and slots of pilots stay free   order one block after 30, 60, 120 ... 600 s: pilots
+                                               cannot take these jobs (they are paused, say)
     fewer blocks than `min_blocks`             order the difference, whatever waits
     `max_blocks` exist                         order nothing, and say so
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # A pilot drains this long before its grace begins: engines enforce wall times by the minute.
 DRAIN_MARGIN_SECONDS = 60.0
 FAILURES_SHOWN_MIN = 5
 # A pilot that registered and is gone sooner than this, without a goodbye, has failed.
 YOUNG_SECONDS = 30.0
+# Pilots whose slots are free for so long while jobs wait cannot take those jobs.
+UNTAKEN_SECONDS = 20.0
 BLAME = "Blocks ended before their pilots registered"
 BLAME_DIED = f"Pilots died within {YOUNG_SECONDS:.0f} s"
 
@@ -61,7 +65,8 @@ class ScaleSignals:
     `waiting` are jobs that pilots may take now; `free_slots` those of the workers that are live.
     `queued_blocks` has not been started by the engine, newest first; `starting_blocks` were, and
     their pilots have not registered; `live_blocks` have a registered pilot, and those of
-    `young_blocks` among them registered less than `YOUNG_SECONDS` ago.
+    `young_blocks` among them registered less than `YOUNG_SECONDS` ago. `idle_slots` are the free
+    slots of their pilots.
     """
 
     waiting: int = 0
@@ -72,6 +77,7 @@ class ScaleSignals:
     starting_blocks: int = 0
     live_blocks: int = 0
     young_blocks: int = 0
+    idle_slots: int = 0
 
     @property
     def coming(self) -> int:
@@ -125,6 +131,34 @@ class FailureMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class UntakenJobs:
+    """Remember how many times in a row pilots left jobs waiting although slots of theirs were free.
+
+    What waits and what a pilot may take can differ: an operator paused it, another scaler's pilots
+    run it, a kind is not installed on the nodes. Without this, blocks would come and go for ever.
+    """
+
+    times: int = 0
+    noted_at_seconds: float = 0.0
+    since_seconds: float | None = None  # slots are free while jobs wait
+    is_noted: bool = False  # since then
+
+    def seen(self, signals: ScaleSignals, now_seconds: float) -> "UntakenJobs":
+        """Look at what waits and what is free; jobs that were taken end the matter."""
+        if not signals.waiting or (signals.live_blocks and not signals.idle_slots):
+            return UntakenJobs()
+        if not signals.idle_slots:
+            return replace(self, since_seconds=None, is_noted=False)
+        since = now_seconds if self.since_seconds is None else self.since_seconds
+        if self.is_noted or now_seconds - since < UNTAKEN_SECONDS:
+            return replace(self, since_seconds=since)
+        return UntakenJobs(self.times + 1, now_seconds, since, is_noted=True)
+
+
+NO_UNTAKEN_JOBS = UntakenJobs()
+
+
+@dataclass(frozen=True, slots=True)
 class ScaleDecision:
     """Hold what to do now, and why, in one sentence."""
 
@@ -134,7 +168,11 @@ class ScaleDecision:
 
 
 def decide(
-    signals: ScaleSignals, rule: ScaleRule, memory: FailureMemory, now_seconds: float
+    signals: ScaleSignals,
+    rule: ScaleRule,
+    memory: FailureMemory,
+    now_seconds: float,
+    untaken: UntakenJobs = NO_UNTAKEN_JOBS,
 ) -> ScaleDecision:
     """Decide how many blocks to launch and which queued ones to cancel."""
     surplus = _surplus(signals, rule)
@@ -152,6 +190,8 @@ def decide(
         return ScaleDecision(reason=f"{_jobs(short)}, and all {rule.max_blocks} blocks exist.")
     if memory.failures:
         return _probe(signals, rule, memory, now_seconds)
+    if untaken.times and for_backlog > for_minimum:
+        return _try_untaken(signals, rule, untaken, now_seconds, for_minimum)
     launch = min(wanted, room)
     cause = _jobs(short) if for_backlog >= for_minimum else f"At least {rule.min_blocks} must exist"
     capped = f"; {_count(wanted)} wanted, at most {rule.max_blocks}" if launch < wanted else ""
@@ -184,6 +224,26 @@ def _probe(
     return ScaleDecision(1, (), f"{cause}: one block is ordered to try again.")
 
 
+def _try_untaken(
+    signals: ScaleSignals,
+    rule: ScaleRule,
+    untaken: UntakenJobs,
+    now_seconds: float,
+    for_minimum: int,
+) -> ScaleDecision:
+    """Order a single block once the back-off is over, for jobs that pilots did not take."""
+    times = f"{untaken.times} time{'s' if untaken.times > 1 else ''} in a row"
+    cause = f"Pilots with free slots left {_number(signals.waiting)} waiting, {times}"
+    left = untaken.noted_at_seconds + rule.backoff(untaken.times) - now_seconds
+    if for_minimum:
+        return ScaleDecision(for_minimum, (), f"At least {rule.min_blocks} blocks must exist.")
+    if left > 0:
+        return ScaleDecision(reason=f"{cause}: the next block is ordered in {left:.0f} s.")
+    if signals.coming or signals.idle_slots:
+        return ScaleDecision(reason=f"{cause}: one block is tried.")
+    return ScaleDecision(1, (), f"{cause}: one block is ordered to try again.")
+
+
 def _why_none(signals: ScaleSignals, short: int, *, held: bool) -> str:
     if held:
         return f"{_jobs(short)}, the oldest for {signals.oldest_seconds:.0f} s: not long enough."
@@ -196,6 +256,10 @@ def _why_none(signals: ScaleSignals, short: int, *, held: bool) -> str:
 
 def _jobs(count: int) -> str:
     return f"{count} job{'s wait' if count != 1 else ' waits'} without a free slot"
+
+
+def _number(jobs: int) -> str:
+    return f"{jobs} job{'s' if jobs != 1 else ''}"
 
 
 def _count(blocks: int) -> str:

@@ -209,6 +209,7 @@ def create_app(
     app.drain = drain
     openapi.install(app)
     app.state.context = context
+    app.state.agent_hosts = hosts
     return app
 
 

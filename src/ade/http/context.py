@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ade.app.agent_output import AgentOutput
+from ade.app.agent_waits import AgentWaits
 from ade.app.build_requests import BuildRequests
 from ade.app.catalogue import Catalogue
 from ade.app.directory import Directory
@@ -68,6 +69,12 @@ class AppContext:
     def safe_mode(self) -> bool:
         """Tell whether safe mode is on, so that nothing is run."""
         return self.kernel.settings.safe_mode
+
+    @property
+    def agent_waits(self) -> AgentWaits:
+        """Return what says why jobs wait for agents."""
+        kernel, available = self.kernel, self.settings.available_hosts
+        return AgentWaits(kernel.settings.staleness, kernel.store.clock, available)
 
     @property
     def require_inline_tasks(self) -> InlineTasks:

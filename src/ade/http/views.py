@@ -93,7 +93,12 @@ async def current_runs(
 
     def waits(reading: Reading) -> list[Waiting | None]:
         if counted:
-            return [read_waiting(reading, job, safe_mode=context.safe_mode) for job in jobs]
+            return [
+                read_waiting(
+                    reading, job, safe_mode=context.safe_mode, agent_waits=context.agent_waits
+                )
+                for job in jobs
+            ]
         if not any(Status(job.status) in WAITING for job in jobs):
             return [None] * len(jobs)
         facts = read_queue_facts(reading)

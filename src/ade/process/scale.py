@@ -5,13 +5,21 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import structlog
+
+from ade.agents.block_rows import block_prefix
 from ade.agents.choose_launcher import choose_launcher
+from ade.agents.pilot_output import remove_old_output
 from ade.agents.scale_config import ScaleConfig
 from ade.agents.scaler import Scaler, ScalerRule
+from ade.domain.errors import AdeError
 from ade.kinds import load_kinds
 from ade.settings import Settings
 from ade.store.migrate import upgrade
 from ade.store.session import Session
+
+TIDY_SECONDS = 3600.0
+log = structlog.get_logger()
 
 
 def pilots_folder(settings: Settings, config: ScaleConfig) -> Path:
@@ -52,6 +60,7 @@ async def scale(settings: Settings, config: ScaleConfig, ready: Callable[[str], 
         kinds = frozenset(load_kinds().names())
         scaler = Scaler(store, launcher, rule, config.command, kinds)
         running = asyncio.create_task(scaler.run(), name="scaler")
+        tidying = asyncio.create_task(_tidy_for_ever(store, scaling.name, folder), name="tidy")
         signals = 0
 
         def end() -> None:
@@ -65,5 +74,19 @@ async def scale(settings: Settings, config: ScaleConfig, ready: Callable[[str], 
             asyncio.get_running_loop().add_signal_handler(number, end)
         ready(f"scaler {scaling.name} is ready: {launcher.describe()}")
         await asyncio.wait([running])
+        tidying.cancel()
+        await asyncio.gather(tidying, return_exceptions=True)
     finally:
         await asyncio.to_thread(store.close)
+
+
+async def _tidy_for_ever(store: Session, name: str, folder: Path) -> None:
+    """Remove old files of pilots, once an hour."""
+    while True:
+        try:
+            rows = await store.aread(lambda reading: reading.scaling.live_blocks(name))
+            live = {row.name for row in rows}
+            await asyncio.to_thread(remove_old_output, folder, block_prefix(name), live)
+        except (AdeError, OSError) as error:
+            log.warning("cannot remove old files of pilots", reason=str(error))
+        await asyncio.sleep(TIDY_SECONDS)

@@ -31,6 +31,7 @@ from ade.domain.errors import PayloadTooLarge, StorageFull, UnsafePath
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 _LINKS = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
 NAME_BYTES_MAX = 255
 UNFINISHED_PREFIX = ".unfinished-"
@@ -95,18 +96,48 @@ def read_file(root: Path, parts: Sequence[str], bytes_max: int) -> bytes | None:
 def replace_file(root: Path, parts: Sequence[str], content: bytes) -> None:
     """Write a file below the root: readers see the earlier content or this one, nothing between."""
     name = check_name(parts[-1])
-    with opened_folder(root, parts[:-1], make=True) as folder:
-        unfinished = f"{UNFINISHED_PREFIX}{secrets.token_hex(8)}"
+    with (
+        opened_folder(root, parts[:-1], make=True) as folder,
+        _written(folder, content) as unfinished,
+        _refused(parts),
+    ):
+        os.rename(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def create_file(root: Path, parts: Sequence[str], content: bytes) -> bool:
+    """Write a new file below the root, whole or not at all; False if something is there already."""
+    name = check_name(parts[-1])
+    with (
+        opened_folder(root, parts[:-1], make=True) as folder,
+        _written(folder, content) as unfinished,
+    ):
         try:
-            descriptor = open_file(folder, unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-            with room(), open(descriptor, "wb") as file:
-                file.write(content)
-            with _refused(parts):
-                os.rename(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(unfinished, dir_fd=folder)
-            raise
+            os.link(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            # Here two that create the same file at the same moment are not told apart.
+            with contextlib.suppress(FileNotFoundError):
+                os.stat(name, dir_fd=folder, follow_symlinks=False)
+                return False
+            os.rename(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
+    return True
+
+
+@contextlib.contextmanager
+def _written(folder: int, content: bytes) -> Iterator[str]:
+    """Write a file under a name of its own, which is gone afterwards; yield the name."""
+    unfinished = f"{UNFINISHED_PREFIX}{secrets.token_hex(8)}"
+    try:
+        descriptor = open_file(folder, unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        with room(), open(descriptor, "wb") as file:
+            file.write(content)
+        yield unfinished
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished, dir_fd=folder)
 
 
 def remove_file(root: Path, parts: Sequence[str]) -> None:

@@ -186,9 +186,9 @@ class SharedFolder:
             raise UnsafePath(f"{path!r} leads out of {CONFIGS}/.") from None
         return contained_paths.read_file(root, [CONFIGS, *found.parts], CONFIG_BYTES_MAX)
 
-    def write_config(self, path: str, content: bytes) -> None:
-        """Write a file below `configs`."""
-        contained_paths.replace_file(self.root, [CONFIGS, *config_parts(path)], content)
+    def create_config(self, path: str, content: bytes) -> bool:
+        """Write a new file below `configs`; False if there is one already."""
+        return contained_paths.create_file(self.root, [CONFIGS, *config_parts(path)], content)
 
     def remove_config(self, path: str) -> None:
         """Remove a file below `configs`, if it is there."""

@@ -17,6 +17,8 @@ from ade.agents.scale_config import (
 )
 from ade.settings_reader import SettingsError
 
+DOCS = Path(__file__).parents[3] / "docs"
+
 
 @pytest.fixture
 def env_file(tmp_path: Path) -> Path:
@@ -105,3 +107,13 @@ def test_every_key_is_described() -> None:
     rows = list(key_rows())
     assert len(rows) == sum(len(model.model_fields) for model in SECTIONS.values())
     assert all(allowed and description for _, _, allowed, description in rows)
+
+
+@pytest.mark.parametrize("page", ["slurm", "other-engines", "kubernetes"])
+def test_the_files_of_the_pages_are_allowed(page: str, env_file: Path) -> None:
+    text = (DOCS / "how-to" / f"{page}.md").read_text()
+    examples = re.findall(r"(?ms)^```toml\n(.*?)^```", text)
+    assert examples
+    for one in examples:
+        here = re.sub(r'(?m)^env_file = ".*"$', f'env_file = "{env_file}"', one)
+        assert parse_scale_config(here).scaling.engine in ("slurm", "parsl")

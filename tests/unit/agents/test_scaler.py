@@ -299,3 +299,29 @@ async def test_the_slots_of_a_pilot_whose_block_has_ended_are_not_free(
     decision = await one.tick()
     assert decision is not None
     assert decision.launch == 1
+
+
+async def test_jobs_that_its_pilots_leave_waiting_do_not_bring_more_and_more_of_them(
+    session: Session, engine: MemoryEngine, clock: ManualClock
+) -> None:
+    one = scaler(session, engine, ScalerRule("a", "memory", ScaleRule(2, max_blocks=4)))
+    wait_jobs(session, 20)
+    await one.tick()
+    names = [block.name for block in engine.blocks]
+    for _ in range(5):
+        for name in names:  # they have free slots, and take no job
+            register(session, name)
+        await one.tick()
+        clock.advance(5)
+    for name in names:
+        leave(session, name)
+    engine.blocks = []
+    decision = await one.tick()
+    assert decision is not None
+    assert decision.reason == (
+        "Pilots with free slots left 20 jobs waiting, 1 time in a row: the next block is ordered"
+        " in 25 s."
+    )
+    clock.advance(25)
+    await one.tick()
+    assert len(engine.blocks) == 1

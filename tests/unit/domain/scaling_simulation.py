@@ -9,7 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ade.domain.scaling import YOUNG_SECONDS, FailureMemory, ScaleRule, ScaleSignals, decide
+from ade.domain.scaling import (
+    YOUNG_SECONDS,
+    FailureMemory,
+    ScaleRule,
+    ScaleSignals,
+    UntakenJobs,
+    decide,
+)
 
 TICK_SECONDS = 5
 REGISTER_SECONDS = 3
@@ -62,9 +69,11 @@ class Simulation:
     delay: Callable[[int], int] = lambda order: 30
     fate: Callable[[int], Fate] = lambda order: Fate.WORKS
     is_away: Callable[[int], bool] = lambda second: False
+    is_paused: Callable[[int], bool] = lambda second: False  # no pilot takes a job
     queue: deque[Job] = field(default_factory=deque)
     blocks: list[SimulatedBlock] = field(default_factory=list)
     memory: FailureMemory = field(default_factory=FailureMemory)
+    untaken: UntakenJobs = field(default_factory=UntakenJobs)
     waits: list[int] = field(default_factory=list)
     orders: list[tuple[int, int]] = field(default_factory=list)  # second, blocks
     cancelled: int = 0
@@ -106,7 +115,8 @@ class Simulation:
         if block.fate is Fate.DIES_YOUNG and now >= block.registers_at + YOUNG_SECONDS / 3:
             return self._end(block)
         block.jobs = [job for job in block.jobs if job.ends_at > now]
-        while self.queue and len(block.jobs) < self.rule.slots_per_block:
+        slots = 0 if self.is_paused(now) else self.rule.slots_per_block
+        while self.queue and len(block.jobs) < slots:
             job = self.queue.popleft()
             self.waits.append(now - job.arrived_at)
             job.ends_at = now + job.seconds
@@ -131,7 +141,8 @@ class Simulation:
         self._gone.clear()
         signals = self._signals(live, now)
         self.memory = self.memory.faded(now, self.rule, signals.tried)
-        decision = decide(signals, self.rule, self.memory, now)
+        self.untaken = self.untaken.seen(signals, now)
+        decision = decide(signals, self.rule, self.memory, now, self.untaken)
         self.cancelled += len(decision.cancel)
         self.blocks = [block for block in self.blocks if block.name not in decision.cancel]
         if decision.launch:
@@ -144,11 +155,13 @@ class Simulation:
     def _signals(self, live: list[SimulatedBlock], now: int) -> ScaleSignals:
         queued = [block.name for block in reversed(self.blocks) if now < block.starts_at]
         running = sum(len(block.jobs) for block in live)
+        free_slots = len(live) * self.rule.slots_per_block - running
         return ScaleSignals(
             waiting=len(self.queue),
             oldest_seconds=now - self.queue[0].arrived_at if self.queue else 0,
             running=running,
-            free_slots=len(live) * self.rule.slots_per_block - running,
+            free_slots=free_slots,
+            idle_slots=free_slots,
             queued_blocks=tuple(queued),
             starting_blocks=len(self.blocks) - len(queued) - len(live),
             live_blocks=len(live),

@@ -8,6 +8,7 @@ from ade.domain.scaling import (
     FailureMemory,
     ScaleRule,
     ScaleSignals,
+    UntakenJobs,
     decide,
     drain_after_seconds,
     idle_exit_seconds,
@@ -145,6 +146,34 @@ def test_failures_are_forgotten_once_nothing_was_tried_for_as_long_again() -> No
     assert memory.faded(319, RULE, tried=0) == memory
     assert memory.faded(320, RULE, tried=0) == FRESH
     assert memory.faded(9999, RULE, tried=1) == memory
+
+
+def test_pilots_with_free_slots_beside_waiting_jobs_are_noted_once_and_tried_again_later() -> None:
+    idle = ScaleSignals(waiting=40, oldest_seconds=60, free_slots=4, live_blocks=1, idle_slots=4)
+    untaken = UntakenJobs().seen(idle, 100)
+    assert untaken.seen(idle, 119).times == 0
+    untaken = untaken.seen(idle, 120).seen(idle, 150)
+    assert (untaken.times, untaken.noted_at_seconds) == (1, 120)
+    assert "ordered in 30 s" in decide(idle, RULE, FRESH, 120, untaken).reason
+    assert decide(idle, RULE, FRESH, 150, untaken).launch == 0
+    gone = ScaleSignals(waiting=40, oldest_seconds=90)
+    untaken = untaken.seen(gone, 155)
+    assert decide(gone, RULE, FRESH, 155, untaken).launch == 1
+    assert untaken.seen(idle, 160).seen(idle, 180).times == 2
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [ScaleSignals(live_blocks=1, idle_slots=4), ScaleSignals(waiting=9, live_blocks=1)],
+)
+def test_jobs_that_are_taken_or_gone_end_the_matter(signals: ScaleSignals) -> None:
+    assert UntakenJobs(3, 100.0, 80.0, is_noted=True).seen(signals, 200) == UntakenJobs()
+
+
+def test_jobs_that_are_not_taken_do_not_lower_the_minimum() -> None:
+    rule = ScaleRule(slots_per_block=4, min_blocks=2)
+    waiting = ScaleSignals(waiting=40, oldest_seconds=90)
+    assert decide(waiting, rule, FRESH, 110, UntakenJobs(1, 100.0)).launch == 2
 
 
 def test_the_back_off_doubles_up_to_ten_minutes() -> None:

@@ -110,6 +110,23 @@ def test_blocks_that_are_not_needed_any_more_are_cancelled() -> None:
     assert slow_after_two.blocks == []
 
 
+def test_jobs_that_no_pilot_takes_do_not_make_blocks_come_and_go() -> None:
+    paused = Simulation(RULE, {0: (40, 60)}, is_paused=lambda second: second < 5 * HOUR)
+    played = paused.run(6 * HOUR)
+    first, *probes = [order for order in played.orders if order[0] < 5 * HOUR]
+    assert first == (0, 10)
+    assert {blocks for _, blocks in probes} == {1}
+    assert len(probes) <= 5 * HOUR / RULE.backoff_seconds_max + 5
+    assert played.unfinished == 0
+
+
+def test_once_jobs_are_taken_again_there_are_blocks_for_all() -> None:
+    paused = Simulation(RULE, {0: (400, 60)}, is_paused=lambda second: second < HOUR)
+    played = paused.run(3 * HOUR)
+    assert played.unfinished == 0
+    assert [blocks for second, blocks in played.orders if second > HOUR][-1] >= 9
+
+
 TRACES = st.dictionaries(
     st.integers(0, 1200), st.tuples(st.integers(1, 60), st.integers(1, 120)), max_size=6
 )

@@ -1,5 +1,7 @@
+import errno
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -120,12 +122,12 @@ def test_hostile_paths_of_configurations_are_refused(shared: SharedFolder, path:
     with pytest.raises(UnsafePath):
         shared.read_config(path)
     with pytest.raises(UnsafePath):
-        shared.write_config(path, b"x")
+        shared.create_config(path, b"x")
 
 
 def test_a_configuration_may_be_in_a_folder_below(shared: SharedFolder) -> None:
     assert config_parts("configs/a/b.yaml") == config_parts("a//./b.yaml") == ("a", "b.yaml")
-    shared.write_config("a/b.yaml", b"x: 1")
+    shared.create_config("a/b.yaml", b"x: 1")
     assert shared.read_config("configs/a/b.yaml") == b"x: 1"
     assert shared.read_config("configs/c.yaml") is None
 
@@ -133,7 +135,7 @@ def test_a_configuration_may_be_in_a_folder_below(shared: SharedFolder) -> None:
 def test_a_link_to_a_configuration_is_followed_and_one_that_leads_out_is_not(
     shared: SharedFolder,
 ) -> None:
-    shared.write_config("real.yaml", b"x")
+    shared.create_config("real.yaml", b"x")
     (shared.root / "configs" / "inner.yaml").symlink_to("real.yaml")
     (shared.root / "configs" / "out.yaml").symlink_to(outside(shared) / "secret.json")
     (shared.root / "configs" / "outer").symlink_to(outside(shared))
@@ -142,7 +144,7 @@ def test_a_link_to_a_configuration_is_followed_and_one_that_leads_out_is_not(
         with pytest.raises(UnsafePath, match="leads out"):
             shared.read_config(path)
     with pytest.raises(UnsafePath, match="symbolic link"):
-        shared.write_config("outer/new.yaml", b"x")
+        shared.create_config("outer/new.yaml", b"x")
     assert not (outside(shared) / "new.yaml").exists()
 
 
@@ -154,7 +156,7 @@ def test_a_folder_of_configurations_that_became_a_link_is_refused(shared: Shared
 
 
 def test_a_large_configuration_is_refused(shared: SharedFolder) -> None:
-    shared.write_config("a.yaml", b"x" * (CONFIG_BYTES_MAX + 1))
+    shared.create_config("a.yaml", b"x" * (CONFIG_BYTES_MAX + 1))
     with pytest.raises(PayloadTooLarge, match=r"a\.yaml"):
         shared.read_config("a.yaml")
 
@@ -266,3 +268,66 @@ def test_a_folder_of_another_database_is_left_alone(tmp_path: Path) -> None:
     assert OWNER in logs[0]["reason"]
     assert choose(tmp_path, "two").root == tmp_path / "two" / "shared"
     assert choose(tmp_path, "one").root == tmp_path / "wanted"
+
+
+# --- what is compared with the database -----------------------------------------------------------
+
+
+def test_what_somebody_deleted_is_made_again(tmp_path: Path) -> None:
+    folder = choose(tmp_path)
+    shutil.rmtree(folder.root)
+    folder.restore()
+    assert {*LAYOUT, OWNER} == {path.name for path in folder.root.iterdir()}
+    assert choose(tmp_path, "two").root != folder.root
+
+
+def test_a_private_folder_is_private_again(tmp_path: Path) -> None:
+    folder = choose(tmp_path, is_explicit=False)
+    shutil.rmtree(folder.root)
+    folder.restore()
+    assert mode(folder.root) == 0o700
+
+
+def test_the_entries_of_the_queue_are_jobs_only(shared: SharedFolder) -> None:
+    shared.write_queue_entry(JOB, {})
+    for name in ("notes.json", f"{JOB}.txt", f".unfinished-{JOB}.json"):
+        (shared.root / "queue" / name).write_text("{}")
+    assert shared.queue_entries() == {JOB}
+
+
+def test_jobs_without_a_status_are_found(shared: SharedFolder) -> None:
+    other = JOB[:-1] + "2"
+    shared.write_job_file(JOB, "status.json", {})
+    assert shared.jobs_without_status([JOB, other]) == {other}
+    assert not shared.has_registry()
+    shared.write_registry({})
+    assert shared.has_registry()
+
+
+def test_a_configuration_is_created_once_and_whole(shared: SharedFolder) -> None:
+    assert shared.create_config("a/b.yaml", b"first")
+    assert not shared.create_config("a/b.yaml", b"second")
+    assert shared.read_config("a/b.yaml") == b"first"
+    assert [path.name for path in (shared.root / "configs" / "a").iterdir()] == ["b.yaml"]
+    shared.remove_config("a/b.yaml")
+    shared.remove_config("a/b.yaml")
+    assert shared.read_config("a/b.yaml") is None
+
+
+def test_a_configuration_is_created_on_a_disk_without_hard_links(
+    shared: SharedFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", link)
+    assert shared.create_config("b.yaml", b"first")
+    assert not shared.create_config("b.yaml", b"second")
+    assert shared.read_config("b.yaml") == b"first"
+
+
+def test_a_link_in_place_of_a_configuration_is_not_written_to(shared: SharedFolder) -> None:
+    target = outside(shared) / "new.yaml"
+    (shared.root / "configs" / "x.yaml").symlink_to(target)
+    assert not shared.create_config("x.yaml", b"text")
+    assert not target.exists()

@@ -76,7 +76,8 @@ class SlurmLauncher:
         for line in listing.splitlines():
             number, state, name, reason = _fields(line)
             if name.startswith(self._prefix):
-                found.append(Block(name, number, state in STARTED, f"{state.lower()}: {reason}"))
+                detail = state.lower() + (f": {reason}" if reason != "None" else "")
+                found.append(Block(name, number, state in STARTED, detail))
         return found
 
     async def drain(self, ids: Sequence[str]) -> None:

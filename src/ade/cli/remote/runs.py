@@ -18,6 +18,7 @@ from ade.cli.remote.print_job import (
 )
 from ade.cli.remote.show import duration, note_of, show, show_fields, show_rows, status
 from ade.cli.remote.watch import detachable, watched
+from ade.cli.run_summary import counted
 
 if TYPE_CHECKING:
     from ade.client import Client
@@ -113,7 +114,9 @@ def wait(
     with connected() as client:
         found = [client.runs.get(run_id) for run_id in run_ids]
         going = [run.id for run in found if not run.has_ended]
-        with detachable(f"Detached: {len(going)} runs go on.", *words_for_waiting(going)):
+        with detachable(
+            f"Detached: {counted(len(going), 'run')} left running.", *words_for_waiting(going)
+        ):
             ended = [watched(run, timeout) for run in found]
         if len(ended) == 1:
             print_run(ended[0], client)

@@ -74,7 +74,7 @@ def table(
 
     made = Table(box=None, pad_edge=False, header_style="bold", show_header=headed)
     for name in columns:
-        made.add_column(name, overflow="fold", no_wrap=name in ("id", "status"))
+        made.add_column(name, overflow="fold", no_wrap=name in ("id", "run", "status"))
     for row in rows:
         made.add_row(*map(cell, row))
     if made.row_count or not none:

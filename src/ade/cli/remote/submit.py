@@ -14,6 +14,7 @@ from ade.cli.remote.jobs import say_busy
 from ade.cli.remote.runs import issues_of, words_for_waiting
 from ade.cli.remote.show import duration, note_of, show, status, table
 from ade.cli.remote.watch import bars, uploading, watched
+from ade.cli.run_summary import counted
 
 CONCURRENCY = 4
 CONCURRENCY_MAX = 32
@@ -102,7 +103,7 @@ def _wait(work: FileRuns, out: Path, done: list[FileRun]) -> None:
 
 def _detached(done: list[FileRun], files: list[Path]) -> typer.Exit:
     ids = [one.run.id for one in done if one.run is not None and not one.run.has_ended]
-    lines = [f"Detached: {len(ids)} runs go on.", *words_for_waiting(ids)]
+    lines = [f"Detached: {counted(len(ids), 'run')} left running.", *words_for_waiting(ids)]
     known = {one.file for one in done}
     left = [str(file) for file in files if file not in known]
     if left:

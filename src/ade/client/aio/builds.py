@@ -10,6 +10,7 @@ from ade.client.aio.driver import AsyncSession
 from ade.client.aio.jobs import AsyncJob
 from ade.client.answers.catalogue import BuildAnswer
 from ade.client.core.exchange import call_json, call_text, request_of
+from ade.client.core.names import segment
 from ade.client.core.pages import every, filters
 from ade.client.core.waiting import until_ended
 
@@ -54,7 +55,7 @@ class AsyncBuild(BuildAnswer):
         return type(self).of(body, session=self.session)
 
     def _path(self, rest: str) -> str:
-        return self.session.path(f"builds/{self.id}{rest}")
+        return self.session.path(f"builds/{segment(self.id)}{rest}")
 
 
 class AsyncBuilds:

@@ -7,6 +7,7 @@ from typing import Any
 from ade.client.aio.driver import AsyncSession
 from ade.client.answers.directory import Key, Workspace
 from ade.client.core.exchange import call_json, request_of
+from ade.client.core.names import segment
 from ade.client.core.submission import given
 
 WORKSPACES = "/api/v1/workspaces"
@@ -32,7 +33,7 @@ class AsyncKeys:
 
     async def revoke(self, key_id: str) -> Key:
         """Make a key worthless, at once."""
-        return Key.of(await self._call("DELETE", self._session.path(f"keys/{key_id}")))
+        return Key.of(await self._call("DELETE", self._session.path(f"keys/{segment(key_id)}")))
 
     async def _call(self, method: Any, path: str, body: Any = None) -> Any:
         request = request_of(method, path, json_body=body)
@@ -52,7 +53,7 @@ class AsyncWorkspaces:
     async def get(self, slug_or_id: str | None = None) -> Workspace:
         """Read a workspace, by default that of the client."""
         name = slug_or_id or self._session.connection.workspace
-        return Workspace.of(await self._call("GET", f"{WORKSPACES}/{name}"))
+        return Workspace.of(await self._call("GET", f"{WORKSPACES}/{segment(name)}"))
 
     async def create(self, slug: str, name: str | None = None) -> Workspace:
         """Make a workspace; the caller becomes its admin."""

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from ade.client.core.names import segment
 from ade.client.core.retry import RetryPolicy
 from ade.client.core.steps import (
     Body,
@@ -53,7 +54,7 @@ class AsyncSession:
 
     def path(self, rest: str) -> str:
         """Return a path below the workspace."""
-        return f"/api/v1/workspaces/{self.connection.workspace}/{rest}"
+        return f"/api/v1/workspaces/{segment(self.connection.workspace)}/{rest}"
 
     async def run(self, call: Call[T]) -> T:
         """Carry out a call and return its value."""

@@ -13,6 +13,7 @@ from ade.client.aio.mapping import mapped
 from ade.client.answers.jobs import Attempt, Event, JobAnswer, LogPiece, ResultAnswer
 from ade.client.core.exchange import call_json, call_text, request_of
 from ade.client.core.follow import follow
+from ade.client.core.names import segment
 from ade.client.core.pages import every, filters
 from ade.client.core.submission import creating, given, job_body
 from ade.client.core.waiting import until_ended
@@ -128,7 +129,7 @@ class AsyncJob(JobAnswer):
         return await self.session.run(call_json(request, self.session.policy))
 
     def _path(self, rest: str) -> str:
-        return self.session.path(f"jobs/{self.id}{rest}")
+        return self.session.path(f"jobs/{segment(self.id)}{rest}")
 
     def _of(self, body: Mapping[str, Any]) -> Self:
         return type(self).of(body, session=self.session)

@@ -16,7 +16,7 @@ from ade.client.aio.jobs import AsyncJob
 from ade.client.answers.jobs import Event, LogPiece, RunAnswer
 from ade.client.core.downloads import download
 from ade.client.core.exchange import call_json, request_of
-from ade.client.core.names import is_id, local_file
+from ade.client.core.names import is_id, local_file, segment
 from ade.client.core.pages import every, filters
 from ade.client.core.submission import creating, given
 from ade.client.core.uploads import Progress
@@ -124,7 +124,7 @@ class AsyncRun(RunAnswer):
         return await self.session.run(call_json(request, self.session.policy))
 
     def _path(self, rest: str) -> str:
-        return self.session.path(f"runs/{self.id}{rest}")
+        return self.session.path(f"runs/{segment(self.id)}{rest}")
 
     def _of(self, body: Mapping[str, Any]) -> Self:
         return type(self).of(body, session=self.session)

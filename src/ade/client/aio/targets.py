@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
-from urllib.parse import quote
 
 from ade.client.aio.driver import AsyncSession
 from ade.client.aio.jobs import AsyncJob, AsyncJobs
 from ade.client.answers.jobs import TargetAnswer
 from ade.client.core.exchange import call_json, request_of
+from ade.client.core.names import segment
 from ade.client.core.pages import every, filters
 from ade.client.core.submission import given
 
@@ -62,14 +62,16 @@ class AsyncTarget(TargetAnswer):
         return await self._act(job_id, "interrupt", given(reason=reason))
 
     async def _act(self, job_id: str, action: str, body: Any) -> AsyncJob:
-        request = request_of("POST", self._path(f"/jobs/{job_id}/{action}"), json_body=body)
+        request = request_of(
+            "POST", self._path(f"/jobs/{segment(job_id)}/{action}"), json_body=body
+        )
         return self._job(await self.session.run(call_json(request, self.session.policy)))
 
     def _job(self, body: Mapping[str, Any]) -> AsyncJob:
         return AsyncJob.of(body, session=self.session)
 
     def _path(self, rest: str) -> str:
-        return self.session.path(f"targets/{quote(self.id, safe='')}{rest}")
+        return self.session.path(f"targets/{segment(self.id)}{rest}")
 
 
 class AsyncTargets:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from ade.client.core.exchange import call_json, request_of
 from ade.client.core.retry import RetryPolicy
@@ -21,6 +22,13 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 def is_id(text: str) -> bool:
     """Tell whether a text is an id of ADE."""
     return _UUID.fullmatch(text) is not None
+
+
+def segment(text: str) -> str:
+    """Write an id or a slug as one part of a path; raise NotFound if it cannot be one."""
+    if text.strip(".") == "":
+        raise NotFound(f"There is nothing with the id {text!r}.", code="not_found", status=404)
+    return quote(text, safe="")
 
 
 def local_file(document: str | os.PathLike[str]) -> Path | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ade.client.answers.directory import Key, Workspace
 from ade.client.core.exchange import call_json, request_of
+from ade.client.core.names import segment
 from ade.client.core.submission import given
 from ade.client.sync.driver import Session
 
@@ -31,7 +32,7 @@ class Keys:
 
     def revoke(self, key_id: str) -> Key:
         """Make a key worthless, at once."""
-        return Key.of(self._call("DELETE", self._session.path(f"keys/{key_id}")))
+        return Key.of(self._call("DELETE", self._session.path(f"keys/{segment(key_id)}")))
 
     def _call(self, method: Any, path: str, body: Any = None) -> Any:
         request = request_of(method, path, json_body=body)
@@ -51,7 +52,7 @@ class Workspaces:
     def get(self, slug_or_id: str | None = None) -> Workspace:
         """Read a workspace, by default that of the client."""
         name = slug_or_id or self._session.connection.workspace
-        return Workspace.of(self._call("GET", f"{WORKSPACES}/{name}"))
+        return Workspace.of(self._call("GET", f"{WORKSPACES}/{segment(name)}"))
 
     def create(self, slug: str, name: str | None = None) -> Workspace:
         """Make a workspace; the caller becomes its admin."""

@@ -11,6 +11,7 @@ from typing import Any, Self
 from ade.client.answers.jobs import Attempt, Event, JobAnswer, LogPiece, ResultAnswer
 from ade.client.core.exchange import call_json, call_text, request_of
 from ade.client.core.follow import follow
+from ade.client.core.names import segment
 from ade.client.core.pages import every, filters
 from ade.client.core.submission import creating, given, job_body
 from ade.client.core.waiting import until_ended
@@ -129,7 +130,7 @@ class Job(JobAnswer):
         return self.session.run(call_json(request, self.session.policy))
 
     def _path(self, rest: str) -> str:
-        return self.session.path(f"jobs/{self.id}{rest}")
+        return self.session.path(f"jobs/{segment(self.id)}{rest}")
 
     def _of(self, body: Mapping[str, Any]) -> Self:
         return type(self).of(body, session=self.session)

@@ -12,7 +12,7 @@ from typing import Any, Self
 from ade.client.answers.jobs import Event, LogPiece, RunAnswer
 from ade.client.core.downloads import download
 from ade.client.core.exchange import call_json, request_of
-from ade.client.core.names import is_id, local_file
+from ade.client.core.names import is_id, local_file, segment
 from ade.client.core.pages import every, filters
 from ade.client.core.submission import creating, given
 from ade.client.core.uploads import Progress
@@ -125,7 +125,7 @@ class Run(RunAnswer):
         return self.session.run(call_json(request, self.session.policy))
 
     def _path(self, rest: str) -> str:
-        return self.session.path(f"runs/{self.id}{rest}")
+        return self.session.path(f"runs/{segment(self.id)}{rest}")
 
     def _of(self, body: Mapping[str, Any]) -> Self:
         return type(self).of(body, session=self.session)

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
-from urllib.parse import quote
 
 from ade.client.answers.jobs import TargetAnswer
 from ade.client.core.exchange import call_json, request_of
+from ade.client.core.names import segment
 from ade.client.core.pages import every, filters
 from ade.client.core.submission import given
 from ade.client.sync.driver import Session
@@ -61,14 +61,16 @@ class Target(TargetAnswer):
         return self._act(job_id, "interrupt", given(reason=reason))
 
     def _act(self, job_id: str, action: str, body: Any) -> Job:
-        request = request_of("POST", self._path(f"/jobs/{job_id}/{action}"), json_body=body)
+        request = request_of(
+            "POST", self._path(f"/jobs/{segment(job_id)}/{action}"), json_body=body
+        )
         return self._job(self.session.run(call_json(request, self.session.policy)))
 
     def _job(self, body: Mapping[str, Any]) -> Job:
         return Job.of(body, session=self.session)
 
     def _path(self, rest: str) -> str:
-        return self.session.path(f"targets/{quote(self.id, safe='')}{rest}")
+        return self.session.path(f"targets/{segment(self.id)}{rest}")
 
 
 class Targets:

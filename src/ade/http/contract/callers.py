@@ -4,8 +4,7 @@ from typing import Protocol
 
 from starlette.types import Scope
 
-from ade.domain.errors import Forbidden
-from ade.http.auth import Authenticator, Principal
+from ade.http.auth import Principal
 
 
 class Caller(Protocol):
@@ -58,21 +57,3 @@ class UserCaller:
 
     def check_worker(self, worker_id: str) -> None:
         """Accept any worker: only operators get this far."""
-
-
-class UserCallers:
-    """Authenticate the keys of users."""
-
-    def __init__(self, authenticator: Authenticator) -> None:
-        self._authenticator = authenticator
-
-    async def worker(self, scope: Scope) -> Caller:
-        """Require an operator's key."""
-        user = await self._authenticator.principal(scope)
-        if not user.operator:
-            raise Forbidden("This needs an agent's or an operator's key.")
-        return UserCaller(user)
-
-    async def caller(self, scope: Scope) -> Caller:
-        """Require any user's key."""
-        return UserCaller(await self._authenticator.principal(scope))

@@ -142,7 +142,9 @@ def job_routes(context: AppContext) -> APIRouter:
             job = reading.read_job(ref)
             if job is None:
                 raise NotFound(NO_JOB)
-            return job, read_waiting(reading, job, safe_mode=context.safe_mode)
+            return job, read_waiting(
+                reading, job, safe_mode=context.safe_mode, agent_waits=context.agent_waits
+            )
 
         job, waiting = await kernel.read(look)
         body = json.dumps(job_body(job, auth.workspace.slug, waiting=waiting)).encode()

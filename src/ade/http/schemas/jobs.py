@@ -1,17 +1,18 @@
 """Jobs as the API shows them, and what a person may send about one."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from ade.app.agent_waits import AgentWaits
 from ade.app.times import rfc3339
+from ade.domain.agent_pool import is_agent_pool
 from ade.domain.evaluation import Evaluation
 from ade.domain.job import (
-    AGENT_POOL,
     LOCAL_POOL,
     TERMINAL,
     WAITING,
@@ -53,6 +54,8 @@ class QueueFacts:
     # The kinds that the workers that are running can run; none if no worker is known.
     kinds_run: Set[str] = frozenset()
     pauses: Sequence[QueuePauseRow] = ()
+    # Why the one job that is looked at waits for an agent.
+    agent_detail: str | None = None
 
     def pause_of(self, job: JobRow) -> QueuePauseRow | None:
         """Return the pause that keeps a job from starting, if there is one."""
@@ -351,17 +354,21 @@ def _waiting_reason(
         return WaitingReason.LANE, f"Job {holder.id} of its target is {holder.status}."
     if not job.eligible and job.build_id is not None:
         return WaitingReason.BUILD, "Its build is not ready yet."
-    if job.pool == AGENT_POOL:
-        return WaitingReason.AGENT, "It waits for an agent that may take it."
+    if is_agent_pool(job.pool):
+        return WaitingReason.AGENT, facts.agent_detail or "It waits for an agent that may take it."
     return WaitingReason.CAPACITY, "It waits for a free worker."
 
 
-def read_waiting(reading: Reading, job: JobRow, *, safe_mode: bool) -> Waiting | None:
+def read_waiting(
+    reading: Reading, job: JobRow, *, safe_mode: bool, agent_waits: AgentWaits
+) -> Waiting | None:
     """Find out why a job waits and how many are before it, if it does wait."""
     if Status(job.status) not in WAITING:
         return None
     position, holder = None, None
     facts = read_queue_facts(reading)
+    if is_agent_pool(job.pool):
+        facts = replace(facts, agent_detail=agent_waits.detail(reading, job))
     if job.eligible:
         position = reading.count_ahead(job, AHEAD_COUNTED_MAX) + 1
     elif job.target_id is not None:

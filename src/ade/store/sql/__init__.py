@@ -321,6 +321,9 @@ _READS: dict[str, Statement] = {
     "count_ahead": _one(reads.count_ahead, "workspace_id", "pool", "rank", "id", "limit"),
     "count_lane": _one(reads.count_lane, *rows.Lane._fields, "limit"),
     "workspace_ids": _one(reads.workspace_ids),
+    "known_jobs": _one(reads.known_jobs, "ids"),
+    "list_leases": _one(reads.list_leases, "limit"),
+    "find_workspace_of_job": _one(reads.find_workspace_of_job, "id"),
     "count_by_status": _one(job_counts.count_by_status),
     "sum_counters": _one(job_counts.sum_counters, "workspace_id"),
     "insert_counters": Statement(job_counts.insert_counters, job_counts.COUNTER),
@@ -329,9 +332,6 @@ _READS: dict[str, Statement] = {
     "delete_counters": _one(job_counts.delete_counters),
     "count_anew": _one(job_counts.count_anew),
     "old_jobs": _one(sweeps.old_jobs, "workspace_id", "id", "finished_at", "first_id", "limit"),
-    "known_jobs": _one(reads.known_jobs, "ids"),
-    "list_leases": _one(reads.list_leases, "limit"),
-    "find_workspace_of_job": _one(reads.find_workspace_of_job, "id"),
 }
 STATEMENTS = {
     **_JOBS,

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.client.script import json_reply, page, play
 
 from ade.client import errors
-from ade.client.core.names import find_id, is_id, local_file
+from ade.client.core.names import find_id, is_id, local_file, segment
 from ade.client.core.package_files import (
     NotAPackage,
     differences,
@@ -58,6 +58,14 @@ def test_an_ambiguous_name_and_an_unknown_one() -> None:
         found("a.cvs", document("a.csv"))
     with pytest.raises(errors.NotFound, match="in this workspace"):
         found("zzz", document("a.csv"))
+
+
+def test_an_id_is_one_part_of_a_path() -> None:
+    assert segment("a/b?c#d ä") == "a%2Fb%3Fc%23d%20%C3%A4"
+    assert segment(ID) == ID
+    for wrong in ("", ".", ".."):
+        with pytest.raises(errors.NotFound):
+            segment(wrong)
 
 
 def test_a_path_is_not_a_name(tmp_path: Path) -> None:
