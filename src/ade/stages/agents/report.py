@@ -138,12 +138,14 @@ def _apply(
 
 
 def _end(job: JobRow, report: AgentReport, facts: dict[str, Any], now_us: int) -> Move:
-    outputs = {
+    outputs: dict[str, Any] = {
         name: facts[name]
         for name in ("worker_id", "container_id", "container_name", "exit_code")
         if name in facts
     }
-    result = {"outputs": outputs | ({"result_json": report.result} if report.result is not None else {})}
+    if report.result is not None:
+        outputs["result_json"] = report.result
+    result = {"outputs": outputs}
     data = {"worker": report.agent}
     if report.status is AgentStatus.QUEUED:
         return transitions.move(
