@@ -38,9 +38,9 @@ from ade.domain.scaling import ScaleDecision, ScaleRule, ScaleSignals, decide, i
 from ade.domain.units import MICROSECONDS
 from ade.stages.queue_pauses import paused_scopes
 from ade.stages.workers import SILENT_SECONDS, WORKERS_LISTED_MAX
+from ade.store.reading import SqlReading
 from ade.store.rows import BlockRow, WorkerRow
 from ade.store.session import Session
-from ade.store.transaction import SqlReading
 
 LEASE_SECONDS = 30.0
 BLOCKS_KEPT_SECONDS = 24 * 3600.0
