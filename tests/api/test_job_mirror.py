@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import json
 import shutil
 from collections.abc import AsyncIterator
@@ -16,6 +17,7 @@ from tests.api.conftest import Serve
 from tests.api.server import Server
 
 from ade.app.job_mirror import JobMirror
+from ade.domain.errors import StorageFull
 from ade.store.rows import JobRef
 
 
@@ -187,6 +189,57 @@ async def test_a_folder_that_cannot_be_written_stops_no_job(
             await until(lambda: read(server, job_id)["status"] == "running")
             await until(lambda: server.app.mirror.trouble is None)
             assert await health(server) == "ok"
+
+
+async def test_what_found_no_room_is_written_later(
+    server: Server, worker: PlainWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await submit(server)
+    mirror = server.app.mirror
+    await mirror.walk()
+    await worker.take()
+
+    def write(job_id: str, name: str, content: Any) -> None:
+        raise StorageFull("The shared folder is full.")
+
+    with monkeypatch.context() as full:
+        full.setattr(mirror.folder, "write_job_file", write)
+        with pytest.raises(StorageFull):
+            await mirror.look()
+    await mirror.look()
+    assert read(server, job_id)["status"] == "dispatched"
+
+
+async def test_folders_that_belong_to_others_stop_only_their_own_jobs(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign, deleted, other = [await submit(server) for _ in range(3)]
+    mirror = server.app.mirror
+    folder = mirror.folder
+    await mirror.walk()
+    workspace = await server.directory.find_workspace("default")
+    assert workspace is not None
+    for job_id in (foreign, deleted, other):
+        await server.http.post(f"/stop/{job_id}")
+    await server.kernel.delete(JobRef(workspace.id, deleted))
+    shutil.rmtree(root(server) / "jobs")
+    writing, deleting = folder.write_job_file, folder.delete_job
+
+    def write(job_id: str, name: str, content: Any) -> None:
+        if job_id == foreign:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        writing(job_id, name, content)
+
+    def delete(job_id: str) -> None:
+        if job_id == deleted:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        deleting(job_id)
+
+    monkeypatch.setattr(folder, "write_job_file", write)
+    monkeypatch.setattr(folder, "delete_job", delete)
+    await mirror.walk()
+    assert read(server, other)["status"] == "canceled"
+    assert set(registry(server)) == {foreign, other}
 
 
 async def test_files_of_deleted_jobs_go(server: Server, worker: PlainWorker) -> None:

@@ -1,6 +1,7 @@
 """`POST /run-simulation`: what becomes of a configuration, and what is refused."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,7 @@ async def test_the_container_may_differ(server: Server) -> None:
         (400, {"config_path": "configs/../../x"}, "configs/"),
         (400, {"config_path": "/etc/passwd"}, "configs/"),
         (400, {"config": CONFIG, "save_as": "../x.yaml"}, "configs/"),
+        (422, {"config": CONFIG, "save_as": "{job_id}.yaml"}, "another name"),
         (404, {"config_path": "nothing.yaml"}, "configs/nothing.yaml"),
         (413, {"config": "a: " + "x" * 300_000}, "KiB"),
     ],
@@ -145,6 +147,14 @@ async def test_what_is_refused_leaves_nothing(
     assert said in await refused(server, status, **body)
     assert list((shared(tmp_path) / "configs").rglob("*")) == []
     assert (await server.http.get("/jobs")).json() == []
+
+
+@pytest.mark.parametrize("name", ["my file --steps 9.yaml", "it's.yaml", "$(id).yaml"])
+async def test_the_name_of_a_configuration_is_one_argument(server: Server, name: str) -> None:
+    answer = await server.http.post("/run-simulation", json={"config": CONFIG, "save_as": name})
+    job = answer.json()
+    command = shlex.split((await inputs(server, job))["command"])
+    assert command == ["--config", f"/data/configs/{name}", "--job_id", "{job_id}"]
 
 
 async def test_a_link_out_of_configs_is_not_followed(server: Server, tmp_path: Path) -> None:

@@ -149,7 +149,10 @@ async def test_the_reason_of_an_image_that_cannot_be_fetched(engine: ContainerEn
         await engine.ensure_image("localhost/ade-nothing:1", "never")
     with pytest.raises(ContainerError) as refused:
         await engine.ensure_image("127.0.0.1:9/ade-nothing:1", "missing")
+    with pytest.raises(ContainerError) as impossible:  # or the slot would be lost for good
+        await engine.ensure_image("http://127.0.0.1:9/ade-nothing", "always")
     assert never.value.code == refused.value.code == IMAGE_UNAVAILABLE
+    assert impossible.value.code == IMAGE_UNAVAILABLE
     assert "connection refused" in refused.value.message
 
 

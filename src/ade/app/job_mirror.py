@@ -10,12 +10,13 @@ what somebody deleted. Several servers may share the folder: they write the same
     the server was down                    the walk at its start writes what has changed since
     a file or the whole folder is deleted  the walk writes it again
     the folder cannot be written           logged once; the jobs go on, and it is tried again
+    the disk is full                       the same: what was not written is written later
     one job's folder holds a link instead  logged; the other jobs are written
-    of a file
+    of a file, or belongs to another user
     a server that is slow writes what      its next look finds the newer version and writes that
     another one has overtaken
-    a job is deleted                       its files are deleted; if the server was down then, they
-                                           stay until somebody removes them
+    a job is deleted                       its files are deleted; if the server was down then, or
+                                           may not delete them, they stay until somebody does
     more jobs than `JOBS_MAX`              the files of the newest are kept in step, the others stay
                                            as they are
 """
@@ -29,7 +30,7 @@ from typing import Any
 import structlog
 
 from ade.app.agent_views import ShownJob, job_info_body, queue_entry, shown_job, status_body
-from ade.domain.errors import AdeError
+from ade.domain.errors import AdeError, UnsafePath
 from ade.domain.events import work_topic
 from ade.domain.job import AGENT_POOL
 from ade.kernel import Kernel
@@ -166,7 +167,11 @@ class JobMirror:
                 await self._forget(job_id)
 
     async def _forget(self, job_id: str) -> None:
-        await asyncio.to_thread(self.folder.delete_job, job_id)
+        try:
+            await asyncio.to_thread(self.folder.delete_job, job_id)
+        except (AdeError, OSError) as error:  # such as files of another user that a container left
+            reason = error.detail if isinstance(error, AdeError) else error.strerror
+            log.warning("files of a deleted job were left", job_id=job_id, reason=reason)
         self._written.pop(job_id, None)
         self._waiting.discard(job_id)
         self._is_registry_written &= self._registry.pop(job_id, None) is None
@@ -195,8 +200,12 @@ class JobMirror:
                 continue
             try:
                 await asyncio.to_thread(self._write, shown)
-            except AdeError as error:  # a worker has put a link or a folder in the way
+            except UnsafePath as error:  # a worker has put a link or a folder in the way
                 log.warning("files of a job were not written", job_id=job_id, reason=error.detail)
+            except PermissionError as error:  # a container made its job's folder that of its user
+                await asyncio.to_thread(self.folder.check_writable)  # or all are behind
+                reason = error.strerror
+                log.warning("files of a job were not written", job_id=job_id, reason=reason)
             self._remember(shown)
 
     def _remember(self, shown: ShownJob) -> None:

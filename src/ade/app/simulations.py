@@ -8,6 +8,7 @@ removed again.
 import asyncio
 import re
 import secrets
+import shlex
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
@@ -156,9 +157,15 @@ class Simulations:
             "container": IN_CONTAINER,
             "mode": "rw",
         }
+        if request.command is None and JOB_ID_MARK in config.path:
+            raise InvalidRequest(
+                f"The path {config.path!r} holds {JOB_ID_MARK}, for which a command gets the id of"
+                " its job. Choose another name, or give a command."
+            )
+        place = shlex.quote(f"{IN_CONTAINER}/{config.path}")
         inputs: dict[str, Any] = {
             "image": self._image,
-            "command": f"--config {IN_CONTAINER}/{config.path} --job_id {JOB_ID_MARK}",
+            "command": f"--config {place} --job_id {JOB_ID_MARK}",
             "volumes": [volume],
             "config_path": config.path,
             "experiment_name": config.names.experiment_name,

@@ -13,6 +13,7 @@ trusted to be the same: the first piece of another attempt moves the file of the
                                                which keeps all until the end, sends them again
     two servers get pieces of one attempt at   one waits for the other (`flock`), also by NFS
     once
+    a container holds the lock                 Unavailable: the agent sends the piece again
     a piece of an earlier attempt comes late   StaleAttempt
     the disk is full                           StorageFull; what was written of the piece counts
     more than the limit                        the rest is dropped, and the last line says so
@@ -24,11 +25,12 @@ import contextlib
 import errno
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ade.domain.errors import OutputGap, StaleAttempt, UnsafePath
+from ade.domain.errors import OutputGap, StaleAttempt, Unavailable, UnsafePath
 from ade.domain.ids import is_uuid
 from ade.domain.units import MIB
 from ade.storage import contained_paths
@@ -36,6 +38,8 @@ from ade.storage.shared_folder import JOBS
 
 LOGS = "logs"
 LOCK = ".lock"
+LOCK_SECONDS = 2.0
+LOCK_PAUSE_SECONDS = 0.005
 CURRENT_ATTEMPT = "attempt"
 NUMBER_BYTES_MAX = 20
 BYTES_MAX = 256 * MIB
@@ -167,10 +171,23 @@ class AttemptLogs:
         with self._folder(job_id, make=True) as folder:
             lock = contained_paths.open_file(folder, LOCK, os.O_RDWR | os.O_CREAT)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _lock(lock)
                 yield folder
             finally:
                 os.close(lock)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file, or raise Unavailable: a container that may open it can hold it for ever."""
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise Unavailable("Something else holds the output of this job locked.") from None
+        time.sleep(LOCK_PAUSE_SECONDS)
 
 
 def _checked(job_id: str) -> str:

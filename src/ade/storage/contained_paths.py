@@ -21,7 +21,6 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -159,9 +158,49 @@ def remove_folder(root: Path, parts: Sequence[str]) -> None:
         opened_folder(root, parts[:-1]) as folder,
     ):
         if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            shutil.rmtree(name, dir_fd=folder)  # it follows no symbolic link on its way
+            _remove_tree(folder, name)
         else:
             os.unlink(name, dir_fd=folder)
+
+
+def _remove_tree(folder: int, name: str) -> None:
+    """Remove a folder with all that is in it, however deep it is.
+
+    What is further down is moved to its top first, so that one descriptor for each level is not
+    needed. No symbolic link is followed.
+    """
+    top = os.open(name, _FOLDER, dir_fd=folder)
+    try:
+        waiting = _remove_contents(top, top)
+        while waiting:
+            current = waiting.pop()
+            inner = os.open(current, _FOLDER, dir_fd=top)
+            try:
+                waiting += _remove_contents(inner, top)
+            finally:
+                os.close(inner)
+            os.rmdir(current, dir_fd=top)
+    finally:
+        os.close(top)
+    os.rmdir(name, dir_fd=folder)
+
+
+def _remove_contents(folder: int, top: int) -> list[str]:
+    """Remove what is no folder or an empty one; return the names of the others in `top`."""
+    moved = []
+    for name in os.listdir(folder):
+        if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=folder)
+            continue
+        try:
+            os.rmdir(name, dir_fd=folder)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            unused = f"{UNFINISHED_PREFIX}{secrets.token_hex(8)}"
+            os.rename(name, unused, src_dir_fd=folder, dst_dir_fd=top)
+            moved.append(unused)
+    return moved
 
 
 @contextlib.contextmanager

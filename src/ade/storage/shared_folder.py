@@ -25,6 +25,7 @@ of the umask; a root that ADE makes by itself is closed to other users, so what 
 
 import contextlib
 import json
+import math
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
@@ -81,8 +82,9 @@ class SharedFolder:
     def check_writable(self) -> None:
         """Raise OSError if nothing can be written here."""
         name = f"{contained_paths.UNFINISHED_PREFIX}probe-{os.getpid()}"
-        contained_paths.replace_file(self.root, [name], b"")
-        contained_paths.remove_file(self.root, [name])
+        for parts in ([name], [JOBS, name]):
+            contained_paths.replace_file(self.root, parts, b"")
+            contained_paths.remove_file(self.root, parts)
 
     def claim(self, owner: str, *, force: bool = False) -> str:
         """Say whose folder this is, unless it has an owner; return the name of its owner."""
@@ -166,7 +168,7 @@ class SharedFolder:
         if content is None:
             return None
         try:
-            return json.loads(content, parse_constant=_no_number)
+            return json.loads(content, parse_constant=_no_number, parse_float=_finite)
         except (ValueError, RecursionError):
             raise InvalidRequest(f"{'/'.join(parts)} is not a JSON document.") from None
 
@@ -226,6 +228,12 @@ def _checked(job_id: str) -> str:
     if not is_uuid(job_id):
         raise UnsafePath("The id of a job is a UUID.")
     return job_id.lower()
+
+
+def _finite(text: str) -> float | None:
+    """Read a number that is too large for a float, such as 1e999, as null."""
+    number = float(text)
+    return number if math.isfinite(number) else None
 
 
 def _no_number(name: str) -> None:

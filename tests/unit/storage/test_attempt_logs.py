@@ -1,12 +1,14 @@
 """The output of agents' jobs by offset: complete, in order, and never shared between attempts."""
 
+import fcntl
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from ade.domain.errors import OutputGap, StaleAttempt, UnsafePath
+from ade.domain.errors import OutputGap, StaleAttempt, Unavailable, UnsafePath
+from ade.storage import attempt_logs
 from ade.storage.attempt_logs import CUT_LINE, AttemptLogs, LogState
 
 JOB = "01900000-0000-7000-8000-000000000001"
@@ -91,6 +93,19 @@ def test_pieces_that_come_at_once_are_all_there_once(logs: AttemptLogs) -> None:
         for at in range(0, 80, 8):
             list(pool.map(lambda piece, at=at: logs.append(JOB, 1, at, piece), [b"01234567"] * 8))
     assert text(logs) == b"01234567" * 10
+
+
+def test_a_lock_that_a_container_keeps_holds_no_thread_up(
+    tmp_path: Path, logs: AttemptLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt_logs, "LOCK_SECONDS", 0.05)
+    logs.append(JOB, 1, 0, b"one")
+    with ThreadPoolExecutor(1) as pool:
+        with open(tmp_path / "jobs" / JOB / "logs" / ".lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with pytest.raises(Unavailable):
+                pool.submit(logs.append, JOB, 1, 3, b"two").result(30)
+        assert logs.append(JOB, 1, 3, b"two") == LogState(6)
 
 
 def test_a_symbolic_link_is_not_followed(tmp_path: Path, logs: AttemptLogs) -> None:

@@ -3,6 +3,7 @@ import json
 import os
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -165,9 +166,9 @@ def test_progress_and_result_are_read(shared: SharedFolder) -> None:
     assert shared.read_progress(JOB) is None
     for folder, name in (("progress", "progress.json"), ("results", "result.json")):
         (job_folder(shared) / folder).mkdir(parents=True)
-        (job_folder(shared) / folder / name).write_text('{"a": NaN, "b": 1}')
-    assert shared.read_progress(JOB) == {"a": None, "b": 1}
-    assert shared.read_result(JOB, 100) == {"a": None, "b": 1}
+        (job_folder(shared) / folder / name).write_text('{"a": NaN, "b": 1, "c": -1e999}')
+    assert shared.read_progress(JOB) == {"a": None, "b": 1, "c": None}
+    assert shared.read_result(JOB, 100) == {"a": None, "b": 1, "c": None}
     with pytest.raises(PayloadTooLarge):
         shared.read_result(JOB, 5)
 
@@ -215,6 +216,24 @@ def test_deleting_a_job_follows_no_link(shared: SharedFolder) -> None:
     shared.delete_job(JOB)
     assert not job_folder(shared).is_symlink()
     assert (secret / "secret.json").exists()
+
+
+def test_a_job_is_deleted_however_deep_its_folders_are(shared: SharedFolder) -> None:
+    job_folder(shared).mkdir(parents=True)
+    (job_folder(shared) / "beside").mkdir()
+    (job_folder(shared) / "beside" / "file").write_text("x")
+    folder = os.open(job_folder(shared), os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("in", dir_fd=folder)
+        inner = os.open("in", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    try:
+        shared.delete_job(JOB)
+        assert not job_folder(shared).exists()
+    finally:  # pytest could not delete it either
+        subprocess.run(["rm", "-rf", str(job_folder(shared))], check=True)
 
 
 # --- the choice of the root -----------------------------------------------------------------------

@@ -89,6 +89,13 @@ class ContainerEngine:
                 raise ContainerError(f"The container engine: {_said(error)}") from None
             except ContainerError:
                 raise
+            except (
+                docker.errors.InvalidArgument,
+                docker.errors.InvalidRepository,
+                docker.errors.InvalidVersion,
+                docker.errors.NullResource,
+            ) as error:  # the client refuses the request, now and ever
+                raise ContainerError(f"The container engine: {_said(error)}") from None
             except Exception as error:
                 raise EngineAway(f"The container engine does not answer: {_said(error)}") from None
 
@@ -331,7 +338,7 @@ def _pull(client: Any, image: str) -> None:
         for line in client.pull(name, tag or "latest", stream=True, decode=True):
             if reason := line.get("error"):
                 raise _no_image(image, str(reason))
-    except docker.errors.APIError as error:
+    except (docker.errors.APIError, docker.errors.InvalidRepository) as error:
         raise _no_image(image, _said(error)) from None
     if not _has_image(client, image):
         raise _no_image(image, "the engine fetched it and does not know it")
