@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import ade_engine.entry.cell
+import ade_engine.preload.spreadsheets
 import ade_engine.run_entry  # noqa: F401  what a job's process has imported when it begins
 from ade.sandbox.usage import times_of, tree
 from ade_engine import examples

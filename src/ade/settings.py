@@ -386,6 +386,12 @@ class Settings(BaseModel):
         "Agents that may take work, and that a job may name; empty allows every one.",
         aliases=("AVAILABLE_HOSTS",),
     )
+    agent_queue_size: int = setting(
+        10_000,
+        "Jobs that wait for agents and ask for the same host and labels; 0 is unbounded.",
+        "jobs",
+        (0, 10_000_000),
+    )
     simulation_image: Image = setting(
         "calof/opeva_simulator:latest",
         "Image of `POST /run-simulation` for requests that name none.",

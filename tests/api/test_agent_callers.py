@@ -53,10 +53,20 @@ async def test_a_worker_without_a_key_works_from_this_machine(server: Server) ->
     assert (await worker.say(job_id, "finished", exit_code=0)).status_code == 200
 
 
-@pytest.mark.parametrize("path", ROUTES)
-async def test_elsewhere_a_key_is_needed(server: Server, path: str) -> None:
-    answer = await client(server, address=FAR).post(path, json={"worker_id": "a"})
-    assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+async def test_elsewhere_a_key_is_needed(server: Server) -> None:
+    for path in ROUTES:
+        answer = await client(server, address=FAR).post(path, json={"worker_id": "a"})
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated"), path
+
+
+async def test_sandboxed_jobs_need_a_key_everywhere(server: Server) -> None:
+    """Without one, any program of this machine could read the inputs of all workspaces."""
+    message = {"limit": 1, "kinds": ["echo"]}
+    unknown = await client(server, **{"agent-name": "a"}).post("/api/agent/claims", json=message)
+    assert (unknown.status_code, unknown.json()["code"]) == (401, "unauthenticated")
+    enrolled = await enrol(server)
+    known = await client(server, enrolled["key"]).post("/api/agent/claims", json=message)
+    assert (known.status_code, known.json()["claims"]) == (200, [])
 
 
 async def test_other_networks_can_be_trusted(serve: Serve) -> None:
@@ -65,22 +75,17 @@ async def test_other_networks_can_be_trusted(serve: Serve) -> None:
     assert await asks(client(server)) == 401
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        {"origin": "https://example.org"},
-        {"accept-language": "de"},
-        {"cookie": "a=b"},
-        {"sec-fetch-site": "same-origin"},
-        {"x-forwarded-for": "127.0.0.1"},
-        {"forwarded": "for=127.0.0.1"},
-        {"x-real-ip": "127.0.0.1"},
-    ],
-)
-async def test_browsers_and_unknown_proxies_are_not_trusted(
-    server: Server, header: dict[str, str]
-) -> None:
-    assert await asks(client(server, **header)) == 401
+async def test_browsers_and_unknown_proxies_are_not_trusted(server: Server) -> None:
+    for name, value in (
+        ("origin", "https://example.org"),
+        ("accept-language", "de"),
+        ("cookie", "a=b"),
+        ("sec-fetch-site", "same-origin"),
+        ("x-forwarded-for", "127.0.0.1"),
+        ("forwarded", "for=127.0.0.1"),
+        ("x-real-ip", "127.0.0.1"),
+    ):
+        assert await asks(client(server, **{name: value})) == 401, name
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -380,6 +381,21 @@ async def test_a_build_on_an_agent_makes_an_environment_for_others(
     assert is_there(environment, two.settings)
     fetched = [one.url.path for one in two.cuts.seen if one.method == "GET"]
     assert len(fetched) == 1
+
+
+async def test_an_environment_counts_against_no_workspace(serve: Serve, tmp_path: Path) -> None:
+    server = await serve(workspace_storage_mb=1)
+    noise = {"greeting.py": f"NOISE = {random.Random(1).randbytes(1_500_000).hex()!r}\n"}
+    make_wheel(tmp_path / "wheels", "greeting", "3.0", files=noise)
+    agent = host(server, tmp_path, "a", wheelhouse=tmp_path / "wheels")
+    await started(server, await configured(server), await uploaded(server))
+    build = await agent.claim("build")
+    environment = await install(agent.settings)
+    await agent.job_io(build).made_environment(environment)
+    archive = await server.catalogue.environments.find(environment)
+    assert archive is not None
+    assert archive.archive_bytes > 1_048_576
+    await agent.kernel.finish(Finish(build, ready_with(environment)))
 
 
 async def test_what_the_server_installed_is_packed_for_an_agent(

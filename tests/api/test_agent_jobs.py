@@ -21,6 +21,7 @@ from ade.stages.claim import ClaimRequest
 from ade.stages.finish import Finish
 from ade.stages.output import OutputAppend
 from ade.stages.report import AttemptReport
+from ade.stages.workers import RunningWorker
 from ade.store.rows import LeaseRef
 from ade.worker.subprocess_runner import SubprocessRunner
 from ade.worker.worker import Worker, WorkerRules
@@ -89,6 +90,27 @@ async def test_a_worker_runs_jobs_over_http(server: Server, tmp_path: Path) -> N
     assert [end["status"] for end in ends] == ["succeeded"] * 5
     result = await server.http.get(f"{JOBS}/{jobs[3]['job_id']}/result")
     assert result.json()["outputs"]["result_json"] == 3
+
+
+async def test_why_a_job_waits_knows_of_workers_elsewhere(server: Server, tmp_path: Path) -> None:
+    kernel = remote(server)
+    await server.kernel.note_worker(RunningWorker("local", "here", frozenset({"build"}), 2))
+    job = await server.submit()
+
+    async def reason() -> str:
+        return str((await server.http.get(f"{JOBS}/{job['job_id']}")).json()["waiting"]["reason"])
+
+    assert await reason() == "worker"
+    await kernel.note_worker(RunningWorker("a", "there", ECHO, 4))
+    assert await reason() == "capacity"
+    (noted,) = [
+        one
+        for one in await server.kernel.read(lambda reading: reading.list_workers(10))
+        if one.name == "a"
+    ]
+    assert (noted.host, noted.slots) == ("there", 4)
+    await kernel.forget_worker("a")
+    assert await reason() == "worker"
 
 
 async def test_a_stop_request_reaches_the_worker(server: Server, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.api.catalogue import started, uploaded
 from tests.api.conftest import Serve
 from tests.api.server import Server, problem
 from tests.api.test_configurations import make, put
@@ -12,6 +13,8 @@ from tests.api.test_documents import DOCUMENTS, upload
 
 from ade.domain.job import Status
 from ade.domain.outcome import Category, JobError, Outcome
+from ade.stages.claim import ClaimRequest
+from ade.stages.finish import Finish
 from ade.stages.kernel_settings import KernelSettings
 from ade.worker.inline_tasks import InlineTasks
 from ade.worker.subprocess_runner import SubprocessRunner
@@ -177,6 +180,21 @@ async def test_a_module_to_be_installed_is_no_error_before_it_is(running: Server
     (one,) = found["problems"]
     assert (one["code"], one["severity"]) == ("dependency_missing", "warning")
     assert "activated" in one["hint"]
+
+
+async def test_packages_that_are_on_another_host_only_are_no_error(running: Server) -> None:
+    path = await make(running)
+    await put(running, path, "columns/b.py", b"import nowhere\n" + FIELD)
+    await put(running, path, "requirements.txt", b"nowhere==1.0\n")
+    await started(running, path.rpartition("/")[2], await uploaded(running))
+    (claim,) = await running.kernel.claim(ClaimRequest("builder", 1))
+    report = {"environment": "sha256:" + "0" * 64}
+    outcome = Outcome(Status.SUCCEEDED, {"outputs": {"result_json": report}})
+    await running.kernel.finish(Finish(claim, outcome))
+    found = (await running.http.post(f"{path}/validate")).json()
+    assert found["valid"]
+    (one,) = found["problems"]
+    assert (one["code"], one["severity"]) == ("dependency_missing", "warning")
 
 
 async def test_a_package_that_ends_the_check_is_reported(running: Server) -> None:

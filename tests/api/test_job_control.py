@@ -66,6 +66,18 @@ async def test_jobs_are_listed_newest_first_in_pages(server: Server, worker: Pla
     assert "link" not in (await server.http.get("/jobs?limit=3")).headers
 
 
+async def test_a_container_job_of_the_execution_contract_is_listed_too(server: Server) -> None:
+    inputs = {"image": "x", "preferred_host": "gpu", "env": {"TOKEN": "hush"}}
+    body = {"job_type": "container", "inputs": inputs}
+    answer = await server.http.post("/api/v1/workspaces/default/jobs", json=body)
+    job_id = answer.json()["job_id"]
+    [listed] = (await server.http.get("/jobs")).json()
+    assert (listed["job_id"], listed["job_name"]) == (job_id, job_id)
+    assert [one["preferred_host"] for one in (await server.http.get("/queue")).json()] == ["gpu"]
+    info = await server.http.get(f"/job-info/{job_id}")
+    assert (info.json()["job_name"], "hush" in info.text) == (job_id, False)
+
+
 async def test_the_queue_lists_what_waits_in_its_order(server: Server, worker: PlainWorker) -> None:
     late = await submit(server, priority="low")
     soon = await submit(server)
@@ -84,6 +96,23 @@ async def test_the_command_names_the_job(server: Server, worker: PlainWorker) ->
     payload = await worker.take()
     assert payload["command"] == f"--config /data/configs/demo.yaml --job_id {job_id}"
     assert (payload["config_path"], payload["job_name"]) == ("configs/demo.yaml", "demo")
+
+
+async def test_a_job_that_is_run_again_keeps_its_name_and_its_host(
+    server: Server, worker: PlainWorker
+) -> None:
+    job_id = await submit(
+        server, save_as="demo.yaml", job_name="mine", target_host="gpu", require_host=True
+    )
+    await worker.take()
+    await worker.say(job_id, "failed", exit_code=1)
+    again = await server.http.post(f"/api/v1/workspaces/default/jobs/{job_id}/retry")
+    assert again.status_code == 202, again.text
+    new_id = again.json()["job_id"]
+    assert (await PlainWorker(server.http, "other").next_job()).status_code == 204
+    payload = await worker.take()
+    assert (payload["job_id"], payload["job_name"]) == (new_id, "mine")
+    assert payload["command"] == f"--config /data/configs/demo.yaml --job_id {new_id}"
 
 
 # --- stop -----------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """Fixtures: a real container engine for all tests of this folder, and its API as the agent's."""
 
+import contextlib
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.container_engine import Engine, container_engine, why_none
+from tests.container_engine import IMAGE, Engine, container_engine, why_none
 
 from ade.agents.containers.engine import ContainerEngine, EngineAway
 
@@ -15,7 +16,13 @@ def podman() -> Iterator[Engine]:
     """Run Podman, or skip with the reason why it cannot be run."""
     if (reason := why_none()) is not None:
         pytest.skip(reason)
-    with container_engine(Path(tempfile.mkdtemp(prefix="ade-pod-"))) as engine:
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="ade-pod-"))
+            engine = stack.enter_context(container_engine(folder))
+            engine.podman("run", "--rm", "--network", "none", IMAGE, "/bin/busybox", "true")
+        except RuntimeError as error:
+            pytest.skip(f"no container engine: Podman is there and cannot run anything: {error}")
         yield engine
 
 

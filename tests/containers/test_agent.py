@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bench.agent_logs import stream
 from tests.container_engine import Engine
 from tests.containers.hosts import WAIT_SECONDS, Cluster, cluster
 from tests.processes import eventually
@@ -78,7 +79,7 @@ def test_a_killed_agent_leaves_no_container_after_its_restart(
 ) -> None:
     agent = hosts.agent("a", "--slots", "3")
     runs = hosts.submit(f"{LINES.format(count=20)}; {LONG}", stop_grace_seconds=0)
-    ends = hosts.submit(f"{LINES.format(count=30)}; exit 0")
+    ends = hosts.submit(f"{LINES.format(count=30)}; /bin/busybox seq 1 200000")
     hosts.said(runs, b"up\n")
     hosts.said(ends, b"line 1\n")
     agent.signal(signal.SIGKILL)
@@ -87,7 +88,7 @@ def test_a_killed_agent_leaves_no_container_after_its_restart(
     podman.podman("run", "-d", "--label", "ade.agent=a", "ade-test", "/bin/sh", "-c", LONG)
     hosts.agent("a")
     assert hosts.ended(ends)["status"] == "succeeded"
-    assert hosts.log(ends) == lines(30)
+    assert hosts.log(ends) == lines(30) + b"".join(b"%d\n" % one for one in range(1, 200_001))
     assert hosts.ended(runs)["error"]["code"] == "AGENT_RESTARTED"
     assert hosts.log(runs) == lines(20) + b"up\n"
     eventually(lambda: podman.all() == [], WAIT_SECONDS)
@@ -164,6 +165,12 @@ def test_two_agents_do_not_share_a_state_folder(hosts: Cluster) -> None:
     hosts.agent("a")
     with pytest.raises(AssertionError, match=re.escape("Another agent uses")):
         hosts.agent("a")
+
+
+def test_streams_of_several_agents_are_complete_by_digest(hosts: Cluster) -> None:
+    """`scripts/bench agent_logs` does the same with 20 agents."""
+    found = stream(hosts, agents=2, seconds=5, restarts=True)
+    assert (found["succeeded"], found["equal_by_digest"]) == (2, 2)
 
 
 def test_an_agent_enrols_with_a_code_once(hosts: Cluster, tmp_path: Path) -> None:

@@ -95,13 +95,15 @@ async def test_all_that_a_fast_writer_writes_arrives(engine: ContainerEngine) ->
 
 
 async def test_the_kept_output_completes_what_was_read(engine: ContainerEngine) -> None:
-    container = await engine.create(request("/bin/busybox seq 1 1000"))
+    script = "/bin/busybox seq 1 100000; /bin/busybox printf '%050000d\\377\\0\\nno end' 7"
+    container = await engine.create(request(script))
     await engine.start(container)
     await engine.wait(container)
     pieces: list[bytes] = []
     await engine.kept_output(container, 4, pieces.append)
     await engine.remove(container)
-    assert b"".join(pieces) == b"".join(b"%d\n" % number for number in range(3, 1001))
+    numbers = b"".join(b"%d\n" % number for number in range(3, 100_001))
+    assert b"".join(pieces) == numbers + b"7".rjust(50_000, b"0") + b"\xff\0\nno end"
 
 
 HEEDS = "trap 'echo bye; exit 7' TERM; echo up; while :; do /bin/busybox sleep 0.1; done"

@@ -181,6 +181,11 @@ def test_lost_blobs_are_named(site: Site, damage: bytes | None) -> None:
     assert verify(made.folder) == made.manifest  # what is there is right
 
 
+def test_what_is_no_digest_is_lost(site: Site) -> None:
+    site.insert_document("sha256:d")
+    assert site.back_up().manifest.missing == ["sha256:d"]
+
+
 def test_nothing_is_overwritten(site: Site, tmp_path: Path) -> None:
     site.back_up()
     with pytest.raises(Conflict, match="overwrites nothing"):

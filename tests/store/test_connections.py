@@ -21,8 +21,9 @@ from ade.store.dialects.bounded import (
 )
 from ade.store.dialects.postgres import connect_for_migration
 from ade.store.group_commit import OutcomeUnknown
+from ade.store.reading import SqlReading
 from ade.store.session import Session
-from ade.store.transaction import SqlReading, SqlTransaction
+from ade.store.transaction import SqlTransaction
 
 TIMEOUT_SECONDS = 1.0
 # What a caller waits for at most: the statement, a new connection, and the machine.

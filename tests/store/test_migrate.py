@@ -43,9 +43,9 @@ REVISIONS = [
     "0014_pilots",
     "0015_agent_jobs",
     "0016_agents",
-    "0020_environment_archives",
-    "0023_counts_of_jobs",
-    "0024_queue_pauses",
+    "0017_environment_archives",
+    "0018_queue_pauses",
+    "0019_counts_of_jobs",
 ]
 HEAD = REVISIONS[-1]
 
@@ -388,7 +388,7 @@ def _upgrade(url: str, start: Any, answers: Any) -> None:
 
 
 def test_jobs_that_are_there_are_counted(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    left = _upgrade_up_to("0023_counts_of_jobs", empty_url, monkeypatch)
+    left = _upgrade_up_to("0019_counts_of_jobs", empty_url, monkeypatch)
     workspace = uuid7(1, 1)
     job = {"pool": "local", "status": "queued", "eligible": 1, "rank": 1, "holds_lane": 0}
     job |= {"fence": 0, "retries_left": 2, "event_seq": 1, "timeout_ms": 1, "history": ""}

@@ -4,15 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.databases import WORKSPACE
 from tests.store.acts import LIMITS, submission
 
 from ade.clock import ManualClock
 from ade.domain.errors import Conflict
 from ade.domain.job import LOCAL_POOL
 from ade.domain.limits import Limits
+from ade.domain.queue_pause import PauseScope
 from ade.kernel import Kernel
 from ade.stages.claim import ClaimRequest
 from ade.stages.kernel_settings import KernelSettings
+from ade.stages.queue_pauses import PauseQueue
+from ade.stages.workers import RunningWorker
 from ade.store.rows import BlockRow
 from ade.store.session import Session
 
@@ -131,3 +135,26 @@ def test_the_backlog_counts_what_a_worker_could_take_now_by_kind_and_timeout(
     assert counted == {("echo", True): (3, 60_000), ("echo", False): (1, 120_000)}
     busy = session.read(lambda reading: reading.scaling.running_by_owner(LOCAL_POOL))
     assert busy == {"worker-1": 1}
+
+
+@pytest.mark.parametrize(
+    ("scope", "left"),
+    [
+        (PauseScope(), set()),
+        (PauseScope(WORKSPACE), set()),
+        (PauseScope(kind="echo"), {"other"}),
+        (PauseScope(WORKSPACE, "other"), {"echo"}),
+        (PauseScope(kind="none"), {"echo", "other"}),
+        (PauseScope(worker="w"), {"echo", "other"}),
+    ],
+)
+def test_what_is_paused_is_not_in_the_backlog(
+    session: Session, scope: PauseScope, left: set[str]
+) -> None:
+    kernel = Kernel(session, KernelSettings(queue_size=0))
+    kernel.now.note_worker(RunningWorker("w", "host", frozenset({"echo"})))
+    for kind in ("echo", "other"):
+        kernel.now.submit(submission(kind=kind))
+    kernel.now.pause_queue(PauseQueue(scope, "operator", "bad release"))
+    found = session.read(lambda reading: reading.scaling.backlog(LOCAL_POOL, 60_000))
+    assert {one.kind for one in found} == left

@@ -47,9 +47,9 @@ class Contract:
         self.shared = shared
 
     def submit(self, *command: str, **more: Any) -> str:
-        """Submit a job that must be accepted."""
+        """Submit a job that must be accepted, as programs do that know of no keys."""
         body = {"config": {"steps": 3}, **({"command": list(command)} if command else {}), **more}
-        answer = self.http.post("/run-simulation", json=body)
+        answer = httpx.post(f"{self.url}/run-simulation", json=body, timeout=30)
         assert answer.status_code == 200, answer.text
         assert set(answer.json()) == {"job_id", "status", "host", "job_name"}
         return str(answer.json()["job_id"])

@@ -33,7 +33,7 @@ VIOLATIONS = {
         "ade/worker/sweeper.py",
         "from ade.http.paging import cursor_after",
     ),
-    "the store uses a stage": ("ade/store/rows.py", "from ade.stages.claim import claim"),
+    "the store uses a stage": ("ade/store/rows/jobs.py", "from ade.stages.claim import claim"),
     "something uses the command line": ("ade/worker/sweeper.py", "import ade.cli"),
     "a command that calls a server needs one": (
         "ade/cli/remote/show.py",

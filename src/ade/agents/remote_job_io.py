@@ -28,7 +28,7 @@ from ade.clock import SystemClock, new_id
 from ade.domain.outcome import Artifact, OutputFile
 from ade.environments.archive import Recipe, read_recipe
 from ade.environments.environment import is_there
-from ade.environments.install import workshop
+from ade.environments.install import to_the_end, workshop
 from ade.environments.shared import ARCHIVE, describe, obtain
 from ade.kinds.kind import InstalledPackages, VersionPackage
 from ade.store.rows import LeaseRef
@@ -121,7 +121,7 @@ class RemoteJobIO:
         if answer.known:
             return
         async with workshop(settings) as folder:
-            packed = await asyncio.to_thread(describe, environment, folder / ARCHIVE, settings)
+            packed = await to_the_end(describe, environment, folder / ARCHIVE, settings)
             digest = await asyncio.to_thread(_digest_of, folder / ARCHIVE)
             await self._uploads.send(self._lease, digest, folder / ARCHIVE, packed.archive_bytes)
         receipt = self._uploads.receipts(self._lease)[digest]

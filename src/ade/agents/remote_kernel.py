@@ -19,6 +19,7 @@ import asyncio
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -37,6 +38,7 @@ from ade.app.agent_messages import (
     RenewedMessage,
     ReportedMessage,
     ReportMessage,
+    WorkerMessage,
 )
 from ade.clock import Clock, SystemClock
 from ade.domain.errors import AdeError, LeaseLost, Unauthenticated
@@ -76,6 +78,7 @@ class RemoteKernel:
         self._clock = clock or SystemClock()
         self._lease = FIRST_LEASE
         self._held: dict[LeaseRef, float] = {}  # since when
+        self._noted: WorkerMessage | None = None
 
     @property
     def lease(self) -> LeaseRule:
@@ -194,11 +197,21 @@ class RemoteKernel:
         await self._calls.post("output", OutputMessage.of(append), None)
 
     async def note_worker(self, worker: RunningWorker) -> None:
-        """Do nothing: an agent's heartbeat says which kinds it runs."""
+        """Say which kinds this worker runs, and how many jobs at once."""
+        self._noted = WorkerMessage(
+            worker.host,
+            sorted(worker.kinds),
+            worker.slots,
+            worker.drains_in_seconds,
+            worker.block,
+        )
+        await self._calls.post("workers", self._noted, None)
 
     async def forget_worker(self, name: str) -> None:
-        """Forget what was held; the server sees the end of the heartbeats."""
+        """Say that this worker has stopped."""
         self._held.clear()
+        if self._noted is not None:
+            await self._calls.post("workers", replace(self._noted, has_stopped=True), None)
 
 
 class NoHints:

@@ -36,10 +36,11 @@ from ade.domain.job import LOCAL_POOL
 from ade.domain.scaler_state import ScalerState
 from ade.domain.scaling import ScaleDecision, ScaleRule, ScaleSignals, decide, idle_exit_seconds
 from ade.domain.units import MICROSECONDS
+from ade.stages.queue_pauses import paused_scopes
 from ade.stages.workers import SILENT_SECONDS, WORKERS_LISTED_MAX
+from ade.store.reading import SqlReading
 from ade.store.rows import BlockRow, WorkerRow
 from ade.store.session import Session
-from ade.store.transaction import SqlReading
 
 LEASE_SECONDS = 30.0
 BLOCKS_KEPT_SECONDS = 24 * 3600.0
@@ -178,10 +179,13 @@ class Scaler:
             busy = scaling.running_by_owner(LOCAL_POOL)
             newest = scaling.blocks(self._rule.name, BLOCKS_LOOKED_AT)
             ended = {block.name for block in newest if block.finished_at}
+            drained = {scope.worker for scope in paused_scopes(reading)}
             free = [
                 (worker.block, max(worker.slots - busy.get(worker.name, 0), 0))
                 for worker in reading.list_workers(WORKERS_LISTED_MAX)
-                if worker.block not in ended and _is_free(worker, now, needed_us)
+                if worker.block not in ended
+                and worker.name not in drained
+                and _is_free(worker, now, needed_us)
             ]
             blocks = scaling.live_blocks(self._rule.name)
             live = [block for block in blocks if block.registered_at and not block.left_at]

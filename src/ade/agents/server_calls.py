@@ -24,6 +24,7 @@ from ade.app.agent_messages import (
     RenewedMessage,
     ReportedMessage,
     ReportMessage,
+    WorkerMessage,
 )
 from ade.domain.errors import (
     AdeError,
@@ -60,6 +61,7 @@ _MESSAGES = {
         RenewedMessage,
         ReportMessage,
         ReportedMessage,
+        WorkerMessage,
     )
 }
 _ERRORS = {kind.code: kind for kind in (LeaseLost, NotFound, PayloadTooLarge, StorageFull)}

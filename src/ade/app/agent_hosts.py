@@ -45,6 +45,7 @@ class AgentHosts:
         self._heard: dict[str, _Heard] = {}
         self._unwritten: set[str] = set()
         self._writing: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
 
     def asked(self, name: str, labels: frozenset[str] = frozenset()) -> None:
         """Note that a host asked for work, and which labels it has."""
@@ -93,16 +94,21 @@ class AgentHosts:
             await asyncio.sleep(self._kernel.settings.staleness.note_seconds)
 
     async def write(self) -> None:
-        """Write what was heard since the last time."""
-        names, self._unwritten = self._unwritten, set()
-        found = {name: self._heard[name] for name in names if name in self._heard}
-        try:
-            await self._kernel.note_hosts([self._note(name, found[name]) for name in found])
-        except BaseException:
-            self._unwritten |= names & self._heard.keys()
-            raise
-        for heard in found.values():
-            heard.active_jobs = frozenset()  # a heartbeat keeps jobs alive once
+        """Write what was heard since the last time; it is written when this returns."""
+        async with self._lock:
+            names, self._unwritten = self._unwritten, set()
+            notes = {
+                name: self._note(name, self._heard[name]) for name in names if name in self._heard
+            }
+            try:
+                await self._kernel.note_hosts(list(notes.values()))
+            except BaseException:
+                self._unwritten |= names & self._heard.keys()
+                raise
+            for name, note in notes.items():
+                heard = self._heard.get(name)
+                if heard is not None and heard.active_jobs is note.active_jobs:
+                    heard.active_jobs = frozenset()  # a heartbeat keeps jobs alive once
 
     def _note(self, name: str, heard: _Heard) -> HostNote:
         now = self._now()

@@ -21,7 +21,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ade.app.agent_messages import EndMessage, OutcomeMessage, OutputMessage, ReportMessage
+from ade.app.agent_messages import (
+    EndMessage,
+    OutcomeMessage,
+    OutputMessage,
+    ReportMessage,
+    WorkerMessage,
+)
 from ade.app.agent_uploads import AgentUploads
 from ade.domain.build import KIND as BUILD
 from ade.domain.errors import AdeError, InvalidRequest, LeaseLost
@@ -33,6 +39,7 @@ from ade.stages.claim import ClaimRequest, Rotation
 from ade.stages.finish import Finish, Finished
 from ade.stages.renew import lease_lost
 from ade.stages.report import AttemptReport
+from ade.stages.workers import RunningWorker
 from ade.store.port import Reading
 from ade.store.rows import Claim, JobRef, JobRow, LeaseRef, Renewed
 
@@ -127,6 +134,22 @@ class AgentLeases:
         kept = await self.kernel.report(AttemptReport(message.lease, progress=message.progress))
         await self._export(message.lease)
         return kept
+
+    async def note_worker(self, owner: str, message: WorkerMessage) -> None:
+        """Note which kinds an agent runs, for the reasons why jobs wait; or that it has stopped."""
+        if message.has_stopped:
+            await self.kernel.forget_worker(owner)
+            return
+        await self.kernel.note_worker(
+            RunningWorker(
+                owner,
+                message.host,
+                frozenset(message.kinds),
+                message.slots,
+                message.drains_in_seconds,
+                message.block,
+            )
+        )
 
     async def append_output(self, owner: str, message: OutputMessage) -> None:
         """Append what a job writes."""

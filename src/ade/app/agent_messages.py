@@ -24,6 +24,8 @@ LEASES_MAX = 1000
 BATCHES_MAX = 4096
 CLAIMS_MAX = 100
 KINDS_MAX = 100
+SLOTS_MAX = 10_000
+DRAINS_IN_SECONDS_MAX = 10**9
 ARTIFACTS_MAX = 100_100
 KIND_CHARS_MAX = 40
 LOCK_CHARS_MAX = 4_000_000
@@ -204,6 +206,18 @@ class ReportedMessage:
     """Answer whether the report was kept; False if the job's log is full."""
 
     kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerMessage:
+    """Say what an agent runs in its sandbox at the moment; no slots: it is about to leave."""
+
+    host: Annotated[str, Field(max_length=100)]
+    kinds: Annotated[list[Annotated[str, Field(max_length=63)]], Field(max_length=KINDS_MAX)]
+    slots: Annotated[int, Field(ge=0, le=SLOTS_MAX)]
+    drains_in_seconds: Annotated[float, Field(ge=0, le=DRAINS_IN_SECONDS_MAX)] | None = None
+    block: Annotated[str, Field(max_length=100)] | None = None
+    has_stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

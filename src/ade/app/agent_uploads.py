@@ -71,7 +71,8 @@ class AgentUploads:
         if not DIGEST.fullmatch(digest):
             raise InvalidRequest("A digest is sha256: followed by 64 hexadecimal digits.")
         self._check_size(job, size_bytes)
-        await self._check_quota(job.workspace_id, size_bytes)
+        if job.kind != BUILD:  # environments belong to all workspaces
+            await self._check_quota(job.workspace_id, size_bytes)
         if self._under_way >= UPLOADS_MAX:
             raise Unavailable(f"{UPLOADS_MAX} files are being uploaded already; try again shortly.")
         self._under_way += 1

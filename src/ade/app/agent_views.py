@@ -45,6 +45,11 @@ def pool_of(reading: Reading, found: AgentJob) -> AgentPool:
     return reading.agent_jobs.pool(found.known.pool) or AgentPool()
 
 
+def name_of(found: AgentJob) -> str:
+    """Return what people call a job; one that was given no name is called by its id."""
+    return found.known.job_name or found.job.id
+
+
 def status_body(found: AgentJob) -> dict[str, Any]:
     """Show the status of a job as `status.json` does."""
     job, facts = found.job, json.loads(found.known.facts)
@@ -78,7 +83,7 @@ def job_info_body(shown: ShownJob) -> dict[str, Any]:
     facts = json.loads(found.known.facts)
     return {
         "job_id": found.job.id,
-        "job_name": found.known.job_name,
+        "job_name": name_of(found),
         "config_path": inputs.get("config_path"),
         "target_host": shown.pool.host,
         "image": inputs.get("image"),
@@ -95,7 +100,7 @@ def listed_body(found: AgentJob, pool: AgentPool) -> dict[str, Any]:
     """Show a job in the list of all jobs."""
     return {
         **status_body(found),
-        "job_name": found.known.job_name,
+        "job_name": name_of(found),
         "target_host": pool.host,
         "submitted_at": found.job.submitted_at / MICROSECONDS,
     }

@@ -118,8 +118,6 @@ class AgentWork:
     ) -> Claim | None:
         """Claim a job, waiting for one up to a time; once `gone` is done, claim none."""
         self._hosts.asked(agent.name, agent.labels)
-        if self._kernel.settings.safe_mode:
-            return None
         until = self._kernel.monotonic() + wait_seconds
         await self._look_if_outdated()
         found = await self._try(agent, gone)
@@ -141,6 +139,14 @@ class AgentWork:
             del self._waiting[id(waiting)]
         return found
 
+    def why_none(self, agent: AskingAgent) -> str:
+        """Say in a word why an agent got no job."""
+        if self._kernel.settings.safe_mode:
+            return "safe_mode"
+        if self._is_draining:
+            return "draining"
+        return "drained" if agent.name in self._drained else "idle"
+
     async def give_back(self, agent: str, claim: Claim) -> None:
         """Queue a job again that could not be delivered; if that fails, its claim expires."""
         ref = JobRef(claim.workspace_id, claim.id)
@@ -151,7 +157,7 @@ class AgentWork:
     async def _try(self, agent: AskingAgent, gone: "asyncio.Future[None]") -> Claim | None:
         """Claim a job if there may be one for the agent, and its client is still there."""
         pools = self._pools_of(agent)
-        if not pools or gone.done() or self._is_draining:
+        if not pools or gone.done() or self._is_draining or self._kernel.settings.safe_mode:
             return None
         looks = self._looks
         request = Dispatch(agent.name, pools, agent.fenced, self._rotation(agent.name))

@@ -148,8 +148,9 @@ class _Copies:
 
     def add(self, digests: Collection[str]) -> set[str]:
         """Copy what the backup lacks, and return what the storage does not have."""
-        lacking = sorted(one for one in digests if not self.target.path(one).exists())
-        missing = set()
+        missing = {one for one in digests if not DIGEST.fullmatch(one)}
+        named = sorted(set(digests) - missing)
+        lacking = [one for one in named if not self.target.path(one).exists()]
         with ThreadPoolExecutor(THREADS, thread_name_prefix="ade-backup") as pool:
             for done, (digest, size) in enumerate(
                 zip(lacking, pool.map(self._copy, lacking), strict=True), 1

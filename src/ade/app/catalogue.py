@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ade.app.environment_records import EnvironmentRecords
 from ade.domain.configuration import manifest_digest
 from ade.domain.errors import Conflict, NotFound
+from ade.store.reading import SqlReading
 from ade.store.rows import (
     Activation,
     ArtifactRow,
@@ -23,7 +24,6 @@ from ade.store.rows import (
     Version,
 )
 from ade.store.session import Session
-from ade.store.transaction import SqlReading
 
 # Which version a run uses, where the request names none by its number.
 ACTIVE, DRAFT = "active", "draft"

@@ -15,9 +15,10 @@ from typing import Any
 from ade.stages import transitions
 from ade.store.consistency import JOBS_PER_READ_MAX
 from ade.store.dialects.dialect import FIRST_ID
+from ade.store.reading import SqlReading
 from ade.store.rows import JobRef
 from ade.store.session import Session
-from ade.store.transaction import SqlReading, SqlTransaction
+from ade.store.transaction import SqlTransaction
 
 IDS_SHOWN_MAX = 20
 ROWS_PER_REPAIR_MAX = 500

@@ -53,6 +53,12 @@ class EnvironmentRecords:
             ),
         )
 
+    async def forget(self, environment: str) -> None:
+        """Forget an archive whose bytes are gone."""
+        await self._session.achange(
+            lambda tx: tx.environment_archives.forget(environment), lambda reading, _: True
+        )
+
     async def use(self, environments: Collection[str]) -> None:
         """Record that environments are used."""
         if environments:

@@ -1,9 +1,9 @@
 """Keep the files of the shared folder in step with the database, of which they are copies.
 
 The model. A server writes the files of a job when it has changed: `status.json`, `job_info.json`,
-its entry in `queue/`, and `job_track.json`. It learns of a change from a notification, or from a
-look at the newest jobs every second, or from the walk over all jobs that it makes every minute,
-which also writes what somebody deleted. Several servers may share the folder: they write the same.
+its entry in `queue/`, and `job_track.json`. Every second, and at each notification, it looks at the
+newest jobs and at those that workers hold. Every minute it walks over all jobs, which also writes
+what somebody deleted. Several servers may share the folder: they write the same.
 
     failure                                what happens
     -------------------------------------  --------------------------------------------------------
@@ -13,6 +13,8 @@ which also writes what somebody deleted. Several servers may share the folder: t
     the disk is full                       the same: what was not written is written later
     one job's folder holds a link instead  logged; the other jobs are written
     of a file, or belongs to another user
+    a server that is slow writes what      its next look finds the newer version and writes that
+    another one has overtaken
     a job is deleted                       its files are deleted; if the server was down then, or
                                            may not delete them, they stay until somebody does
     more jobs than `JOBS_MAX`              the files of the newest are kept in step, the others stay
@@ -34,13 +36,13 @@ from ade.domain.job import AGENT_POOL
 from ade.kernel import Kernel
 from ade.storage.shared_folder import SharedFolder
 from ade.store.port import Reading
-from ade.store.rows import AgentJob, AgentJobVersion, JobRef
+from ade.store.rows import AgentJob, AgentJobVersion, HeldJob, JobRef
 
 JOBS_MAX = 10_000
-PAGE = 500
+PAGE = 100
+WALK_PAGE = 500
 # Jobs whose notifications are listened to; the others are looked at every second.
 WATCHED_MAX = 1000
-OLDER_PER_LOOK = 100
 LOOK_SECONDS = 1.0
 IDLE_SECONDS = 5.0  # while no job waits or runs
 WALK_SECONDS = 60.0
@@ -68,7 +70,7 @@ class JobMirror:
         self._walked_at: float | None = None
         # Why the files are behind; None while they are not.
         self.trouble: str | None = None
-        self._looked_up_to = ""
+        self._held: dict[str, HeldJob] = {}
         self._one_at_a_time = asyncio.Lock()
 
     def walk_soon(self) -> None:
@@ -104,13 +106,26 @@ class JobMirror:
             log.warning("the shared folder is behind", path=str(self.folder.root), reason=reason)
 
     async def look(self) -> None:
-        """Write what has changed among the newest jobs, and among those that had not ended."""
+        """Write what has changed among the newest jobs, and among those that workers hold."""
         async with self._one_at_a_time:
-            newest = await self._kernel.read(_newest_versions)
-            oldest = newest[-1].job_id if len(newest) == PAGE else ""
+            newest = await self._kernel.read(self._newest)
+            held = await self._kernel.read(_held)
+            names = held.keys() | self._held.keys()
+            moved = {name for name in names if held.get(name) != self._held.get(name)}
             await self._write_jobs(self._changed(newest))
-            await self._write_jobs(self._next_older(oldest), unless_written=True)
+            await self._write_jobs(moved, unless_written=True)
+            self._held = held
             await self._write_registry()
+
+    def _newest(self, reading: Reading) -> list[AgentJobVersion]:
+        """Read the newest jobs, back to one whose files are known to be right."""
+        found: list[AgentJobVersion] = []
+        while len(found) < JOBS_MAX:
+            page = reading.agent_jobs.versions(found[-1].job_id if found else None, PAGE)
+            found += page
+            if len(page) < PAGE or self._written.get(page[-1].job_id) == page[-1]:
+                break
+        return found
 
     async def walk(self) -> None:
         """Write what has changed or is missing, and delete the files of jobs that are gone."""
@@ -177,18 +192,6 @@ class JobMirror:
 
     def _changed(self, versions: Iterable[AgentJobVersion]) -> set[str]:
         return {v.job_id for v in versions if self._written.get(v.job_id) != v}
-
-    def _next_older(self, oldest_seen: str) -> list[str]:
-        """Choose some of the jobs that had not ended and are not among the newest, in turn."""
-        older = sorted(
-            job_id
-            for job_id, version in self._written.items()
-            if version.finished_at is None and job_id < oldest_seen
-        )
-        later = [job_id for job_id in older if job_id > self._looked_up_to]
-        chosen = (later or older)[:OLDER_PER_LOOK]
-        self._looked_up_to = chosen[-1] if chosen else ""
-        return chosen
 
     async def _write_jobs(self, job_ids: Collection[str], *, unless_written: bool = False) -> None:
         for job_id in sorted(job_ids):
@@ -260,15 +263,15 @@ def _version(shown: ShownJob) -> AgentJobVersion:
     )
 
 
-def _newest_versions(reading: Reading) -> list[AgentJobVersion]:
-    return reading.agent_jobs.versions(None, PAGE)
+def _held(reading: Reading) -> dict[str, HeldJob]:
+    return {job.id: job for job in reading.agent_jobs.held()}
 
 
 def _all_versions(reading: Reading) -> list[AgentJobVersion]:
     found: list[AgentJobVersion] = []
     while len(found) < JOBS_MAX:
-        page = reading.agent_jobs.versions(found[-1].job_id if found else None, PAGE)
+        page = reading.agent_jobs.versions(found[-1].job_id if found else None, WALK_PAGE)
         found += page
-        if len(page) < PAGE:
+        if len(page) < WALK_PAGE:
             break
     return found

@@ -86,6 +86,9 @@ COMMANDS = {
         "backup": Lazy(
             "ade.cli.backup:backup", "Back up the database and its blobs, beside servers that run."
         ),
+        "gc": Lazy(
+            "ade.cli.gc:gc", "List what servers will delete with their next collection, and why."
+        ),
         "restore": Lazy("ade.cli.backup:restore", "Bring a backup back into an empty database."),
         "db": Lazy("ade.cli.db:app", "Look after the database."),
         "version": Lazy("ade.cli.version:version", "Print the version."),

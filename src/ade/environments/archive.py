@@ -98,16 +98,14 @@ def read_recipe(environment: str, settings: Settings) -> tuple[Recipe, int]:
     """
     folder = folder_of(environment, settings)
     stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-    recipe = Recipe(
-        environment,
-        (folder / LOCK).read_text(encoding="utf-8"),
-        str(stamp["interpreter"]),
-        str(stamp["uv"]),
-        bool(stamp.get("source_builds", settings.source_builds)),
-    )
-    if not recipe.is_right:
-        raise ValueError("the environment was made from another lock")
-    return recipe, int(stamp["size_bytes"])
+    lock = (folder / LOCK).read_text(encoding="utf-8")
+    for source_builds in (False, True):  # stamps of earlier versions do not say
+        recipe = Recipe(
+            environment, lock, str(stamp["interpreter"]), str(stamp["uv"]), source_builds
+        )
+        if recipe.is_right:
+            return recipe, int(stamp["size_bytes"])
+    raise ValueError("the environment was made from another lock")
 
 
 # --- pack -----------------------------------------------------------------------------------------

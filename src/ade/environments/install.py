@@ -8,10 +8,10 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from ade.domain.units import MIB
@@ -24,6 +24,7 @@ from ade.settings import Settings
 
 UNFINISHED = "unfinished"
 LOCK = "lock.txt"
+Result = TypeVar("Result")
 _installing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
@@ -39,6 +40,20 @@ async def workshop(settings: Settings) -> AsyncIterator[Path]:
         yield folder
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+async def to_the_end(call: Callable[..., Result], *given: Any) -> Result:
+    """Call something in a thread, and wait for its end also if the waiting task is cancelled.
+
+    The thread cannot be stopped, and the folder that it works in is removed afterwards: a folder
+    that is being removed must not get the name of an environment.
+    """
+    working = asyncio.ensure_future(asyncio.to_thread(call, *given))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working])
+        raise
 
 
 def one_at_a_time(environment: str) -> asyncio.Lock:
@@ -72,7 +87,7 @@ async def _install(lock: Lock, tool: Tool, folder: Path) -> None:
         ],
         folder,
     )
-    await asyncio.to_thread(_complete, made, lock, tool.settings)
+    await to_the_end(_complete, made, lock, tool.settings)
 
 
 def _complete(made: Path, lock: Lock, settings: Settings) -> None:

@@ -11,7 +11,8 @@ environment; of two processes on one disk, one finds in the end that it was too 
     it has an archive                        the archive is fetched and unpacked
     it was made for another interpreter      its lock is installed here, under another digest
     the archive is damaged or refused        the same
-    it has no archive, or the bytes are gone EnvironmentGone; the next run builds it again
+    the bytes of the archive are gone        the same, and the archive is forgotten
+    it has no archive                        EnvironmentGone; the next run builds it again
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from ade.environments.archive import (
 )
 from ade.environments.environment import EnvironmentGone, interpreter, is_there
 from ade.environments.failure import not_installed
-from ade.environments.install import install, one_at_a_time, workshop
+from ade.environments.install import install, one_at_a_time, to_the_end, workshop
 from ade.environments.resolve import Lock
 from ade.environments.tool import Tool
 from ade.settings import Settings
@@ -55,6 +56,10 @@ class ArchiveRecords(Protocol):
 
     async def add(self, archive: EnvironmentArchive) -> EnvironmentArchive:
         """Record an archive, unless the environment has one; return the one that counts."""
+        ...
+
+    async def forget(self, environment: str) -> None:
+        """Forget an archive whose bytes are gone."""
         ...
 
 
@@ -79,15 +84,15 @@ async def obtain(recipe: Recipe, fetch: Fetch, settings: Settings) -> str:
 
 async def _unpack(recipe: Recipe, archive: Path, settings: Settings) -> None:
     async with workshop(settings) as folder:
-        await asyncio.to_thread(unpack, archive, recipe, folder, settings)
+        await to_the_end(unpack, archive, recipe, folder, settings)
 
 
 async def _install_again(recipe: Recipe, settings: Settings) -> str:
     """Install the same versions for the interpreter of this host."""
     if settings.wheelhouse is None and not settings.build_network:
         raise not_installed(
-            f"The packages were installed for {recipe.interpreter}, and this host"
-            f" ({interpreter()}) cannot install them: ADE_BUILD_NETWORK is off and no"
+            f"The packages that were installed for {recipe.interpreter} cannot be used on this host"
+            f" ({interpreter()}), and it cannot install them: ADE_BUILD_NETWORK is off and no"
             " ADE_WHEELHOUSE is set."
         )
     async with workshop(settings) as folder:
@@ -110,10 +115,7 @@ class SharedEnvironments:
         archive = await self.records.find(environment)
         if archive is None:
             raise EnvironmentGone(GONE)
-        try:
-            return await obtain(recipe_of(archive), lambda: self._fetched(archive), self._settings)
-        except NotFound:
-            raise EnvironmentGone(GONE) from None
+        return await obtain(recipe_of(archive), lambda: self._fetched(archive), self._settings)
 
     async def fetch(self, environment: str) -> None:
         """Fetch an environment if it has an archive; otherwise the caller installs it."""
@@ -121,13 +123,14 @@ class SharedEnvironments:
             return
         archive = await self.records.find(environment)
         if archive is not None and archive.interpreter == interpreter():
-            try:
-                await obtain(recipe_of(archive), lambda: self._fetched(archive), self._settings)
-            except NotFound:
-                log.warning("archive missing", environment=environment)
+            await obtain(recipe_of(archive), lambda: self._fetched(archive), self._settings)
 
     async def _fetched(self, archive: EnvironmentArchive) -> Path:
-        return await asyncio.to_thread(self._blobs.existing, archive.archive)
+        try:
+            return await asyncio.to_thread(self._blobs.existing, archive.archive)
+        except NotFound:
+            await self.records.forget(archive.environment)
+            raise ArchiveRefused("its bytes are gone") from None
 
     async def made(self, environment: str) -> None:
         """Share an environment that was just made, if hosts share their blobs.
@@ -144,7 +147,7 @@ class SharedEnvironments:
             if known is not None:
                 return known
             async with workshop(self._settings) as folder:
-                made = await asyncio.to_thread(self._keep, environment, folder / ARCHIVE)
+                made = await to_the_end(self._keep, environment, folder / ARCHIVE)
             return await self.records.add(made)
 
     def _keep(self, environment: str, file: Path) -> EnvironmentArchive:
@@ -160,6 +163,8 @@ def describe(environment: str, file: Path, settings: Settings) -> EnvironmentArc
     try:
         recipe, size_bytes = read_recipe(environment, settings)
         pack(environment, file, settings)
+    except ArchiveRefused as refused:
+        raise not_installed(f"The packages cannot be shared with other hosts: {refused}.") from None
     except (OSError, ValueError, KeyError):
         raise EnvironmentGone(GONE) from None
     return EnvironmentArchive(

@@ -13,6 +13,7 @@ from ade.environments import EnvironmentGone
 from ade.environments.failure import BuildFailed
 from ade.environments.requirements import FILE as REQUIREMENTS
 from ade.environments.requirements import read_requirements
+from ade.environments.shared import SharedEnvironments
 from ade.http.config_files import ConfigurationFiles
 from ade.http.context import AppContext
 from ade.http.schemas.catalogue import CheckBody, ProblemFound
@@ -21,6 +22,7 @@ from ade.store.rows import File
 ENTRY = "ade_engine.entry.check"
 FOLDER = "config"
 BUILDS_LOOKED_AT = 20
+FETCH_SECONDS = 60.0
 MISSING = "dependency_missing"
 NOT_YET = "Its packages are installed when a version is activated; check it again after that."
 
@@ -46,7 +48,8 @@ async def check_draft(
     requirements, refused = await _requirements(config_files, files)
     environment = None
     if requirements:
-        environment = await _environment(context, workspace_id, configuration_id, files)
+        built = await _environment(context, workspace_id, configuration_id, files)
+        environment = await _on_this_disk(context, built)
     checked = await _check(context, workspace_id, paths, environment)
     problems = [*refused, *checked.problems]
     if requirements and environment is None:
@@ -90,6 +93,18 @@ async def _environment(
             if {file.digest for file in version.files if file.path == REQUIREMENTS} == wanted:
                 return build.environment
     return None
+
+
+async def _on_this_disk(context: AppContext, environment: str | None) -> str | None:
+    """Fetch an environment that another host made; without it, packages count as not installed."""
+    if environment is None:
+        return None
+    shared = SharedEnvironments(context.catalogue.environments, context.blobs, context.settings)
+    try:
+        async with asyncio.timeout(FETCH_SECONDS):
+            return await shared.obtain(environment)
+    except (TimeoutError, Unavailable, BuildFailed):
+        return None
 
 
 async def _check(

@@ -11,6 +11,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
+NO_CONTENT = 204
 
 
 class RawResponse(NamedTuple):
@@ -23,12 +24,12 @@ class RawResponse(NamedTuple):
 
     async def send(self, send: Send, *more: tuple[bytes, bytes]) -> None:
         """Send the response, with some more headers."""
-        headers = [
+        described: Headers = (
             (b"content-type", self.content_type.encode()),
             (b"content-length", b"%d" % len(self.body)),
-            *self.headers,
-            *more,
-        ]
+        )
+        # RFC 9110: an answer that has no body has no length either.
+        headers = [*(() if self.status == NO_CONTENT else described), *self.headers, *more]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
 

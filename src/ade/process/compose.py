@@ -98,6 +98,7 @@ def kernel_settings(settings: Settings) -> KernelSettings:
         ),
         queue_size=settings.queue_size,
         workspace_queue_size=settings.workspace_queue_size,
+        agent_queue_size=settings.agent_queue_size,
         safe_mode=settings.safe_mode,
         ageing_seconds=settings.priority_ageing_seconds,
         events_per_job_max=settings.events_per_job_max,

@@ -143,10 +143,12 @@ async def serve(
             if hears_signals:
                 on_signals(settings, app.drain, lambda: _drain(parts), server.close)
             mirroring = asyncio.create_task(app.mirror.run(), name="mirror of agents' jobs")
-            ready(link(settings, port, token), key)
-            await server.serve(sockets=[listening])
-            mirroring.cancel()
-            await asyncio.gather(mirroring, return_exceptions=True)
+            try:
+                ready(link(settings, port, token), key)
+                await server.serve(sockets=[listening])
+            finally:
+                mirroring.cancel()
+                await asyncio.gather(mirroring, return_exceptions=True)
 
 
 def on_signals(settings: Settings, *calls: Callable[[], None]) -> None:

@@ -19,6 +19,7 @@ class KernelSettings:
     staleness: StalenessRule = field(default_factory=StalenessRule)
     queue_size: int = 10
     workspace_queue_size: int = 0
+    agent_queue_size: int = 0
     safe_mode: bool = False
     ageing_seconds: float = 300
     events_per_job_max: int = 10_000

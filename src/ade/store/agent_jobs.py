@@ -95,10 +95,13 @@ class AgentJobChanges(AgentJobReading):
 
     def put_hosts(self, hosts: Sequence[HostRow]) -> None:
         """Note that hosts were heard of, and what they said."""
-        for host in hosts:
-            said = (host.seen_at, host.asked_at, host.beat_at, host.info)
-            if not self._sql.run("change_host", host.name, *said):
-                self._sql.run("insert_host", *host)
+        while hosts:
+            # Each host once at a time; in one order, so that servers do not wait for each other.
+            by_name = {host.name: host for host in hosts}
+            some = [by_name[name] for name in sorted(by_name)]
+            known = set(self._sql.each("change_hosts", some, lambda row: next(iter(row))))
+            self._sql.run_many("insert_hosts", [host for host in some if host.name not in known])
+            hosts = [host for host in hosts if by_name[host.name] is not host]
 
     def delete_silent_hosts(self, seen_before: int) -> int:
         """Forget hosts that were not heard of for long."""

@@ -32,8 +32,8 @@ from ade.domain.units import MIB
 from ade.store import migrate
 from ade.store.dialects import dialect_for
 from ade.store.dialects.bounded import libpq_url
+from ade.store.reading import SqlReading
 from ade.store.session import Session
-from ade.store.transaction import SqlReading
 
 SQLITE_FILE, POSTGRES_FILE = "ade.sqlite", "ade.dump"
 FILE_OF = {"sqlite": SQLITE_FILE, "postgresql": POSTGRES_FILE}

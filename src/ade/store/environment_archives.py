@@ -54,7 +54,7 @@ class EnvironmentArchiveChanges(EnvironmentArchiveReading):
         found = self._sql.rows("unused_archives", self._before(seconds), UNUSED_AT_ONCE)
         return [str(row[0]) for row in found]
 
-    def forget(self, environment: str, seconds: float) -> bool:
+    def forget(self, environment: str, seconds: float = -1) -> bool:
         """Forget an archive that no host has used for so long; its blob is collected later."""
         return self._sql.run("delete_environment_archive", environment, self._before(seconds)) > 0
 

@@ -20,7 +20,7 @@ A shard alone may be negative: jobs are submitted by one process and finished by
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ade.store.executor import Executor
 from ade.store.port import LostRace
@@ -32,22 +32,11 @@ REMEMBERED_MAX = 10_000
 QUEUED, RUNNING = "queued", "running"
 
 
-class Facets(NamedTuple):
-    """Hold what a job is counted by, besides its workspace and status: it never changes."""
-
-    pool: str
-    kind: str
-    priority: str
-
-
-class CountKey(NamedTuple):
-    """Name a counter, in the order of its key."""
-
-    workspace_id: str
-    pool: str
-    kind: str
-    priority: str
-    status: str
+# Plain tuples, because one is made for each job. What a job is counted by, besides its workspace
+# and status, and never changes: pool, kind, priority. And the key of a counter: workspace, pool,
+# kind, priority, status.
+Facets = tuple[str, str, str]
+CountKey = tuple[str, str, str, str, str]
 
 
 class CounterMemory:
@@ -59,12 +48,12 @@ class CounterMemory:
         self.keys: set[CountKey] = set()
         self.facets: dict[str, Facets] = {}
 
-    def remember(self, job_id: str, facets: Facets) -> None:
-        """Remember a job; when there are too many, the older half is forgotten."""
-        if len(self.facets) >= REMEMBERED_MAX:
-            for old in list(self.facets)[: REMEMBERED_MAX // 2]:
+    def remember(self, jobs: Iterable[tuple[str, Facets]]) -> None:
+        """Remember jobs; when there are too many, the older half is forgotten."""
+        self.facets.update(jobs)
+        if len(self.facets) > REMEMBERED_MAX:
+            for old in list(self.facets)[: -REMEMBERED_MAX // 2]:
                 del self.facets[old]
-        self.facets[job_id] = facets
 
 
 class JobCountChanges:
@@ -75,38 +64,44 @@ class JobCountChanges:
         self._memory = memory
         self._changes: Counter[CountKey] = Counter()
 
-    def born(self, jobs: Iterable[JobRow]) -> None:
+    def born(self, jobs: Sequence[JobRow]) -> None:
         """Note jobs that were inserted."""
-        for job in jobs:
-            facets = Facets(job.pool, job.kind, job.priority)
-            self._memory.remember(job.id, facets)
-            self._changes[CountKey(job.workspace_id, *facets, job.status)] += 1
+        counted = Counter([(j.workspace_id, j.pool, j.kind, j.priority, j.status) for j in jobs])
+        for key, count in counted.items():
+            self._changes[key] += count
+        self._memory.remember((job.id, (job.pool, job.kind, job.priority)) for job in jobs)
 
-    def claimed(self, query: ClaimQuery, claims: Iterable[Claim]) -> None:
+    def claimed(self, query: ClaimQuery, claims: Sequence[Claim]) -> None:
         """Note jobs that were taken from the queue."""
-        for claim in claims:
-            facets = Facets(query.pool, claim.kind, claim.priority)
-            self._memory.remember(claim.id, facets)
-            self._move(claim.workspace_id, facets, QUEUED, RUNNING)
+        pool, workspace_id = query.pool, query.workspace_id
+        for facets, count in Counter([(pool, c.kind, c.priority) for c in claims]).items():
+            self._move(workspace_id, facets, QUEUED, RUNNING, count)
+        self._memory.remember((c.id, (pool, c.kind, c.priority)) for c in claims)
 
     def ended(self, rows: Sequence[FinishRow]) -> None:
         """Note attempts whose end was recorded."""
-        found = self._facets([JobRef(row.workspace_id, row.id) for row in rows])
-        for row in rows:
-            if row.id in found:
-                self._move(row.workspace_id, found[row.id], RUNNING, row.status)
+        self._note([(row.workspace_id, row.id, RUNNING, row.status) for row in rows])
 
     def moved(self, moves: Sequence[Move]) -> None:
         """Note jobs that were moved."""
-        changed = [move for move in moves if move.source != move.status]
-        found = self._facets([JobRef(move.workspace_id, move.id) for move in changed])
-        for move in changed:
-            if move.id in found:
-                self._move(move.workspace_id, found[move.id], move.source, move.status)
+        self._note([(m.workspace_id, m.id, m.source, m.status) for m in moves])
+
+    def _note(self, changes: Sequence[tuple[str, str, str, str]]) -> None:
+        """Note changes of status: workspace, job, source and target of each."""
+        known = self._memory.facets
+        missing = [JobRef(ws, id_) for ws, id_, _, _ in changes if id_ not in known]
+        if missing:  # a job without its request is not counted
+            read: list[Any] = self._sql.each("read_facets", missing, tuple)
+            known = known | {str(id_): tuple(facets) for id_, *facets in read}
+        counted = Counter(
+            [(ws, known[id_], before, after) for ws, id_, before, after in changes if id_ in known]
+        )
+        for (workspace_id, facets, before, after), count in counted.items():
+            self._move(workspace_id, facets, before, after, count)
 
     def gone(self, workspace_id: str, facets: Facets, status: str) -> None:
         """Note a job that was deleted."""
-        self._changes[CountKey(workspace_id, *facets, status)] -= 1
+        self._changes[workspace_id, *facets, status] -= 1
 
     def flush(self) -> set[CountKey]:
         """Add the differences to the counters; return those that exist once this commits."""
@@ -129,17 +124,10 @@ class JobCountChanges:
         self._sql.dialect.lock_table(self._sql.cursor, "job_counts")
         self._sql.run("delete_counters")
         self._sql.run("count_anew")
+        self._changes.clear()  # what this transaction has changed so far is counted with the rest
         self._memory.keys.clear()
         self._memory.facets.clear()
 
-    def _move(self, workspace_id: str, facets: Facets, source: str, status: str) -> None:
-        self._changes[CountKey(workspace_id, *facets, source)] -= 1
-        self._changes[CountKey(workspace_id, *facets, status)] += 1
-
-    def _facets(self, refs: Sequence[JobRef]) -> dict[str, Facets]:
-        """Find what jobs are counted by; a job without its request is not counted."""
-        known = self._memory.facets
-        missing = [ref for ref in refs if ref.id not in known]
-        read: list[tuple[Any, ...]] = self._sql.each("read_facets", missing, tuple)
-        found = {str(id_): Facets(*facets) for id_, *facets in read}
-        return found | {ref.id: known[ref.id] for ref in refs if ref.id in known}
+    def _move(self, workspace_id: str, facets: Facets, source: str, status: str, n: int) -> None:
+        self._changes[workspace_id, *facets, source] -= n
+        self._changes[workspace_id, *facets, status] += n

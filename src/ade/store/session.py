@@ -19,8 +19,9 @@ from ade.store.executor import Executor
 from ade.store.group_commit import GroupCommit, OutcomeUnknown, Unreachable
 from ade.store.job_counts import CounterMemory
 from ade.store.port import OnCommit, Result, Transaction, Verb
+from ade.store.reading import SqlReading
 from ade.store.storage_usage import VersionSizes
-from ade.store.transaction import SqlReading, SqlTransaction
+from ade.store.transaction import SqlTransaction
 
 READERS = 4
 # How often the owner of a SQLite file checks whether another process has written to it.

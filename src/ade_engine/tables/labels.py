@@ -19,6 +19,7 @@ from ade_engine.tables.first_header import FoundHeader, find_first_header
 from ade_engine.tables.forest import Weights
 from ade_engine.tables.forms import is_key_value
 from ade_engine.tables.grid import Grid
+from ade_engine.tables.looks import CellLook
 from ade_engine.tables.regions import Contribution, RowKind
 from ade_engine.tables.row_cells import RowCells
 from ade_engine.tables.row_checks import RowChecks
@@ -64,6 +65,7 @@ FORM_ROWS_MIN = 6
 HEADER_SCORE_MIN = 0.05  # below it no header is more likely
 TITLE_SCORE_MIN = 0.3  # of a header that is one cell above rows of several, as a title is
 TITLE_ROWS = 5  # below the title that are looked at
+NAMES_OF_EMPTY_COLUMNS_MIN = 3  # of them, more than half above empty columns
 NEVER = -1e9
 RULE_WEIGHT = 24.0  # a detector's score of 1 outweighs everything else, 0.1 is a hint
 REASONS_MAX = 8
@@ -172,6 +174,8 @@ def _used(
     header: FoundHeader | None, shares: FloatArray, grid: Grid, places: IntArray
 ) -> int | None:
     """Return the row of a header that is likely enough; in a form it must be certain."""
+    if header is not None and _names_empty_columns(grid, places, header.index):
+        return header.index
     if header is None or not header.is_likely:
         return None
     score = header_score(shares, header.index, header.presence)
@@ -186,6 +190,20 @@ def _is_like_title(cells: IntArray, index: int) -> bool:
     """Return whether a row and all above it are one cell each, and most rows below it are more."""
     below = cells[index + 1 : index + 1 + TITLE_ROWS]
     return bool((cells[: index + 1] == 1).all() and len(below) and np.median(below) > 1)
+
+
+def _names_empty_columns(grid: Grid, places: IntArray, index: int) -> bool:
+    """Return whether a row of words has names for most columns where no row below has a value.
+
+    So it is in a sheet that was made to be filled in.
+    """
+    row, below = places[index], places[index + 1 :]
+    named = grid.filled[row]
+    used = grid.filled[below].any(axis=0)
+    only_words = bool((grid.looks[row][named] == CellLook.WORDS).all())
+    names, empty = int(named.sum()), int((named & ~used).sum())
+    enough = names >= NAMES_OF_EMPTY_COLUMNS_MIN and 2 * empty > names
+    return only_words and enough and bool(used.any()) and not (used & ~named).any()
 
 
 def _only_totals(

@@ -9,6 +9,7 @@ from tests.store.acts import Acts, submission
 from tests.store.conformance.test_builds import Site, version
 
 from ade.clock import ManualClock
+from ade.domain.agent_pool import AgentPool
 from ade.domain.errors import QueueFull
 from ade.domain.job import AGENT_POOL
 from ade.kernel import Kernel
@@ -249,3 +250,25 @@ def test_a_refusal_over_the_quota_says_how_fast_its_own_jobs_leave(
     with pytest.raises(QueueFull, match="quota") as refused:
         quota.submit()
     assert refused.value.retry_after_seconds == 11  # one in a little more than 10 s
+
+
+def test_jobs_for_agents_are_counted_by_what_they_ask_for(store: Store, clock: ManualClock) -> None:
+    acts = Acts(Kernel(store, KernelSettings(queue_size=1, agent_queue_size=2)), clock)
+    required = AgentPool.of("gpu", require_host=True)
+    for _ in range(2):
+        acts.submit(pool=AGENT_POOL)
+        acts.submit(pool=AGENT_POOL, agent_pool=required)
+    for changes in ({}, {"agent_pool": required}):
+        with pytest.raises(QueueFull, match="2 jobs wait for the same agents"):
+            acts.submit(pool=AGENT_POOL, **changes)
+    acts.submit()
+    assert acts.dispatch("a") is not None
+    acts.submit(pool=AGENT_POOL)
+    assert len(acts.everything()) == 6
+
+
+def test_jobs_for_agents_are_admitted_in_their_order(store: Store, clock: ManualClock) -> None:
+    acts = Acts(Kernel(store, KernelSettings(agent_queue_size=2)), clock)
+    wanted = [submission(pool=AGENT_POOL) for _ in range(4)]
+    outcomes = acts.kernel.now.many("submit", wanted)
+    assert [isinstance(outcome, Accepted) for outcome in outcomes] == [True, True, False, False]

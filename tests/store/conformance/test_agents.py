@@ -367,3 +367,31 @@ def test_the_versions_of_jobs_tell_their_states_apart(acts: Acts) -> None:
         first.id: False,
         second.id: True,
     }
+
+
+def test_what_a_host_says_of_itself_is_its_latest_heartbeat(acts: Acts) -> None:
+    def note(info: str, beat: float | None, seen: float = 0) -> None:
+        acts.kernel.now.note_hosts([HostNote("a", seen, 0.0, beat, info)])
+
+    def known() -> tuple[str, int, int]:
+        (host,) = acts.kernel.now.read(lambda reading: reading.agent_jobs.hosts())
+        now = acts.clock.now_us()
+        return host.info, now - host.seen_at, now - (host.beat_at or 0)
+
+    note('{"load": 1}', 10)
+    assert known() == ('{"load": 1}', 0, 10_000_000)
+    note("{}", None)  # it asked another server for work, which heard no heartbeat
+    assert known() == ('{"load": 1}', 0, 10_000_000)
+    note('{"load": 2}', 3)
+    note('{"load": 0}', 20, seen=20)  # an older one, from a server that was slow
+    assert known() == ('{"load": 2}', 0, 3_000_000)
+
+
+def test_many_hosts_are_noted_at_once(acts: Acts) -> None:
+    notes = [HostNote(f"h{number}", number, None, number) for number in range(30)]
+    acts.kernel.now.note_hosts([*notes, HostNote("h3", 1, None, 1, '{"load": 1}')])
+    acts.kernel.now.note_hosts(notes)
+    hosts = acts.kernel.now.read(lambda reading: reading.agent_jobs.hosts())
+    assert len(hosts) == 30
+    (third,) = [host for host in hosts if host.name == "h3"]
+    assert (acts.clock.now_us() - third.seen_at, third.info) == (1_000_000, '{"load": 1}')

@@ -18,6 +18,7 @@ from ade.store.rows import (
     JobRow,
     StaleJob,
 )
+from ade.store.sql.agent_jobs import BEAT_SLACK_US
 
 
 class MemoryAgentJobs:
@@ -120,7 +121,8 @@ class MemoryAgentJobs:
         """Note that hosts were heard of, and what they said."""
         for host in hosts:
             known = self._tables.hosts.get(host.name) or host
-            is_latest = host.beat_at is not None and host.beat_at >= (known.beat_at or 0)
+            known_beat = (known.beat_at or 0) - BEAT_SLACK_US
+            is_latest = host.beat_at is not None and host.beat_at >= known_beat
             self._tables.hosts[host.name] = known._replace(
                 seen_at=max(known.seen_at, host.seen_at),
                 asked_at=_later(known.asked_at, host.asked_at),

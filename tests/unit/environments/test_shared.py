@@ -1,8 +1,10 @@
 """Environments that hosts share by way of their blobs."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.environments.conftest import Configure, Workbench
@@ -31,6 +33,10 @@ class Records:
     async def add(self, archive: EnvironmentArchive) -> EnvironmentArchive:
         """Record one; the first counts."""
         return self.archives.setdefault(archive.environment, archive)
+
+    async def forget(self, environment: str) -> None:
+        """Forget one."""
+        self.archives.pop(environment, None)
 
 
 @pytest.fixture
@@ -97,6 +103,34 @@ async def test_it_is_packed_and_unpacked_once(host: Host, monkeypatch: pytest.Mo
     assert calls == ["pack", "unpack"]
 
 
+async def test_a_cancelled_fetch_leaves_no_half_of_an_environment(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread goes on; the folder that it works in may be removed only after it."""
+    (one, here), (two, there) = host("one"), host("two")
+    digest = await installed(here)
+    await one.share(digest)
+    begun, go_on, real = threading.Event(), threading.Event(), module.unpack
+
+    def slowly(*given: Any) -> None:
+        begun.set()
+        assert go_on.wait(60)
+        real(*given)
+
+    monkeypatch.setattr(module, "unpack", slowly)
+    fetching = asyncio.create_task(two.obtain(digest))
+    await asyncio.to_thread(begun.wait, 60)
+    fetching.cancel()
+    done, _ = await asyncio.wait([fetching], timeout=0.05)
+    assert not done
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await fetching
+    package = folder_of(digest, there) / "packages" / "greeting.py"
+    assert package.read_text() == "VERSION = '2.0'\n"
+    assert is_there(digest, there)
+
+
 async def test_another_platform_installs_the_same_versions(
     host: Host, wheelhouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +146,7 @@ async def test_another_platform_installs_the_same_versions(
     assert is_there(rebuilt, there)
     assert not is_there(digest, there)
     lonely, _ = host("three", wheelhouse=None, build_network=False)
-    with pytest.raises(BuildFailed, match="cannot install them"):
+    with pytest.raises(BuildFailed, match="it cannot install them"):
         await lonely.obtain(digest)
 
 
@@ -126,14 +160,27 @@ async def test_a_damaged_archive_is_not_used(host: Host, records: Records, blobs
     assert is_there(digest, there)
 
 
-async def test_what_is_nowhere_is_gone(host: Host, records: Records, blobs: Blobs) -> None:
+async def test_an_archive_whose_bytes_are_gone_is_forgotten(
+    host: Host, records: Records, blobs: Blobs
+) -> None:
+    (one, here), (two, there) = host("one"), host("two")
+    digest = await installed(here)
+    archive = await one.share(digest)
+    blobs.delete(archive.archive)
+    assert await two.obtain(digest) == digest  # installed from its lock
+    assert is_there(digest, there)
+    assert records.archives == {}
+    await one.share(digest)
+    assert blobs.has(archive.archive)
+
+
+async def test_what_is_nowhere_is_gone(host: Host) -> None:
     (one, here), (two, _) = host("one"), host("two")
     digest = await installed(here)
     with pytest.raises(EnvironmentGone):
         await two.obtain(digest)
-    archive = await one.share(digest)
-    blobs.delete(archive.archive)
     with pytest.raises(EnvironmentGone):
-        await two.obtain(digest)
-    with pytest.raises(EnvironmentGone):
-        await two.share("sha256:" + "0" * 64)
+        await two.share(digest)
+    (folder_of(digest, here) / "packages" / "away").symlink_to("/etc")
+    with pytest.raises(BuildFailed, match="cannot be shared"):
+        await one.share(digest)

@@ -104,6 +104,8 @@ async def test_a_lease_that_was_taken_is_given_up_at_the_next_renewal(bench: Ben
     async with bench.working() as worker:
         (pid,) = await bench.pids(job)
         (attempt,) = worker._attempts
+        # Else the step that it reported is refused, and the attempt is given up by that.
+        await aeventually(lambda: attempt._output._buffer.is_empty)
         bench.store.write(bench.kernel.verbs.finish, [Finish(attempt.claim, None)])
         ended = await bench.ended(job)
         assert is_alive(pid)

@@ -231,7 +231,9 @@ class ContainerEngine:
 
         def work(client: Any) -> None:
             skip = skip_bytes
-            for piece in client.logs(container, stdout=True, stderr=True, stream=True):
+            # Without `follow=False` a stream follows, and Podman then loses output.
+            asked = {"stdout": True, "stderr": True, "stream": True, "follow": False}
+            for piece in client.logs(container, **asked):
                 if new := piece[skip:]:
                     sink(new)
                 skip = max(skip - len(piece), 0)

@@ -150,11 +150,17 @@ class ContainerWork:
             await asyncio.to_thread(folder.write, END, end)
             self._start_delivery(job_id, deliver_end(self._host.calls, folder))
             return
-        task = asyncio.create_task(self._run(attempt), name=f"container {job_id}")
+        earlier = [task for task, one in self._running.items() if one.order.job_id == job_id]
+        for one in earlier:
+            self._running[one].stop("over")
+        task = asyncio.create_task(self._run(attempt, earlier), name=f"container {job_id}")
         self._running[task] = attempt
         task.add_done_callback(self._forget)
 
-    async def _run(self, attempt: ContainerAttempt) -> None:
+    async def _run(self, attempt: ContainerAttempt, earlier: list[asyncio.Task[None]]) -> None:
+        """Run an attempt, after earlier ones of its job on this host have ended."""
+        if earlier:
+            await asyncio.wait(earlier)
         try:
             wanted = await attempt.run()
         except Exception:

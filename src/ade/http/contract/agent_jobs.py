@@ -1,4 +1,4 @@
-"""`/api/agent/claims`, `renewals`, `ends`, `reports`, `output`: jobs that agents run for a server.
+"""`/api/agent/claims`, `renewals`, `ends`, `reports`, `output`, `workers`: jobs that agents run.
 
 Every message but a claim names a lease with its fence, and an agent may name only its own. The
 owner of a lease is the agent that the key belongs to. An operator's key may speak for any agent,
@@ -23,6 +23,7 @@ from ade.app.agent_messages import (
     RenewedMessage,
     ReportedMessage,
     ReportMessage,
+    WorkerMessage,
 )
 from ade.domain.errors import AdeError, InvalidRequest, Unauthenticated
 from ade.domain.units import MIB
@@ -42,6 +43,7 @@ _ENDED = TypeAdapter(EndedMessage)
 _REPORT = TypeAdapter(ReportMessage)
 _REPORTED = TypeAdapter(ReportedMessage)
 _OUTPUT = TypeAdapter(OutputMessage)
+_WORKER = TypeAdapter(WorkerMessage)
 AGENT_NAME = b"agent-name"
 _NAME = re.compile(r"[\x21-\x7e]{1,100}")
 
@@ -97,6 +99,13 @@ def agent_job_routes(leases: AgentLeases, callers: Callers) -> APIRouter:
         """Append output of an attempt; what is stored already is passed over."""
         name = await agent_name(callers, request.scope)
         await leases.append_output(name, await read(request, _OUTPUT))
+        return Response(status_code=204)
+
+    @router.post("/workers", status_code=204)
+    async def note_worker(request: Request) -> Response:
+        """Note what an agent runs in its sandbox, every few seconds and when it stops."""
+        name = await agent_name(callers, request.scope)
+        await leases.note_worker(name, await read(request, _WORKER))
         return Response(status_code=204)
 
     return router

@@ -11,6 +11,7 @@ from ade.app.agents import Agents
 from ade.app.enrolled_agents import EnrolledAgents
 from ade.domain.errors import Unauthenticated
 from ade.http.body import read_small
+from ade.http.contract.described import described
 from ade.http.responses import json_response
 from ade.http.wrong_keys import WrongKeys
 
@@ -29,7 +30,7 @@ def enrolment_routes(agents: Agents, enrolled: EnrolledAgents, wrong_keys: Wrong
     """Make the route."""
     router = APIRouter(prefix="/api/agent", tags=["agents"])
 
-    @router.post("/enrol")
+    @router.post("/enrol", **described(_CODE, 401, 422, s200="The key, shown once"))
     async def trade_code(request: Request) -> Response:
         """Trade a code for the agent's key, once; 401 if the code is not valid."""
         message = await read_small(request, _CODE)

@@ -34,6 +34,7 @@ from ade.domain.vocabulary import AgentStatus
 from ade.http.body import SMALL_BODY_BYTES_MAX, parse, read_body
 from ade.http.contract.callers import Caller
 from ade.http.contract.context import NO_JOB, ContractContext, find_job
+from ade.http.contract.described import described
 from ade.http.contract.disconnect import disconnect
 from ade.http.responses import RawResponse
 from ade.stages.agents.report import AgentReport
@@ -42,6 +43,7 @@ from ade.store.rows import Claim, JobRef
 FENCING = "attempt_fencing_v1"
 NO_JOB_HEADER = b"ade-no-job"
 WAIT_SECONDS_MAX = 25
+TROUBLE_SECONDS = 2.0
 REPORT_BYTES_MAX = MIB
 INFO_CHARS_MAX = 16_384
 DETAILS_CHARS_MAX = 16_384
@@ -125,14 +127,13 @@ class WorkerCalls:
         capabilities = frozenset(message.capabilities or ())
         labels = caller.labels if caller.name is not None else frozenset(message.labels or ())
         agent = AskingAgent(name, labels, FENCING in capabilities)
-        try:
-            async with disconnect(receive) as gone:
+        async with disconnect(receive) as gone:
+            try:
                 answer = await self._next_job(agent, capabilities, wait_seconds, gone)
-        except AdeError as error:
-            answer = _no_job(error.code)
-        except Exception:
-            log.exception("next-job failed", worker_id=name)
-            answer = _no_job("internal_error")
+            except Exception as error:
+                answer = _no_job(_code(error, name))
+                # Else a long poll would be sent again at once, by every worker.
+                await asyncio.wait({gone}, timeout=min(wait_seconds, TROUBLE_SECONDS))
         if preferred is not None:
             applied = (b"preference-applied", b"wait=%d" % min(preferred, WAIT_SECONDS_MAX))
             answer = answer._replace(headers=(*answer.headers, applied))
@@ -152,14 +153,14 @@ class WorkerCalls:
             except InvalidRequest as error:  # submitted to a server of another version
                 await self._refuse(claim, agent, error)
                 continue
-            except AdeError:
+            except BaseException:
                 await work.give_back(agent.name, claim)
                 raise
             if gone.done():
                 await work.give_back(agent.name, claim)
                 break
             return RawResponse(200, json.dumps(payload).encode())
-        return _no_job("safe_mode" if self._context.kernel.settings.safe_mode else "idle")
+        return _no_job(work.why_none(agent))
 
     async def _payload(self, claim: Claim, agent: AskingAgent, *, whole: bool) -> dict[str, Any]:
         known = await self._context.kernel.read(lambda reading: reading.agent_jobs.find(claim.id))
@@ -218,17 +219,21 @@ def worker_routes(calls: WorkerCalls) -> APIRouter:
     """Make the routes."""
     router = APIRouter(prefix="/api/agent", tags=["agents"])
 
-    @router.post("/next-job")
+    @router.post(
+        "/next-job", **described(_NEXT, 401, 403, 422, s200="A job", s204="There is none now")
+    )
     async def next_job(request: Request) -> Response:
         """Give a worker a job, or answer 204; with `wait`, wait for one up to 25 s."""
         return (await calls.next_job(request.scope, request.receive)).as_response()
 
-    @router.post("/job-status")
+    @router.post(
+        "/job-status", **described(_STATUS, 401, 403, 404, 409, 422, s200="The job's status")
+    )
     async def job_status(request: Request) -> Response:
         """Record what a worker reports of a job that it holds; 409 if it may not."""
         return (await calls.job_status(request.scope, request.receive)).as_response()
 
-    @router.post("/heartbeat")
+    @router.post("/heartbeat", **described(_BEAT, 401, 403, 422, s200="It is noted"))
     async def heartbeat(request: Request) -> Response:
         """Note that a worker is there, how it is, and which jobs it runs."""
         return (await calls.heartbeat(request.scope, request.receive)).as_response()
@@ -243,6 +248,14 @@ def _speaks_for(caller: Caller, worker_id: str | None) -> str:
         raise InvalidRequest("worker_id: say which worker this is.")
     caller.check_worker(name)
     return name
+
+
+def _code(error: Exception, worker_id: str) -> str:
+    """Return the code of an error; an unexpected one is logged."""
+    if isinstance(error, AdeError):
+        return error.code
+    log.error("next-job failed", worker_id=worker_id, exc_info=error)
+    return AdeError.code
 
 
 def _no_job(reason: str) -> RawResponse:

@@ -7,6 +7,7 @@ from pydantic import TypeAdapter
 
 from ade.app.run_requests import RUN_KIND
 from ade.app.submission import PreparedSubmission
+from ade.domain.agent_pool import is_agent_pool
 from ade.domain.errors import NotFinished, NotFound
 from ade.domain.job import StopRequest
 from ade.http.auth import Authorization
@@ -104,6 +105,9 @@ def job_action_routes(context: AppContext) -> APIRouter:
                 submission = await context.run_requests.repeat(submitted.caller, earlier, payload)
             else:
                 submission = context.job_requests.repeat(earlier, payload, submitted.caller)
+                if is_agent_pool(earlier.pool):
+                    known = await context.kernel.read(lambda r: r.agent_jobs.find(earlier.id))
+                    submission = submission._replace(job_name=known.job_name if known else "")
             return PreparedSubmission(submission, RetryView(context, auth, ref.id, runs + 1))
 
         return response_of(

@@ -19,24 +19,39 @@ def admit(
 ) -> list[int]:
     """Admit as many as there is room for, in the order in which they came.
 
-    Only jobs for the local workers are counted; those that wait for an agent take no place. Neither
-    do builds: there is at most one for each version of a configuration.
+    Jobs for the local workers are counted; builds are not: there is at most one for each version of
+    a configuration. Jobs for agents take no place of these. They are counted by what they ask of an
+    agent, so that those that wait for one host leave room for those of others.
     """
-    is_bounded = settings.queue_size or settings.workspace_queue_size
-    if not is_bounded or not any(_is_counted(submissions[index]) for index in new):
+    if not any(_is_bounded(settings, submissions[index]) for index in new):
         return new
     tx.pass_gate(GATE)
     capacity = _Capacity(settings, tx)
     admitted = []
     for index in new:
         submission = submissions[index]
-        is_counted = _is_counted(submission)
-        refusal = capacity.take(submission.workspace_id) if is_counted else None
+        refusal = None
+        if submission.pool != LOCAL_POOL:
+            refusal = capacity.take_of_agents(_agent_pool(submission))
+        elif _is_counted(submission):
+            refusal = capacity.take(submission.workspace_id)
         if refusal is None:
             admitted.append(index)
         else:
             answers[index] = refusal
     return admitted
+
+
+def _is_bounded(settings: KernelSettings, submission: Submission) -> bool:
+    if submission.pool != LOCAL_POOL:
+        return settings.agent_queue_size > 0
+    is_bounded = settings.queue_size or settings.workspace_queue_size
+    return bool(is_bounded) and _is_counted(submission)
+
+
+def _agent_pool(submission: Submission) -> str:
+    asked = submission.agent_pool
+    return submission.pool if asked is None else asked.name
 
 
 def _is_counted(submission: Submission) -> bool:
@@ -51,6 +66,7 @@ class _Capacity:
         self._tx = tx
         self._free: int | None = None
         self._free_in: dict[str, int] = {}
+        self._free_of: dict[str, int] = {}
 
     def take(self, workspace_id: str) -> QueueFull | None:
         """Take one place, or return why there is none."""
@@ -67,6 +83,18 @@ class _Capacity:
             self._free = self._left() - 1
         if settings.workspace_queue_size:
             self._free_in[workspace_id] -= 1
+        return None
+
+    def take_of_agents(self, pool: str) -> QueueFull | None:
+        """Take one place among the jobs that ask the same of an agent, or return why not."""
+        size = self._settings.agent_queue_size
+        if not size:
+            return None
+        if pool not in self._free_of:
+            self._free_of[pool] = size - self._tx.count_waiting(pool, size)
+        if self._free_of[pool] <= 0:
+            return self._full(f"{size} jobs wait for the same agents (ADE_AGENT_QUEUE_SIZE).")
+        self._free_of[pool] -= 1
         return None
 
     def _left(self) -> int:

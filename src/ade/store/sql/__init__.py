@@ -285,8 +285,8 @@ _AGENT_JOBS: dict[str, Statement] = {
     "insert_agent_pool": _one(agent_jobs.insert_agent_pool, *rows.AgentPoolRow._fields),
     "find_agent_pool": _one(agent_jobs.find_agent_pool, "name"),
     "waiting_agent_pools": _one(agent_jobs.waiting_agent_pools),
-    "insert_host": _one(agent_jobs.insert_host, *rows.HostRow._fields),
-    "change_host": _one(agent_jobs.change_host, "name", "seen_at", "asked_at", "beat_at", "info"),
+    "insert_hosts": Statement(agent_jobs.insert_hosts, rows.HostRow._fields),
+    "change_hosts": Statement(agent_jobs.change_hosts, rows.HostRow._fields),
     "list_hosts": _one(agent_jobs.list_hosts, "limit"),
     "delete_silent_hosts": _one(agent_jobs.delete_silent_hosts, "seen_at"),
 }
@@ -331,6 +331,7 @@ _READS: dict[str, Statement] = {
     "read_facets": Statement(job_counts.read_facets, _fields(rows.JobRef)),
     "delete_counters": _one(job_counts.delete_counters),
     "count_anew": _one(job_counts.count_anew),
+    "old_jobs": _one(sweeps.old_jobs, "workspace_id", "id", "finished_at", "first_id", "limit"),
 }
 STATEMENTS = {
     **_JOBS,

@@ -19,6 +19,7 @@ from sqlalchemy.sql.base import Executable
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.expression import FromClause
 
+from ade.domain.units import MICROSECONDS
 from ade.store import rows
 from ade.store.dialects.dialect import Dialect
 from ade.store.parameters import Parameters
@@ -33,6 +34,8 @@ from ade.store.schema import (
     requests,
 )
 from ade.store.sql.clauses import JOB_COLUMNS, insert_values, same, same_row
+
+BEAT_SLACK_US = MICROSECONDS
 
 
 def _columns(table: FromClause, row: Any) -> list[ColumnElement[Any]]:
@@ -161,26 +164,33 @@ def waiting_agent_pools(d: Dialect, p: Parameters) -> Executable:
     return select(*_columns(agent_pools, rows.AgentPoolRow)).where(waits)
 
 
-def insert_host(d: Dialect, p: Parameters) -> Insert:
-    """Insert a host that was heard of for the first time."""
+def insert_hosts(d: Dialect, p: Parameters) -> Insert:
+    """Insert hosts that were heard of for the first time."""
     return insert_values(p, hosts, {name: p[name] for name in rows.HostRow._fields})
 
 
-def change_host(d: Dialect, p: Parameters) -> Update:
-    """Note that a host was heard of again, and what it said if this is its latest heartbeat.
+def change_hosts(d: Dialect, p: Parameters) -> Update:
+    """Note that hosts were heard of again, and what each said if that is its latest heartbeat.
 
-    A host may speak to several servers, and each of them notes what it heard itself.
+    A host may speak to several servers, and each of them notes what it heard itself. Times are
+    reckoned back from that of the transaction, so one heartbeat may have slightly different ones.
     """
 
-    def is_later(name: str) -> ColumnElement[bool]:
-        return p[name] >= func.coalesce(hosts.c[name], literal_column("0"))
+    def is_later(name: str, slack: int = 0) -> ColumnElement[bool]:
+        known = func.coalesce(hosts.c[name], literal_column("0"))
+        return p[name] >= known - literal_column(str(slack))
 
     changed = {
         name: case((is_later(name), p[name]), else_=hosts.c[name])
         for name in ("seen_at", "asked_at", "beat_at")
     }
-    info = case((is_later("beat_at"), p["info"]), else_=hosts.c.info)
-    return update(hosts).where(same(hosts, p, "name")).values(**changed, info=info)
+    info = case((is_later("beat_at", BEAT_SLACK_US), p["info"]), else_=hosts.c.info)
+    return (
+        update(hosts)
+        .where(same(hosts, p, "name"))
+        .values(**changed, info=info)
+        .returning(hosts.c.name)
+    )
 
 
 def list_hosts(d: Dialect, p: Parameters) -> Executable:

@@ -1,6 +1,18 @@
 """The statements about scalers, their blocks, and the work that waits for pilots."""
 
-from sqlalchemy import Insert, Update, case, delete, func, literal_column, null, or_, select, update
+from sqlalchemy import (
+    Insert,
+    Update,
+    case,
+    delete,
+    exists,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.sql.base import Executable
 
 from ade.store import rows
@@ -11,6 +23,7 @@ from ade.store.schema import (
     is_queued,
     is_running,
     jobs,
+    queue_pauses,
     requests,
     scale_blocks,
     scalers,
@@ -127,8 +140,15 @@ def delete_blocks(d: Dialect, p: Parameters) -> Executable:
 def backlog(d: Dialect, p: Parameters) -> Executable:
     """Count the jobs of a pool that a worker could take now, by kind and by whether they fit.
 
-    Jobs that were set aside wait for a worker of their kind, and a pilot may be one.
+    Jobs that were set aside wait for a worker of their kind, and a pilot may be one. Those that an
+    operator has paused wait for no worker.
     """
+    of_workspace, of_kind = queue_pauses.c.workspace_id, queue_pauses.c.kind
+    paused = exists().where(
+        queue_pauses.c.worker.is_(None),
+        or_(of_workspace.is_(None), of_workspace == jobs.c.workspace_id),
+        or_(of_kind.is_(None), of_kind == requests.c.kind),
+    )
     fits = case(
         (jobs.c.timeout_ms <= p["timeout_ms_max"], literal_column("1")), else_=literal_column("0")
     )
@@ -140,6 +160,7 @@ def backlog(d: Dialect, p: Parameters) -> Executable:
             is_queued(jobs),
             jobs.c.pool == p["pool"],
             or_(is_eligible(jobs), jobs.c.needs_kind.is_not(None)),
+            ~paused,
         )
         .subquery("waiting")
     )

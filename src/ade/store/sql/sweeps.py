@@ -1,6 +1,8 @@
 """The statements that find jobs whose lease or time is over, and delete old ones."""
 
-from sqlalchemy import delete, exists, literal, select
+from typing import Any
+
+from sqlalchemy import Select, delete, exists, literal, select
 from sqlalchemy.sql.base import Executable
 
 from ade.store.dialects.dialect import Dialect
@@ -42,10 +44,19 @@ def finished_jobs(d: Dialect, p: Parameters) -> Executable:
     changed since this statement began is looked at again once it is locked. The job of a build is
     kept as long as its build: an activation relies on it.
     """
+    return d.limited(d.locked_skipping(_old(p), jobs), p["limit"])
+
+
+def old_jobs(d: Dialect, p: Parameters) -> Executable:
+    """List what `finished_jobs` finds, after an identifier, without locking it."""
+    return d.limited(_old(p).where(jobs.c.id > p["first_id"]), p["limit"])
+
+
+def _old(p: Parameters) -> Select[Any]:
     makes_build = exists().where(
         builds.c.workspace_id == jobs.c.workspace_id, builds.c.job_id == jobs.c.id
     )
-    old = (
+    return (
         select(
             jobs.c.workspace_id,
             jobs.c.id,
@@ -54,6 +65,7 @@ def finished_jobs(d: Dialect, p: Parameters) -> Executable:
             jobs.c.pool,
             requests.c.kind,
             requests.c.priority,
+            jobs.c.finished_at,
         )
         .select_from(jobs.join(requests, same_row()))
         .where(
@@ -65,7 +77,6 @@ def finished_jobs(d: Dialect, p: Parameters) -> Executable:
         )
         .order_by(jobs.c.id)
     )
-    return d.limited(d.locked_skipping(old, jobs), p["limit"])
 
 
 def delete_artifacts(d: Dialect, p: Parameters) -> Executable:

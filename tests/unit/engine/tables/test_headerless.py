@@ -63,6 +63,13 @@ def test_a_doubtful_header_is_masked_and_for_a_person_to_check() -> None:
     assert "Moss" not in json.dumps(table_json(table))
 
 
+def test_a_header_above_empty_columns_is_found_and_for_a_person_to_check() -> None:
+    names: list[Any] = [[name] for name in ("Moss", "Lind", "Park", "Vance", "Holt", "Ahn")]
+    (table,) = find_tables(MadeSheet([["Name", "Amount", "Price", "Town"], *names])).tables
+    assert (table.header, table.data_rows.count) == (("Name", "Amount", "Price", "Town"), 6)
+    assert Doubt.HEADER in table.doubts
+
+
 def test_a_certain_header_is_recorded() -> None:
     (table,) = find_tables(MadeSheet([HEADER, *people(20)])).tables
     assert not table.needs_review

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import UUID
 
-revision = "0023_counts_of_jobs"
-down_revision = "0020_environment_archives"
+revision = "0019_counts_of_jobs"
+down_revision = "0018_queue_pauses"
 
 ID = sa.String(36).with_variant(UUID(as_uuid=False), "postgresql")
 WORD = sa.String(20)

@@ -8,8 +8,8 @@ from alembic import op
 from sqlalchemy.dialects.mssql import NVARCHAR
 from sqlalchemy.dialects.postgresql import UUID
 
-revision = "0024_queue_pauses"
-down_revision = "0023_counts_of_jobs"
+revision = "0018_queue_pauses"
+down_revision = "0017_environment_archives"
 
 ID = sa.String(36).with_variant(UUID(as_uuid=False), "postgresql")
 NAME = sa.String(200).with_variant(NVARCHAR(200), "mssql")

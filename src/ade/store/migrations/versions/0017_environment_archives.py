@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.mssql import NVARCHAR
 
-revision = "0020_environment_archives"
+revision = "0017_environment_archives"
 down_revision = "0016_agents"
 
 NAME = sa.String(200).with_variant(NVARCHAR(200), "mssql")
