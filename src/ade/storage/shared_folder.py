@@ -243,7 +243,7 @@ def _no_number(name: str) -> None:
 def choose_shared_folder(
     wanted: Path, fallback: Path, owner: str, *, is_explicit: bool
 ) -> SharedFolder:
-    """Open the wanted folder if this database may use it, else the fallback, and log which.
+    """Open the wanted folder if this database may use it, else the fallback, and log that.
 
     `owner` names the database. A folder that belongs to another one is not used: the two would
     write over each other's lists. A root that is made here is closed to other users, unless a
@@ -258,7 +258,8 @@ def choose_shared_folder(
     except (OSError, AdeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
     if reason is None:
-        log.info("the shared folder of agents", path=str(wanted))
+        if wanted != fallback:
+            log.info("the shared folder of agents", path=str(wanted))
         return folder
     folder = SharedFolder(fallback)
     folder.create(private=True)
