@@ -123,12 +123,19 @@ async def test_links_and_other_traps_do_not_lead_out(
         assert (answer.status_code, answer.json()["code"]) == (400, "unsafe_path")
 
 
-async def test_what_is_no_json_is_said_to_be_none(server: Server, worker: PlainWorker) -> None:
+async def test_what_is_half_written_is_not_there_yet_until_the_job_has_ended(
+    server: Server, worker: PlainWorker
+) -> None:
     job_id = await running(server, worker)
     (folder(server, job_id) / "progress" / "progress.json").write_text('{"half')
-    answer = await server.http.get(f"/progress/{job_id}")
-    assert answer.status_code == 422
-    assert "not a JSON document" in answer.json()["detail"]
+    (folder(server, job_id) / "results" / "result.json").write_text("")
+    assert (await server.http.get(f"/progress/{job_id}")).json() == {}
+    assert (await server.http.get(f"/result/{job_id}")).status_code == 404
+    await worker.say(job_id, "finished")
+    for name in ("progress", "result"):
+        answer = await server.http.get(f"/{name}/{job_id}")
+        assert answer.status_code == 422
+        assert "not a JSON document" in answer.json()["detail"]
 
 
 async def test_a_result_that_is_too_large_is_not_read(server: Server, worker: PlainWorker) -> None:

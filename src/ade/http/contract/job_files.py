@@ -6,7 +6,7 @@ no browser runs.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ade.app.agent_views import status_body
-from ade.domain.errors import NotFound, TooManyRequests
+from ade.domain.errors import InvalidRequest, NotFound, TooManyRequests
 from ade.domain.events import output_topic
 from ade.domain.job import TERMINAL, Status
 from ade.domain.units import MIB
@@ -104,7 +104,7 @@ def job_file_routes(context: ContractContext, streams: LogStreams | None = None)
     async def read_progress(request: Request, job_id: str) -> Response:
         """Show the progress that a job has written; `{}` while there is none."""
         job = (await find(request, job_id)).job
-        progress = await asyncio.to_thread(context.shared_folder.read_progress, job.id)
+        progress = await _written(job, context.shared_folder.read_progress, job.id)
         if progress is None:
             progress = json.loads(job.progress) if job.progress else {}
         return json_response(progress)
@@ -116,7 +116,7 @@ def job_file_routes(context: ContractContext, streams: LogStreams | None = None)
         result = await _recorded(found)
         if result is None:
             folder = context.shared_folder
-            result = await asyncio.to_thread(folder.read_result, found.job.id, RESULT_BYTES_MAX)
+            result = await _written(found.job, folder.read_result, found.job.id, RESULT_BYTES_MAX)
         if result is None:
             status = status_body(found)["status"]
             raise NotFound(f"The job has left no result; its status is {status}.")
@@ -130,6 +130,16 @@ def job_file_routes(context: ContractContext, streams: LogStreams | None = None)
         return outputs.get("result_json") if isinstance(outputs, dict) else None
 
     return router
+
+
+async def _written(job: JobRow, read: Callable[..., Any], *arguments: Any) -> Any:
+    """Read what a job has written; what is no JSON may be half written, as long as it runs."""
+    try:
+        return await asyncio.to_thread(read, *arguments)
+    except InvalidRequest:
+        if Status(job.status) in TERMINAL:
+            raise
+        return None
 
 
 class _Stream(StreamingResponse):
