@@ -44,6 +44,7 @@ from ade.http.schemas import agents, catalogue, directory, jobs, operations
 from ade.kinds import load_kinds
 from ade.settings import Settings, all_settings
 from ade.settings_reader import CLIENT_VARIABLES, TEST_PREFIX
+from ade.stages.agents.report import AGENT_CODES
 from ade.telemetry import metrics
 from ade_engine.entry import activate, cell
 
@@ -225,6 +226,8 @@ def test_every_code_of_a_failed_job_is_described() -> None:
     described = _first_column(DOCS / "reference" / "errors.md", r"[A-Z_]+")
     # The codes of an AdeError in a worker are those of its class, in capitals.
     written |= {"VALIDATION_ERROR", "FILES_GONE", BUILD_FAILED}
+    # Those that an agent may report.
+    written |= AGENT_CODES.keys()
     # Exceptions of the engine that declare their own code.
     written |= {cell.NoEntrypoint.code, activate.PackageNotImportable.code}
     assert described - {c.value for c in Category} | {"VALIDATION_ERROR"} == written

@@ -32,7 +32,7 @@ from ade.store.rows import JobRef, JobRow, LeaseRef, Move, Renewal, StopRow
 
 ERROR_CHARS_MAX = 2000
 # What an agent may say in `details.code` of a failed job, and what kind of failure it is.
-_CODES = {
+AGENT_CODES = {
     "CONTAINER_OUT_OF_MEMORY": Category.RESOURCE_LIMIT,
     "IMAGE_UNAVAILABLE": Category.DEPENDENCY_ERROR,
     "CONTAINER_NOT_STARTED": Category.DEPENDENCY_ERROR,
@@ -179,8 +179,9 @@ def _error(job: JobRow, facts: dict[str, Any]) -> JobError:
     exit_code, said = facts.get("exit_code"), facts.get("error")
     message = str(said)[:ERROR_CHARS_MAX] if said else None
     about = {"worker_id": facts.get("worker_id"), "exit_code": exit_code}
-    if code in _CODES:
-        return JobError(_CODES[code], code, message or "The container could not be run.", about)
+    if code in AGENT_CODES:
+        message = message or "The container could not be run."
+        return JobError(AGENT_CODES[code], code, message, about)
     if exit_code is not None:
         ended = f"The container ended with exit code {exit_code}."
         message = f"{ended} {message}" if message else ended
