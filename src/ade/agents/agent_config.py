@@ -1,4 +1,4 @@
-"""What an agent is told at its start: the server, its name and key, and what jobs may do here."""
+"""The configuration of an agent: the server, its name and key, and what jobs may do here."""
 
 import os
 import socket

@@ -127,7 +127,7 @@ def read_digests(generation: Path) -> list[str]:
     """Read which blobs a generation needs."""
     lines = (generation / DIGESTS).read_text().split()
     if wrong := [line for line in lines if not DIGEST.fullmatch(line)]:
-        raise Unavailable(f"{generation / DIGESTS} is damaged: {wrong[0][:80]!r} is no digest.")
+        raise Unavailable(f"{generation / DIGESTS} is damaged: {wrong[0][:80]!r} is not a digest.")
     return lines
 
 

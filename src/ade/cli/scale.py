@@ -109,7 +109,7 @@ def drain(
     except (EngineAway, BlockRefused) as error:
         typer.echo(f"ade: {error}", err=True)
         raise typer.Exit(ExitCode.UNAVAILABLE) from None
-    typer.echo(f"{waiting} waiting blocks were cancelled; {started} pilots were told to leave.")
+    typer.echo(f"{waiting} waiting blocks were cancelled; {started} pilots were asked to leave.")
 
 
 @app.command("status")

@@ -114,7 +114,7 @@ async def _worker(
     try:
         await kernel.connect()
     except Unavailable as error:
-        log.warning("the server is away; trying on", reason=error.detail)
+        log.warning("the server does not answer; trying again", reason=error.detail)
     cache = InputCache(settings.blobs_dir, calls, settings.blob_cache_mb * MIB)
     environments = CellEnvironments(settings)
 

@@ -1,9 +1,9 @@
 """Open files below a folder that others write to, without being led out of it.
 
-The model. Containers and foreign workers write to the shared folder, so any name in it may be, or
-become, a symbolic link to anywhere. Every file is therefore opened one name at a time, relative to
-the folder that was opened before, and no symbolic link is followed on the way. A name is checked
-before: it is one part of a path, not a path.
+The model. Containers and workers that are not ADE's own write to the shared folder, so any name in
+it may be, or become, a symbolic link to anywhere. Every file is therefore opened one name at a
+time, relative to the folder that was opened before, and no symbolic link is followed on the way. A
+name is checked before: it is one part of a path, not a path.
 
     what is at the name                        what happens
     -----------------------------------------  -------------------------------------------------

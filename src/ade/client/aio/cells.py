@@ -33,7 +33,7 @@ class AsyncCellResult:
         for one in self.artifacts:
             if one.name == FRAME_FILE:
                 return await one.frame(library)
-        raise KeyError(f"the value of cell {self.job_id} was no dataframe")
+        raise KeyError(f"the value of cell {self.job_id} was not a dataframe")
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class CellResult:
         for one in self.artifacts:
             if one.name == FRAME_FILE:
                 return one.frame(library)
-        raise KeyError(f"the value of cell {self.job_id} was no dataframe")
+        raise KeyError(f"the value of cell {self.job_id} was not a dataframe")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The app of the worker contract: its routes, its errors, and the same edges as the main app."""
+"""The app of the worker contract: its routes, its errors, and the middleware of the main app."""
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
