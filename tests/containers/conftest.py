@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.container_engine import IMAGE, Engine, container_engine, why_none
 
-from ade.agents.containers.engine import ContainerEngine, EngineAway
+from ade.agents.containers.engine import ContainerEngine, ContainerEngineAway
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +34,7 @@ async def engine(podman: Engine) -> AsyncIterator[ContainerEngine]:
         try:
             await opened.version()
             break
-        except EngineAway:
+        except ContainerEngineAway:
             continue
     yield opened
     opened.close()

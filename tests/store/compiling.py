@@ -8,7 +8,7 @@ from ade.store.dialects.mssql import MssqlDialect
 from ade.store.dialects.postgres import PostgresDialect
 from ade.store.dialects.sqlite import SqliteDialect
 from ade.store.sql import STATEMENTS, Statement, builds, lists
-from ade.store.sql.lists import DRIVERS, TIMES, Shape
+from ade.store.sql.lists import DRIVERS, TIMES, ListShape
 
 DIALECTS: dict[str, Dialect] = {
     "sqlite": SqliteDialect(),
@@ -50,10 +50,12 @@ def _shape(
     names: tuple[str, ...],
     bounds: tuple[str, ...] = (),
     several: frozenset[str] = frozenset(),
-) -> Shape:
+) -> ListShape:
     """Describe a list that follows the index of its first filter."""
     driver = names[0] if names and names[0] in DRIVERS else None
-    return Shape(names, several, driver, bounds, is_terminal=True if driver == "status" else None)
+    return ListShape(
+        names, several, driver, bounds, is_terminal=True if driver == "status" else None
+    )
 
 
 def sql_of(dialect: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from ade.agents.agent_key import KeyFile, enrol
 from ade.agents.containers.attempt import Host
 from ade.agents.containers.attempt_folder import StateFolder
 from ade.agents.containers.delivery import HttpOutput, OutputSink, SharedOutput
-from ade.agents.containers.engine import ContainerEngine, EngineAway
+from ade.agents.containers.engine import ContainerEngine, ContainerEngineAway
 from ade.agents.containers.order import Order
 from ade.agents.containers.rules import HostRules, gpu_count
 from ade.agents.containers.work import ContainerWork, WorkRules
@@ -143,7 +143,7 @@ async def _engine_version(engine: ContainerEngine) -> str:
     """Name the engine; one that is away at the start is a mistake of the set-up."""
     try:
         return await engine.version()
-    except EngineAway as away:
+    except ContainerEngineAway as away:
         raise Unavailable(f"{away} Give its address with --engine.") from None
 
 

@@ -18,7 +18,7 @@ from ade.store.executor import Executor
 from ade.store.rows import JobRow
 from ade.store.sql import lists
 from ade.store.sql.job_counts import COUNTED_BY
-from ade.store.sql.lists import DRIVERS, TIMES, Shape
+from ade.store.sql.lists import DRIVERS, TIMES, ListShape
 
 # Identifier and time of submission are made in one transaction, which has a time limit.
 ID_SLACK_US = 15 * MICROSECONDS
@@ -98,7 +98,7 @@ class JobLists:
 
     def _shape(
         self, filters: Filters, driver: str | None, before: str | None
-    ) -> tuple[Shape, list[Any]]:
+    ) -> tuple[ListShape, list[Any]]:
         """Describe the statement for these filters, and arrange its parameters."""
         names = tuple(sorted(filters))
         several = frozenset(name for name in names if isinstance(filters[name], tuple))
@@ -108,7 +108,7 @@ class JobLists:
         ]
         bounds = _bounds(filters, before)
         is_terminal = filters["status"] in TERMINAL if driver == "status" else None
-        shape = Shape(names, several, driver, tuple(bounds), is_terminal)
+        shape = ListShape(names, several, driver, tuple(bounds), is_terminal)
         return shape, [*values, *bounds.values()]
 
 

@@ -28,13 +28,13 @@ from typing import Any, TypeVar
 
 import structlog
 
-from ade.agents.containers.attempt_folder import END, STARTED, AttemptFolder, OutputFile
+from ade.agents.containers.attempt_folder import END, STARTED, AttemptFolder, OutputSpool
 from ade.agents.containers.delivery import OutputDelivery, OutputSink
 from ade.agents.containers.engine import (
     Attached,
     ContainerEngine,
+    ContainerEngineAway,
     ContainerState,
-    EngineAway,
     was_out_of_memory,
 )
 from ade.agents.containers.order import (
@@ -237,7 +237,7 @@ class ContainerAttempt:
         while True:
             try:
                 return await call()
-            except EngineAway as away:
+            except ContainerEngineAway as away:
                 self._log.warning("the container engine is away", reason=str(away))
                 await backoff.wait()
 
@@ -302,7 +302,7 @@ class ContainerAttempt:
             self._log.warning("the container cannot be removed", reason=error.message)
 
 
-async def complete_output(engine: ContainerEngine, container: str, output: OutputFile) -> None:
+async def complete_output(engine: ContainerEngine, container: str, output: OutputSpool) -> None:
     """Append what the engine has of the output of an ended container and the agent has not."""
     try:
         await engine.kept_output(container, output.seen_bytes, output.append)

@@ -85,7 +85,7 @@ class AttemptFolder:
 
     def __init__(self, path: Path, output_bytes_max: int) -> None:
         self.path = path
-        self.output = OutputFile(path / OUTPUT, output_bytes_max)
+        self.output = OutputSpool(path / OUTPUT, output_bytes_max)
 
     def write(self, name: str, content: Any) -> None:
         """Write a file, so that it is on disk, whole or not at all."""
@@ -114,7 +114,7 @@ class AttemptFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-class OutputFile:
+class OutputSpool:
     """Append what a container writes from one thread, and read it from others.
 
     What is beyond the limit, or finds no room on the disk, is dropped; a note says so once.

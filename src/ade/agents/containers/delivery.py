@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from ade.agents.containers.attempt_folder import END, AttemptFolder, OutputFile
+from ade.agents.containers.attempt_folder import END, AttemptFolder, OutputSpool
 from ade.agents.containers.order import AGENT_RESTARTED
 from ade.agents.contract_calls import Backoff, ContractCalls
 from ade.domain.errors import (
@@ -106,7 +106,7 @@ class SharedOutput:
 class OutputDelivery:
     """Deliver the output of one attempt while it grows, until it is complete."""
 
-    def __init__(self, output: OutputFile, sink: OutputSink, *, is_new: bool = False) -> None:
+    def __init__(self, output: OutputSpool, sink: OutputSink, *, is_new: bool = False) -> None:
         self._output = output
         self._sink = sink
         self._is_new = is_new

@@ -7,7 +7,7 @@ engine itself, which then forgets the exit code: it is removed once its end is o
 
     failure                                 what happens
     --------------------------------------  ------------------------------------------------------
-    the engine does not answer              EngineAway; the caller tries again
+    the engine does not answer              ContainerEngineAway; the caller tries again
     it answers with an error                ContainerError with its message; what was created for
                                             an attempt is removed
     the connection of the output is cut     the rest is read from the engine's own log at the end
@@ -37,7 +37,7 @@ Value = TypeVar("Value")
 Sink = Callable[[bytes], None]
 
 
-class EngineAway(Exception):
+class ContainerEngineAway(Exception):
     """The engine does not answer."""
 
 
@@ -77,7 +77,8 @@ class ContainerEngine:
     async def _call(self, work: Callable[[Any], Value], *, seconds: float = CALL_SECONDS) -> Value:
         """Run calls to the engine in a thread.
 
-        Raise EngineAway if it does not answer, and ContainerError if it answers with an error.
+        Raise ContainerEngineAway if it does not answer, and ContainerError if it answers with
+        an error.
         """
 
         def run() -> Value:
@@ -97,7 +98,9 @@ class ContainerEngine:
             ) as error:  # the client refuses the request, now and ever
                 raise ContainerError(f"The container engine: {_said(error)}") from None
             except Exception as error:
-                raise EngineAway(f"The container engine does not answer: {_said(error)}") from None
+                raise ContainerEngineAway(
+                    f"The container engine does not answer: {_said(error)}"
+                ) from None
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, run)
 
@@ -141,7 +144,9 @@ class ContainerEngine:
 
         def work(client: Any) -> str:
             if "device_requests" in request.host and _is_podman(client):
-                raise ContainerError("The engine of this host is Podman, which gives no GPUs so.")
+                raise ContainerError(
+                    "This host runs Podman, which would ignore the request for GPUs."
+                )
             _remove_same_name(client, request)
             with _engine_reason("The container could not be created"):
                 made = client.create_container(
@@ -207,7 +212,8 @@ class ContainerEngine:
             state = await self.state(container)
             if state is None or not state.is_running:
                 return state
-            with contextlib.suppress(EngineAway, ContainerError):  # its wait has a limit, too
+            # The engine's wait has a limit, too.
+            with contextlib.suppress(ContainerEngineAway, ContainerError):
                 await self._call(lambda client: client.wait(container), seconds=WAIT_SECONDS)
 
     async def stop(self, container: str, grace_seconds: float) -> None:

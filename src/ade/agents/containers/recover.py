@@ -28,7 +28,7 @@ log = structlog.get_logger()
 async def recover(host: Host, state: StateFolder) -> list[tuple[Order, AttemptFolder]]:
     """End what was left, and return the attempts whose end is to be delivered.
 
-    If the engine does not answer, EngineAway is raised, and it can be begun anew.
+    If the engine does not answer, ContainerEngineAway is raised, and it can be begun anew.
     """
     containers = await _containers(host)
     ends = []

@@ -16,7 +16,7 @@ import structlog
 from ade.agents.containers.attempt import ContainerAttempt, Host
 from ade.agents.containers.attempt_folder import END, AttemptFolder, StateFolder
 from ade.agents.containers.delivery import OutputDelivery, deliver_end
-from ade.agents.containers.engine import EngineAway
+from ade.agents.containers.engine import ContainerEngineAway
 from ade.agents.containers.order import ContainerError, Order, identity_of, read_order
 from ade.agents.containers.recover import recover
 from ade.agents.contract_calls import Backoff
@@ -99,7 +99,7 @@ class ContainerWork:
             try:
                 left = await recover(self._host, self._state)
                 break
-            except EngineAway as away:
+            except ContainerEngineAway as away:
                 log.warning("the container engine is away", reason=str(away))
                 await backoff.wait()
         for order, folder in left:

@@ -23,7 +23,7 @@ from ade.app.enrolled_agents import EnrolledAgent, EnrolledAgents, is_agent_key
 from ade.domain.errors import Forbidden, Unauthenticated, Unavailable
 from ade.http.auth import NOT_VALID, Authenticator, Principal, key_in
 from ade.http.client_address import FORWARDED, LOOPBACK, Networks, client_address, is_loopback
-from ade.http.contract.callers import Caller, UserCaller
+from ade.http.contract.callers import ContractCaller, UserCaller
 from ade.http.wrong_keys import WrongKeys
 from ade.settings import Settings
 
@@ -82,14 +82,14 @@ class AgentCallers:
         # Operators' keys that were valid, for the time that the database is away.
         self._operators: dict[bytes, Principal] = {}
 
-    async def worker(self, scope: Scope) -> Caller:
+    async def worker(self, scope: Scope) -> ContractCaller:
         """Find who sends a request of a worker: no user but an operator may."""
         caller = await self.caller(scope)
         if caller.user is not None and not caller.user.operator:
             raise Forbidden("This needs an agent's or an operator's key.")
         return caller
 
-    async def caller(self, scope: Scope) -> Caller:
+    async def caller(self, scope: Scope) -> ContractCaller:
         """Find who sends a request about jobs."""
         key = key_in(scope)
         if key is None:

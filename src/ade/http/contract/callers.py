@@ -7,7 +7,7 @@ from starlette.types import Scope
 from ade.http.auth import Principal
 
 
-class Caller(Protocol):
+class ContractCaller(Protocol):
     """Identify who sends a request.
 
     `name` is that of the agent whose key it is; None may speak for any worker. `user` is whose key
@@ -37,11 +37,11 @@ class Caller(Protocol):
 class Callers(Protocol):
     """Authenticate the requests of the worker contract."""
 
-    async def worker(self, scope: Scope) -> Caller:
+    async def worker(self, scope: Scope) -> ContractCaller:
         """Find who sends a request of a worker, or raise Unauthenticated or Forbidden."""
         ...
 
-    async def caller(self, scope: Scope) -> Caller:
+    async def caller(self, scope: Scope) -> ContractCaller:
         """Find who sends a request about jobs, or raise Unauthenticated."""
         ...
 

@@ -18,7 +18,7 @@ from ade.app.submission import SubmissionService
 from ade.domain.errors import Forbidden, NotFound
 from ade.domain.ids import is_uuid
 from ade.http.auth import Role
-from ade.http.contract.callers import Caller, Callers
+from ade.http.contract.callers import Callers, ContractCaller
 from ade.http.wrong_keys import WrongKeys
 from ade.kernel import Kernel
 from ade.kinds import Kinds
@@ -57,7 +57,7 @@ class ContractContext:
     mirror: JobMirror
     output: AgentOutput
 
-    async def workspace(self, caller: Caller, needed: Role = Role.VIEWER) -> Workspace:
+    async def workspace(self, caller: ContractCaller, needed: Role = Role.VIEWER) -> Workspace:
         """Return the workspace that a caller acts in: that of its key, else `default`."""
         held = caller.user.holder if caller.user is not None else None
         name = (held and held.workspace_id) or DEFAULT_WORKSPACE
@@ -68,7 +68,9 @@ class ContractContext:
             raise Forbidden(f"This needs the role {needed.label} in workspace {found.slug}.")
         return found
 
-    async def job(self, caller: Caller, job_id: str, needed: Role = Role.VIEWER) -> AgentJob:
+    async def job(
+        self, caller: ContractCaller, job_id: str, needed: Role = Role.VIEWER
+    ) -> AgentJob:
         """Find a job that a caller may see, or raise NotFound; Forbidden if it may not change it.
 
         An agent sees the jobs that it holds or held. A trusted network sees all jobs, and may
@@ -92,12 +94,12 @@ class ContractContext:
         return found
 
 
-def user_of(caller: Caller) -> str:
+def user_of(caller: ContractCaller) -> str:
     """Name who acts, as events record it: a user, or a trusted network."""
     return caller.user.user_id if caller.user is not None else NETWORK_USER
 
 
-def role_in(caller: Caller, workspace_id: str, *, is_default: bool) -> Role:
+def role_in(caller: ContractCaller, workspace_id: str, *, is_default: bool) -> Role:
     """Return what a caller may do in a workspace."""
     if caller.name is not None:
         return Role.NONE

@@ -12,7 +12,7 @@ from ade.domain.errors import Forbidden
 from ade.domain.job import StopRequest
 from ade.http.auth import Role
 from ade.http.body import read_small
-from ade.http.contract.callers import Caller
+from ade.http.contract.callers import ContractCaller
 from ade.http.contract.context import ContractContext, user_of
 from ade.http.query import check_parameters
 from ade.http.responses import json_response
@@ -51,14 +51,14 @@ def job_control_routes(context: ContractContext) -> APIRouter:
     router = APIRouter(tags=["jobs"])
     kernel = context.kernel
 
-    async def operator(request: Request) -> Caller:
+    async def operator(request: Request) -> ContractCaller:
         caller = await context.callers.caller(request.scope)
         check_parameters(request)
         if caller.user is None or not caller.user.operator:
             raise Forbidden(NOT_AN_OPERATOR)
         return caller
 
-    async def shown(caller: Caller, job_id: str) -> Response:
+    async def shown(caller: ContractCaller, job_id: str) -> Response:
         changed = await context.job(caller, job_id)
         await context.mirror.refresh(_ref(changed))
         return json_response(status_body(changed))

@@ -14,7 +14,7 @@ from ade.app.agent_views import (
 )
 from ade.domain.errors import NotFound
 from ade.domain.vocabulary import AgentStatus
-from ade.http.contract.callers import Caller
+from ade.http.contract.callers import ContractCaller
 from ade.http.contract.context import ContractContext, find_job
 from ade.http.paging import cursor_after, read_cursor
 from ade.http.query import check_parameters
@@ -121,7 +121,7 @@ def _listed(reading: Reading, page: list[AgentJob]) -> list[dict[str, Any]]:
     return [listed_body(found, pools.of(found)) for found in page]
 
 
-def _held(reading: Reading, caller: Caller) -> list[dict[str, Any]]:
+def _held(reading: Reading, caller: ContractCaller) -> list[dict[str, Any]]:
     """List the jobs that an agent holds: it sees no others."""
     ids = [job.id for job in reading.agent_jobs.held() if job.lease_owner == caller.name]
     found = (find_job(reading, job_id) for job_id in sorted(ids, reverse=True))

@@ -32,7 +32,7 @@ from ade.domain.errors import (
 from ade.domain.units import MIB
 from ade.domain.vocabulary import AgentStatus
 from ade.http.body import SMALL_BODY_BYTES_MAX, parse, read_body
-from ade.http.contract.callers import Caller
+from ade.http.contract.callers import ContractCaller
 from ade.http.contract.context import NO_JOB, ContractContext, find_job
 from ade.http.contract.described import described
 from ade.http.contract.disconnect import disconnect
@@ -241,7 +241,7 @@ def worker_routes(calls: WorkerCalls) -> APIRouter:
     return router
 
 
-def _speaks_for(caller: Caller, worker_id: str | None) -> str:
+def _speaks_for(caller: ContractCaller, worker_id: str | None) -> str:
     """Return the worker that a request is from, if its caller may speak for it."""
     name = worker_id or caller.name
     if name is None:

@@ -33,7 +33,7 @@ TIMES = {"submitted_after": "now", "submitted_before": "at"}
 BOUNDS = {"newer_than": "first_id", "older_than": "id"}
 
 
-class Shape(NamedTuple):
+class ListShape(NamedTuple):
     """Describe a list: its filters, which of them are lists of values, its driver and bounds."""
 
     names: tuple[str, ...]
@@ -54,7 +54,7 @@ class Shape(NamedTuple):
         return f"{name}_list" if name in self.several else TIMES.get(name, name)
 
 
-def list_jobs(shape: Shape) -> Statement:
+def list_jobs(shape: ListShape) -> Statement:
     """List jobs of a workspace that match all filters, newest first."""
 
     def build(d: Dialect, p: Parameters) -> Executable:
@@ -64,7 +64,7 @@ def list_jobs(shape: Shape) -> Statement:
     return Statement(build, (*shape.fields, "limit"), many=False)
 
 
-def count_jobs(shape: Shape) -> Statement:
+def count_jobs(shape: ListShape) -> Statement:
     """Count the jobs of a workspace that match all filters, by status."""
 
     def build(d: Dialect, p: Parameters) -> Executable:
@@ -79,7 +79,7 @@ def _side(name: str | None) -> Any:
     return jobs if name is None or name in jobs.c else requests
 
 
-def _matching(d: Dialect, p: Parameters, shape: Shape, query: Select[Any]) -> Select[Any]:
+def _matching(d: Dialect, p: Parameters, shape: ListShape, query: Select[Any]) -> Select[Any]:
     side = _side(shape.driver)
     other = requests if side is jobs else jobs
     query = query.select_from(side.join(other, same_row()))
@@ -95,7 +95,7 @@ def _matching(d: Dialect, p: Parameters, shape: Shape, query: Select[Any]) -> Se
     return query
 
 
-def _matches(d: Dialect, p: Parameters, shape: Shape, name: str) -> ColumnElement[bool]:
+def _matches(d: Dialect, p: Parameters, shape: ListShape, name: str) -> ColumnElement[bool]:
     parameter = shape.parameter(name)
     if name == "submitted_after":
         return requests.c.submitted_at > p[parameter]

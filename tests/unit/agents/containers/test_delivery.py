@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ade.agents.containers.attempt_folder import OutputFile
+from ade.agents.containers.attempt_folder import OutputSpool
 from ade.agents.containers.delivery import PIECE_BYTES, OutputDelivery, SharedOutput
 from ade.domain.errors import OutputGap, StaleAttempt, Unavailable
 from ade.storage.attempt_logs import CUT_LINE, AttemptLogs, LogState
@@ -43,8 +43,8 @@ class Sink(SharedOutput):
 
 
 @pytest.fixture
-def output(tmp_path: Path) -> Iterator[OutputFile]:
-    made = OutputFile(tmp_path / "output", 10**8)
+def output(tmp_path: Path) -> Iterator[OutputSpool]:
+    made = OutputSpool(tmp_path / "output", 10**8)
     yield made
     made.close()
 
@@ -55,7 +55,7 @@ def sink(tmp_path: Path) -> Sink:
     return Sink(AttemptLogs(tmp_path / "shared"))
 
 
-async def test_output_is_delivered_while_it_grows(output: OutputFile, sink: Sink) -> None:
+async def test_output_is_delivered_while_it_grows(output: OutputSpool, sink: Sink) -> None:
     delivering = asyncio.create_task(OutputDelivery(output, sink, is_new=True).run())
     text = bytes(range(256)) * 4096
     for start in range(0, len(text), 100_000):
@@ -71,7 +71,7 @@ async def test_output_is_delivered_while_it_grows(output: OutputFile, sink: Sink
     assert sink.saw_last
 
 
-async def test_what_is_kept_already_is_not_sent_again(output: OutputFile, sink: Sink) -> None:
+async def test_what_is_kept_already_is_not_sent_again(output: OutputSpool, sink: Sink) -> None:
     output.append(b"one two three")
     sink.logs.append(JOB, 1, 0, b"one two")
     output.complete()
@@ -80,7 +80,7 @@ async def test_what_is_kept_already_is_not_sent_again(output: OutputFile, sink: 
 
 
 async def test_a_failure_before_or_after_a_piece_costs_and_doubles_nothing(
-    output: OutputFile, sink: Sink
+    output: OutputSpool, sink: Sink
 ) -> None:
     output.append(b"x" * PIECE_BYTES + b"y" * 10)
     output.complete()
@@ -90,7 +90,7 @@ async def test_a_failure_before_or_after_a_piece_costs_and_doubles_nothing(
     assert sink.kept == b"x" * PIECE_BYTES + b"y" * 10
 
 
-async def test_a_gap_goes_on_from_where_the_server_is(output: OutputFile, sink: Sink) -> None:
+async def test_a_gap_goes_on_from_where_the_server_is(output: OutputSpool, sink: Sink) -> None:
     output.append(b"x" * PIECE_BYTES + b"tail")
     output.complete()
     sink.before = [OutputGap("it lost some", held_bytes=0)]
@@ -98,7 +98,7 @@ async def test_a_gap_goes_on_from_where_the_server_is(output: OutputFile, sink: 
     assert sink.kept == b"x" * PIECE_BYTES + b"tail"
 
 
-async def test_an_attempt_that_is_over_gets_no_more(output: OutputFile, sink: Sink) -> None:
+async def test_an_attempt_that_is_over_gets_no_more(output: OutputSpool, sink: Sink) -> None:
     output.append(b"late")
     output.complete()
     sink.before = [StaleAttempt("over")]
@@ -106,7 +106,9 @@ async def test_an_attempt_that_is_over_gets_no_more(output: OutputFile, sink: Si
     assert (sink.kept, sink.calls) == (b"", 1)
 
 
-async def test_a_server_that_takes_no_more_gets_no_more(output: OutputFile, tmp_path: Path) -> None:
+async def test_a_server_that_takes_no_more_gets_no_more(
+    output: OutputSpool, tmp_path: Path
+) -> None:
     sink = Sink(AttemptLogs(tmp_path, bytes_max=4))
     output.append(b"123456")
     delivering = asyncio.create_task(OutputDelivery(output, sink, is_new=True).run())
