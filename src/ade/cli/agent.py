@@ -60,7 +60,7 @@ def agent(
         typer.Option(
             envvar="ADE_AGENT_STATE_DIR",
             metavar="FOLDER",
-            help="Folder of orders, output and ends until the server has them.",
+            help="Folder that keeps orders, output and results until the server has them.",
         ),
     ] = STATE_DIR,
     label: Annotated[
@@ -165,7 +165,7 @@ def agent(
         typer.Option(
             envvar="ADE_AGENT_WATCH_SECONDS",
             min=0.1,
-            help="Time between two looks whether a running job is to be stopped.",
+            help="How often to ask whether a running job is to be stopped.",
         ),
     ] = 3.0,
     containers: Annotated[

@@ -65,7 +65,7 @@ def rotate(
 
 @app.command("revoke")
 def revoke(name: Name) -> None:
-    """Take an agent's keys and its code; servers refuse them within seconds."""
+    """Revoke an agent's keys and its code; servers refuse them within seconds."""
     _on_agents(lambda agents: agents.revoke(name))
     typer.echo(f"{name} is revoked.")
 

@@ -60,7 +60,7 @@ COMMANDS = {
         ),
         "worker": Lazy(
             "ade.cli.worker:worker",
-            "Run jobs beside other processes: of a PostgreSQL database, or of a server.",
+            "Run jobs of a PostgreSQL database, or of a server over HTTP.",
         ),
         "agent": Lazy(
             "ade.cli.agent:agent",
@@ -70,7 +70,9 @@ COMMANDS = {
             "ade.cli.agents:app",
             "Enrol the agents that run jobs on other hosts.",
         ),
-        "scale": Lazy("ade.cli.scale:app", "Keep pilots on an engine."),
+        "scale": Lazy(
+            "ade.cli.scale:app", "Start workers on Slurm or another engine while work waits."
+        ),
         "link": Lazy(
             "ade.cli.link:link",
             "Make a link that signs a browser in once, as an operator; needs the database only.",

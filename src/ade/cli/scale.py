@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ade.agents.scale_config import ScaleConfig
     from ade.app.scaler_report import BlockReport, ScalerReport
 
-app = typer.Typer(help="Keep pilots on an engine.", invoke_without_command=True)
+app = typer.Typer(
+    help="Start workers on Slurm or another engine while work waits.", invoke_without_command=True
+)
 EnvFile = Annotated[
     Path | None,
     typer.Option(exists=True, dir_okay=False, help="Read settings from it instead of .env."),

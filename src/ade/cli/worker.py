@@ -29,7 +29,7 @@ def worker(
         typer.Option(
             min=1,
             metavar="SECONDS",
-            help="Be gone after so long: drain the grace period and 60 s before, and take no job"
+            help="Leave after so long: drain the grace period and 60 s before, and take no job"
             " whose timeout is longer than what is left until then.",
         ),
     ] = None,
@@ -64,7 +64,7 @@ def worker(
         typer.Option(exists=True, dir_okay=False, help="Read settings from it instead of .env."),
     ] = None,
 ) -> None:
-    """Run jobs beside other processes: of a PostgreSQL database, or of a server."""
+    """Run jobs of a PostgreSQL database, or of a server over HTTP."""
     from ade.process.compose import Pilot
     from ade.telemetry.log_setup import set_up_logs
 

@@ -54,7 +54,7 @@ def _print_secret(made: Key) -> None:
 def revoke(
     name: Annotated[str, typer.Argument(metavar="KEY", help="The label or the id of a key.")],
 ) -> None:
-    """Make a key worthless, at once."""
+    """Revoke a key; it stops working at once."""
     with connected() as client:
         gone = client.keys.revoke(_find(client.keys.all(), name))
         show(gone.raw, lambda: typer.echo(f"Revoked {gone.label} ({gone.id})."))

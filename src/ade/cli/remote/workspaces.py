@@ -45,7 +45,7 @@ def create(
 def use(
     slug: Annotated[str, typer.Argument(metavar="SLUG", help="A workspace that the key sees.")],
 ) -> None:
-    """Make a workspace that of the profile, for the commands that follow."""
+    """Use a workspace in the profile, for the commands that follow."""
     from dataclasses import replace
 
     from ade.client.profiles import (

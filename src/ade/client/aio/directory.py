@@ -32,7 +32,7 @@ class AsyncKeys:
         return Key.of(await self._call("POST", self._session.path("keys"), body))
 
     async def revoke(self, key_id: str) -> Key:
-        """Make a key worthless, at once."""
+        """Revoke a key; it stops working at once."""
         return Key.of(await self._call("DELETE", self._session.path(f"keys/{segment(key_id)}")))
 
     async def _call(self, method: Any, path: str, body: Any = None) -> Any:

@@ -31,7 +31,7 @@ class Keys:
         return Key.of(self._call("POST", self._session.path("keys"), body))
 
     def revoke(self, key_id: str) -> Key:
-        """Make a key worthless, at once."""
+        """Revoke a key; it stops working at once."""
         return Key.of(self._call("DELETE", self._session.path(f"keys/{segment(key_id)}")))
 
     def _call(self, method: Any, path: str, body: Any = None) -> Any:
