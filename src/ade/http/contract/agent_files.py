@@ -35,7 +35,7 @@ from ade.http.contract.agent_jobs import MESSAGE_BYTES_MAX, agent_name
 from ade.http.contract.callers import Callers
 from ade.http.download import download
 from ade.storage import Blobs
-from ade.store.rows import LeaseRef
+from ade.store.rows import JobRow, LeaseRef
 
 FENCE_MAX = 2**31 - 1
 _INPUT = TypeAdapter(InputMessage)
@@ -70,45 +70,36 @@ def agent_file_routes(files: AgentFiles, callers: Callers, blobs: Blobs) -> APIR
     """Make the routes."""
     router = APIRouter(prefix="/api/agent", tags=["agents"])
 
+    async def requested(request: Request) -> tuple[JobRow, str]:
+        """Find the job of which a request asks for an input, and the input's name."""
+        name = await agent_name(callers, request.scope)
+        message = await read_small(request, _INPUT)
+        return await files.leases.held(name, message.lease), message.name
+
     @router.post("/inputs/document")
     async def describe_document(request: Request) -> Response:
         """Describe a document that a job reads."""
-        name = await agent_name(callers, request.scope)
-        message = await read_small(request, _INPUT)
-        job = await files.leases.held(name, message.lease)
-        return _json(await files.inputs.document(job, message.name))
+        return _json(await files.inputs.document(*await requested(request)))
 
     @router.post("/inputs/package")
     async def describe_package(request: Request) -> Response:
         """Describe the version of a configuration that a job uses."""
-        name = await agent_name(callers, request.scope)
-        message = await read_small(request, _INPUT)
-        job = await files.leases.held(name, message.lease)
-        return _json(await files.inputs.package(job, message.name))
+        return _json(await files.inputs.package(*await requested(request)))
 
     @router.post("/inputs/blob")
     async def describe_blob(request: Request) -> Response:
         """Describe bytes that a job reads."""
-        name = await agent_name(callers, request.scope)
-        message = await read_small(request, _INPUT)
-        job = await files.leases.held(name, message.lease)
-        return _json(await files.inputs.blob(job, message.name))
+        return _json(await files.inputs.blob(*await requested(request)))
 
     @router.post("/inputs/environment")
     async def describe_environment(request: Request) -> Response:
         """Describe the installed packages that a job's build made."""
-        name = await agent_name(callers, request.scope)
-        message = await read_small(request, _INPUT)
-        job = await files.leases.held(name, message.lease)
-        return _json(await files.inputs.environment(job, message.name))
+        return _json(await files.inputs.environment(*await requested(request)))
 
     @router.post("/inputs/environment-archive")
     async def describe_archive(request: Request) -> Response:
         """Describe the archive of the installed packages that a job's build made."""
-        name = await agent_name(callers, request.scope)
-        message = await read_small(request, _INPUT)
-        job = await files.leases.held(name, message.lease)
-        return _json(await files.environments.archive(job, message.name))
+        return _json(await files.environments.archive(*await requested(request)))
 
     @router.post("/environments")
     async def take_environment(request: Request) -> Response:
