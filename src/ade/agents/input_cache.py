@@ -8,7 +8,6 @@ folder. A download that is cut goes on where it stopped.
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from ade.agents.server_calls import ServerCalls, away, error_of
 from ade.domain.errors import Unavailable
 from ade.domain.units import MIB
 from ade.storage import Blobs, BlobWriter
+from ade.storage.blobs import touch
 
 PAUSES_SECONDS = (0.5, 1.0, 2.0, 4.0)
 JUST_USED_SECONDS = 600.0
@@ -43,7 +43,7 @@ class InputCache:
         path = self._blobs.path(digest)
         lone = self._fetching.setdefault(digest, asyncio.Lock())
         async with lone:
-            if not await asyncio.to_thread(_touch, path):
+            if not await asyncio.to_thread(touch, path):
                 await self._fetch(digest, url)
                 await asyncio.to_thread(self._trim)
         return path
@@ -111,11 +111,3 @@ async def _after(pieces: AsyncIterator[bytes], skipped: int) -> AsyncIterator[by
         skipped = max(skipped - len(piece), 0)
         if kept:
             yield kept
-
-
-def _touch(path: Path) -> bool:
-    try:
-        os.utime(path)
-    except FileNotFoundError:
-        return False
-    return True

@@ -20,7 +20,6 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +31,7 @@ from ade.domain.errors import Conflict, NotFound, StorageFull, Unavailable
 from ade.storage.blob_keys import DIGEST
 from ade.storage.blobs import ANY_BYTES, Blobs
 from ade.store import backup as database_backup
-from ade.store.backup import FILE_OF, SPARE_BYTES, DatabaseCopy
+from ade.store.backup import FILE_OF, SPARE_BYTES, DatabaseCopy, sync_path
 from ade.version import __version__
 
 FORMAT = 1
@@ -95,7 +94,7 @@ def back_up(
             manifest = _describe(unfinished, database, missing, made_at)
             target = folder / made_at.strftime(TIME_FORMAT)
             unfinished.rename(target)
-            _sync(folder)
+            sync_path(folder)
         except OSError as error:
             raise StorageFull(f"The backup cannot be written: {error}") from None
         finally:
@@ -210,7 +209,7 @@ def _describe(
     (folder / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n")
     for path in (*folder.iterdir(), folder):
         path.chmod(0o700 if path.is_dir() else 0o600)
-        _sync(path)
+        sync_path(path)
     return manifest
 
 
@@ -251,11 +250,3 @@ def _is_time(folder: Path) -> bool:
     with contextlib.suppress(ValueError):
         return bool(datetime.strptime(folder.name, TIME_FORMAT).replace(tzinfo=UTC))
     return False
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

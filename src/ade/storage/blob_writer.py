@@ -97,7 +97,7 @@ class BlobWriter:
                 self._move_to(place)
                 self._folder.grew(self.size_bytes)
             # Also for a blob that was there: its writer may not have synced the folder yet.
-            _sync_folder(place.parent)
+            sync_folder(place.parent)
 
     def _move_to(self, place: Path) -> None:
         self._file.flush()
@@ -105,7 +105,7 @@ class BlobWriter:
         os.fsync(self._file.fileno())
         if not place.parent.exists():
             place.parent.mkdir(parents=True, exist_ok=True)
-            _sync_folder(place.parent.parent)
+            sync_folder(place.parent.parent)
         self._path.replace(place)
 
 
@@ -119,7 +119,8 @@ def _room() -> Iterator[None]:
         raise
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -109,7 +109,7 @@ class Blobs:
         if self.remote is None:
             if not path.exists():
                 raise NotFound(GONE)
-        elif not _touch(path):
+        elif not touch(path):
             self._fetch_once(self.remote, digest)
         return path
 
@@ -305,7 +305,7 @@ class Blobs:
         return folder
 
 
-def _touch(path: Path) -> bool:
+def touch(path: Path) -> bool:
     """Say that a file is used just now; False if there is none."""
     try:
         os.utime(path)

@@ -140,7 +140,7 @@ def _copy_sqlite(source: Path, target: Path) -> DatabaseCopy:
     if found != "ok":
         raise Unavailable(f"{source} is damaged: {found}. Restore an earlier backup.")
     described = _describe_sqlite(target)
-    _sync(target)
+    sync_path(target)
     return described
 
 
@@ -170,15 +170,16 @@ def _restore_sqlite(source: Path, target: Path) -> None:
     try:
         shutil.copyfile(source, unfinished)
         unfinished.chmod(0o600)
-        _sync(unfinished)
+        sync_path(unfinished)
         target.unlink(missing_ok=True)  # it is empty, or `refuse_unless_empty` had refused
         unfinished.rename(target)
-        _sync(target.parent)
+        sync_path(target.parent)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def _sync(path: Path) -> None:
+def sync_path(path: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -203,7 +204,7 @@ def _dump_postgres(url: str, target: Path) -> DatabaseCopy:
         digests = session.read(dump)
     finally:
         session.close()
-    _sync(target)
+    sync_path(target)
     return DatabaseCopy("postgresql", str(migrate.current(url)), digests)
 
 

@@ -29,6 +29,7 @@ import structlog
 from ade.domain.errors import Unavailable
 from ade.domain.ids import is_uuid
 from ade.domain.units import MIB
+from ade.storage.blob_writer import sync_folder
 
 ORDER, OUTPUT, STARTED, END = "order.json", "output", "started", "end.json"
 PRIVATE_FOLDER = 0o700
@@ -95,7 +96,7 @@ class AttemptFolder:
             file.flush()
             os.fsync(file.fileno())
         unfinished.rename(self.path / name)
-        _sync_folder(self.path)
+        sync_folder(self.path)
 
     def read(self, name: str) -> Any:
         """Read a file; None if it is not there or cannot be read."""
@@ -200,11 +201,3 @@ class OutputSpool:
         if self._file is None:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         return self._file
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
