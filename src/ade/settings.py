@@ -398,7 +398,7 @@ class Settings(BaseModel):
     )
     queue_claim_ttl: float = setting(
         60,
-        "A claim for which no status arrives within this time is taken back.",
+        "A job is queued again if its agent reports no status within this time of taking it.",
         "seconds",
         (1, DAY_SECONDS),
         aliases=("QUEUE_CLAIM_TTL",),
@@ -419,7 +419,8 @@ class Settings(BaseModel):
     )
     job_status_ttl: float = setting(
         300,
-        "A job of an agent for which no status arrives for this long is stale.",
+        "A running job fails if its agent neither reports on it nor lists it in a heartbeat "
+        "for this long.",
         "seconds",
         (1, DAY_SECONDS),
         aliases=("JOB_STATUS_TTL",),
