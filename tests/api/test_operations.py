@@ -57,11 +57,11 @@ async def test_paused_jobs_wait_and_say_why(
     job = await submit(server)
     assert await claim(server) is None
     why = await waiting(server, job)
-    assert why["reason"] == "paused"
+    assert why["reason"] == "paused_by_operator"
     assert why["detail"].startswith(f"An operator has paused {said} since ")
     assert why["detail"].endswith(": bad release")
     listed = (await server.http.get(JOBS)).json()["items"]
-    assert [one["waiting"]["reason"] for one in listed] == ["paused"]
+    assert [one["waiting"]["reason"] for one in listed] == ["paused_by_operator"]
     assert (await server.http.get(f"{OPS}/pauses")).json()["items"] == [paused.json()]
 
     resumed = await server.http.post(f"{OPS}/resume", json=scope)

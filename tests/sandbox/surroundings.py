@@ -7,6 +7,7 @@ in the worker's environment. `traces()` says what a job did to any of these.
 import asyncio
 import contextlib
 import os
+import re
 import resource
 import secrets
 import shutil
@@ -24,6 +25,8 @@ SECRET_NAME = "ADE_TEST_SECRET"
 PLACE = "/var/tmp"  # not /tmp: a job has one of its own, which would hide what is readable
 SHARED_PLACES = ("/tmp", "/dev/shm", "/var/tmp")
 SYSTEM_V = {"shm": "-M", "sem": "-S", "msg": "-Q"}  # and by which option a key of it is removed
+# What other tests mount meanwhile: containers (`tests/containers`), and network namespaces.
+MOUNTED_BY_OTHERS = re.compile(r"/ade-pod-|/run/netns(/|$)")
 NOT_USED_BY_THE_WALLS = {"clone3": 435, "memfd_create": 319 if COLUMN == 0 else 279}
 
 
@@ -168,7 +171,7 @@ class Surroundings:
             "victim": self._victim_state(),
             "worker": [os.getpriority(os.PRIO_PROCESS, 0), sorted(os.sched_getaffinity(0))],
             "hostname": socket.gethostname(),
-            "mounts": Path("/proc/self/mounts").read_text().count("\n"),
+            "mounts": _mounts(),
             "System V": [name for name in SYSTEM_V if self._is_kept(name)],
             "left files": sorted(self._named_by_token()),
             "left processes": sorted(self.processes_by_token()),
@@ -235,6 +238,13 @@ class _Datagrams(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, address: Any) -> None:
         self._touched.append(self._what)
+
+
+def _mounts() -> list[str]:
+    """List where something is mounted, but for what other tests mount."""
+    lines = Path("/proc/self/mounts").read_text().splitlines()
+    places = [line.split(" ")[1] for line in lines]
+    return sorted(place for place in places if not MOUNTED_BY_OTHERS.search(place))
 
 
 def _described(path: Path) -> tuple[Any, ...]:

@@ -43,7 +43,7 @@ class WaitingReason(StrEnum):
     AGENT = "agent"
     SCHEDULE = "schedule"
     SAFE_MODE = "safe_mode"
-    PAUSED = "paused"
+    PAUSED = "paused_by_operator"
     WORKER = "worker"
 
 
