@@ -100,6 +100,7 @@ class Engine:
         self.service = subprocess.Popen(
             ["podman", "--tmpdir", tmp, "system", "service", "-t", "0", self.url],
             env=self._environment,
+            cwd=self.folder,  # where it leaves a file when a container runs out of memory
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
