@@ -17,6 +17,16 @@ from ade.testing.server import AdeServer
 END_SECONDS = 120.0
 
 
+class Started(subprocess.Popen[str]):
+    """A process that does not outlive a test that has failed."""
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        """Wait for its end; kill it first if the test has failed."""
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *error)
+
+
 @dataclass(frozen=True)
 class CommandLine:
     """Call `ade` as somebody who works in a folder of their own."""
@@ -43,10 +53,10 @@ class CommandLine:
         stdout: int = subprocess.PIPE,
         stderr: int = subprocess.PIPE,
         environ: dict[str, str] | None = None,
-    ) -> "subprocess.Popen[str]":
+    ) -> "Started":
         """Start a process."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ADE_")}
-        return subprocess.Popen(
+        return Started(
             [ADE, *map(str, words)],
             env={**clean, **self.environ, **(environ or {})},
             cwd=self.folder,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     from ade.client import Client
 
 
+CLEAN_UP_SECONDS = 3.0
+# What is said if the process ends before the command could say it.
+unsaid: list[str] = []
+
+
 @contextmanager
 def connected(
     *, patient: bool = False, on_busy: Callable[[float], None] | None = None
@@ -25,7 +32,7 @@ def connected(
 
     With `patient`, requests wait for as long as the queue is full.
     """
-    with failures_shown():
+    with failures_shown(), ending_at_ctrl_c():
         spare_the_programs_of_httpx()
         from ade.client import Client, RetryPolicy
 
@@ -90,8 +97,38 @@ def spare_the_programs_of_httpx() -> None:
         sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
 
 
+@contextmanager
+def ending_at_ctrl_c() -> Iterator[None]:
+    """End the process a while after Ctrl-C, whatever its clean-up waits for.
+
+    The interruption may come while a lock of the connections is taken; it is never released then,
+    and closing them would wait for it for ever.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, CLEAN_UP_SECONDS)
+        raise KeyboardInterrupt
+
+    def end(number: int, frame: object) -> None:
+        os.write(sys.stderr.fileno(), "".join(f"{line}\n" for line in unsaid).encode())
+        os._exit(ExitCode.INTERRUPTED)
+
+    interrupted = signal.signal(signal.SIGINT, interrupt)
+    alarmed = signal.signal(signal.SIGALRM, end)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, alarmed)
+        signal.signal(signal.SIGINT, interrupted)
+
+
 def come_back(*lines: str) -> typer.Exit:
     """Say after Ctrl-C how to come back to what goes on, and return what ends the command."""
+    unsaid.clear()
     for line in lines:
         typer.echo(line, err=True)
     sys.stderr.flush()

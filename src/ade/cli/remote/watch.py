@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ade.cli.remote.connect import come_back, is_watched
+from ade.cli.remote.connect import come_back, is_watched, unsaid
 from ade.cli.remote.show import console, printable
 
 if TYPE_CHECKING:
@@ -20,10 +20,13 @@ WORD_COLUMNS_MAX = 60
 @contextmanager
 def detachable(*lines: str) -> Iterator[None]:
     """End at Ctrl-C with what goes on and how to come back to it."""
+    unsaid[:] = lines
     try:
         yield
     except KeyboardInterrupt:
         raise come_back(*lines) from None
+    finally:
+        unsaid.clear()
 
 
 @contextmanager
